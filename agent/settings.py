@@ -1,0 +1,140 @@
+"""Settings: read once, frozen, passed down. The only reader of the process environment in agent/.
+
+Order: flag > environment > `.env` > `config.toml` in SEARCHLOOP_HOME > default. `Environment` keeps
+where each value came from, so that a user can ask.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: what `.env.example` says of it, and the other names it goes by."""
+
+    name: str
+    help: str
+    default: str = ""
+    aliases: tuple[str, ...] = ()
+    secret: bool = False
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("SEARCHLOOP_HOME", "Folder for sessions, the library and config.toml"),
+    Setting("SEARCHLOOP_MODEL", "Model used when none is named", "builtin:extractive"),
+    Setting("SEARCHLOOP_TOKEN", "Fixed access token of the web UI (random otherwise)", secret=True),
+    Setting("SEARCHLOOP_OFFLINE", "1 = nothing may leave this machine"),
+    Setting("SEARCH_BACKEND_URL", "A search backend elsewhere (default: inside this process)"),
+)
+
+
+class Environment(Mapping[str, str]):
+    """All settings by name; an alias answers for its setting. `origin(name)` says who set it."""
+
+    def __init__(self, layers: Mapping[str, Mapping[str, str]]) -> None:
+        self._layers = layers
+
+    def __getitem__(self, name: str) -> str:
+        for values in self._layers.values():
+            if values.get(name):
+                return values[name]
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({name for values in self._layers.values() for name in values})
+
+    def __len__(self) -> int:
+        return len(set(self))
+
+    def origin(self, name: str) -> str:
+        """Which layer gave the value: flag, environment, .env, config.toml or default."""
+        return next((layer for layer, v in self._layers.items() if v.get(name)), "default")
+
+    def first(self, *names: str) -> str | None:
+        """The value of the first of these names that is set."""
+        return next((self[n] for n in names if self.get(n)), None)
+
+
+def load_environment(
+    flags: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Environment:
+    """The layers, in order. Raises ConfigError when a file cannot be read as what it is."""
+    process = dict(os.environ if environ is None else environ)
+    dotenv = _read_dotenv((cwd or Path.cwd()) / ".env")
+    upper = Environment({"flag": flags or {}, "environment": process, ".env": dotenv})
+    config = _read_config(default_home(upper) / "config.toml")
+    return Environment(
+        {"flag": flags or {}, "environment": process, ".env": dotenv, "config.toml": config}
+    )
+
+
+def default_home(env: Mapping[str, str]) -> Path:
+    """SEARCHLOOP_HOME, else the user's data folder."""
+    if env.get("SEARCHLOOP_HOME"):
+        return Path(env["SEARCHLOOP_HOME"]).expanduser()
+    base = env.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "searchloop"
+
+
+def _read_dotenv(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    from dotenv import dotenv_values
+
+    try:
+        return {k: v for k, v in dotenv_values(path, interpolate=False).items() if v}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError("bad_dotenv", f"{path} cannot be read: {error}.", "Fix it.") from error
+
+
+def _read_config(path: Path) -> dict[str, str]:
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            "bad_config",
+            f"{path} is not valid TOML: {error}.",
+            'Write one setting a line, for example SEARCHLOOP_MODEL = "ollama:qwen3:8b".',
+        ) from error
+    return {key: str(value) for key, value in data.items() if not isinstance(value, dict | list)}
+
+
+def is_on(value: str | None) -> bool:
+    """Whether a switch-like setting is on."""
+    return (value or "").strip().lower() in {"1", "true", "yes", "on"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the agent needs to know, once. `env` stays for providers, which name their own keys."""
+
+    env: Environment
+    home: Path
+    model: str
+    offline: bool
+    backend_url: str | None
+    token: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def load(cls, env: Environment | None = None) -> Settings:
+        """From `env`, or from the process environment, `.env` and `config.toml`."""
+        env = env or load_environment()
+        return cls(
+            env=env,
+            home=default_home(env),
+            model=env.get("SEARCHLOOP_MODEL") or "builtin:extractive",
+            offline=is_on(env.get("SEARCHLOOP_OFFLINE")),
+            backend_url=env.get("SEARCH_BACKEND_URL") or None,
+            token=env.get("SEARCHLOOP_TOKEN") or None,
+        )

@@ -1,0 +1,38 @@
+# What people and CI call. Every target first makes .venv complete, which costs nothing when it is.
+# PYTHON is the first Python >= 3.11 found; name another with: make run PYTHON=/path/to/python3.12
+TRY := python3 python3.14 python3.13 python3.12 python3.11
+NEW := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON := $(shell for p in $(TRY); do $$p -c '$(NEW)' 2>/dev/null && echo $$p && exit; done; echo python3)
+BIN := .venv/bin
+
+.PHONY: run test check bench torture readme lock clean dev
+
+run: # start the page and open it in a browser, if there is one
+	@$(PYTHON) scripts/install.py run
+	@$(BIN)/searchloop serve --open
+
+test: dev # the whole suite; what was skipped is listed with its reason
+	@$(BIN)/python -m pytest -rs
+
+check: dev # style, form and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: dev # our speed beside a bare HTTP client, in one run
+	@$(BIN)/python -m bench
+
+torture: dev # the suite with the slow tests in it and many more generated examples
+	@$(BIN)/python -m pytest -rs -m "" --hypothesis-profile=torture
+
+readme: dev # run the README's own commands
+	@$(BIN)/python scripts/readme.py README.md
+
+lock: # pin the newest allowed versions; commit what it writes
+	@$(PYTHON) scripts/lock.py
+
+clean:
+	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+dev:
+	@$(PYTHON) scripts/install.py dev

@@ -1,0 +1,141 @@
+"""Make .venv and put the pinned packages into it; do nothing when that is done already.
+
+usage: python3 scripts/install.py run|dev
+
+A stamp inside .venv says what was installed: the hashes of the lock file and of pyproject.toml, the
+Python, the folder. While it matches nothing is started, so a second run costs one Python start and
+needs no network. A run that was interrupted leaves no stamp and is simply done again.
+
+This file must parse on Pythons that are too old, so that they get a sentence, not a SyntaxError:
+hence no `from __future__ import annotations` and quoted generics.
+"""
+
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+OLDEST = (3, 11)
+ROOT = Path(__file__).resolve().parent.parent
+LOCKS = {"run": "requirements.lock", "dev": "requirements-dev.lock"}
+
+
+class Problem(Exception):
+    """Something a person has to do first; the text says what."""
+
+
+def main() -> int:
+    """0 when .venv is ready, 1 after one sentence about what is in the way, 2 for bad usage."""
+    if len(sys.argv) != 2 or sys.argv[1] not in LOCKS:
+        print("usage: python3 scripts/install.py run|dev", file=sys.stderr)
+        return 2
+    try:
+        check_python(sys.version_info[:3], sys.executable)
+        install(sys.argv[1], ROOT)
+    except Problem as problem:
+        print("searchloop: %s" % problem, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nsearchloop: stopped; run it again to finish.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def check_python(version: "tuple[int, ...]", name: str) -> None:
+    """Raises Problem when `version` is too old."""
+    if tuple(version[:2]) < OLDEST:
+        raise Problem(
+            "Python %d.%d or newer is needed; %s is %s. Install a newer one, or name it: "
+            "make run PYTHON=python3.12" % (*OLDEST, name, ".".join(map(str, version)))
+        )
+
+
+def install(what: str, root: Path) -> None:
+    """Bring `root`/.venv up to date for `what` ('run' or 'dev'). Raises Problem."""
+    venv = root / ".venv"
+    wanted = state(what, root)
+    have = read_stamp(venv / "installed.json")
+    if all(have.get(key) == value for key, value in wanted.items()) and python_of(venv).exists():
+        return
+    started = time.monotonic()
+    if have.get("python") != wanted["python"] or have.get("folder") != wanted["folder"]:
+        make_venv(venv)
+    fill_venv(venv, root / LOCKS[what], root)
+    (venv / "installed.json").write_text(json.dumps(wanted, indent=1) + "\n", "utf-8")
+    say("ready after %.0f s." % (time.monotonic() - started))
+
+
+def state(what: str, root: Path) -> "dict[str, str]":
+    """What the stamp has to say; a venv for 'dev' is one for 'run' too."""
+    files = ["pyproject.toml", LOCKS["run"], LOCKS["dev"]]
+    found = {
+        name: hashlib.sha256((root / name).read_bytes()).hexdigest()
+        for name in (files if what == "dev" else files[:2])
+    }
+    return {"python": "%d.%d" % sys.version_info[:2], "folder": str(root), **found}
+
+
+def read_stamp(path: Path) -> "dict[str, str]":
+    """The stamp, or nothing when it is missing or damaged."""
+    try:
+        stamp = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stamp if isinstance(stamp, dict) else {}
+
+
+def make_venv(venv: Path) -> None:
+    """A new, empty .venv with pip."""
+    if importlib.util.find_spec("ensurepip") is None:
+        raise Problem(
+            "this Python cannot make virtual environments (it has no ensurepip). On Debian or "
+            "Ubuntu: apt-get install python3-venv - then run make again."
+        )
+    say("making .venv with Python %d.%d" % sys.version_info[:2])
+    made = subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=False)
+    if made.returncode:
+        raise Problem("%s could not be made; the reason is above. Is the folder writable?" % venv)
+
+
+def fill_venv(venv: Path, lock: Path, root: Path) -> None:
+    """The packages of `lock` and the project itself, which stays editable in `root`.
+
+    Wheels only and hashes checked: nothing is compiled, and nothing else than what was locked can
+    come. The lock is complete, so pip has nothing to resolve.
+    """
+    count = sum("==" in line for line in lock.read_text("utf-8").splitlines() if line[:1].isalpha())
+    say("installing %d packages from %s; the first time this takes a minute" % (count, lock.name))
+    wheels = ["--require-hashes", "--only-binary=:all:", "-r", str(lock)]
+    project = ["--no-build-isolation", "--editable", str(root)]
+    for what in (wheels, project):
+        if pip(venv, ["install", "-qq", "--no-deps", *what]):
+            raise Problem(
+                "the packages could not be installed; pip's reason is above. Without a network: "
+                "connect once and run it again. No wheel for this Python (%d.%d): use 3.11 to "
+                "3.14, for example make run PYTHON=python3.13" % sys.version_info[:2]
+            )
+
+
+def pip(venv: Path, arguments: "list[str]") -> int:
+    """Run the venv's pip with no questions asked; its exit code."""
+    settings = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_USER": "0"}
+    command = [str(python_of(venv)), "-m", "pip", *arguments]
+    return subprocess.run(command, env={**os.environ, **settings}, check=False).returncode
+
+
+def python_of(venv: Path) -> Path:
+    """The interpreter inside `venv`; a dangling link does not exist."""
+    return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def say(text: str) -> None:
+    """One line of progress."""
+    print("searchloop: " + text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""Build hook: put the project's own documents into the wheel, where the library engine looks.
+
+An installed searchloop can then answer questions about itself with no network. In a clone the same
+documents are read where they lie, so an editable install gets no copy that would grow stale.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+INSIDE = "search_backend/builtin_docs"
+
+
+class WheelDocs(BuildHookInterface[Any]):
+    """Found by hatchling through pyproject.toml."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called before the build; `version` is 'standard' or 'editable'."""
+        if version != "standard":
+            return
+        root = Path(self.root)
+        for path in [root / "README.md", root / "CHANGELOG.md", *sorted(root.glob("docs/*.md"))]:
+            build_data["force_include"][str(path)] = f"{INSIDE}/{path.relative_to(root).as_posix()}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import pkgutil
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from importlib import import_module
 from typing import Any, Protocol
@@ -64,7 +64,7 @@ class Provider(Protocol):
     def check(self, model: str) -> None:
         """Raises ConfigError when nothing can be sent yet (no key), naming the remedy."""
 
-    def stream(self, request: Request) -> AsyncIterator[StreamEvent]:
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """One model step. Ends with `Finished`, or raises ProviderError."""
 
     async def models(self) -> list[ModelInfo]:
@@ -85,7 +85,7 @@ class HttpProvider:
         self._transport = transport
         self._sleep = sleep
 
-    async def stream(self, request: Request) -> AsyncIterator[StreamEvent]:
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`."""
         body = self._codec.encode(request)
         waits = delays()
@@ -103,7 +103,7 @@ class HttpProvider:
                     raise self._codec.explain(error) from error
                 await self._sleep(wait)
 
-    async def _attempt(self, request: Request, body: bytes) -> AsyncIterator[StreamEvent]:
+    async def _attempt(self, request: Request, body: bytes) -> AsyncGenerator[StreamEvent, None]:
         codec = self._codec
         async with self._transport.post(codec.url(request), codec.headers(), body) as response:
             if response.status >= 400:

@@ -1,0 +1,119 @@
+"""One citation model: `[n]` marks and vendors' annotations become numbered, checked citations.
+
+The program, not the model, decides what is a citation. Native annotations arrive with spans and are
+given the session's numbers. In text written with our own numbers each `[n]` outside code is looked
+up: a known one becomes a citation whose quote is compared with the page as it was read, an unknown
+one is removed.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import replace
+
+from agent.sources import SourceTable
+from agent.types import Citation, Message
+
+_CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.DOTALL)
+_MARK = re.compile(r"\[(\d{1,4}(?:[,;] ?\d{1,4})*)\](?![(:])")
+_QUOTED = re.compile(r"[\"“«„]([^\"“”«»„]{12,})[\"”»“]")
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"\d+")
+
+
+def settle(message: Message, table: SourceTable) -> Message:
+    """The message with the session's numbers: citations, sources, and no mark that leads nowhere."""
+    for source in message.sources:
+        table.meet(source.url, source.title, source.state, number=source.state == "cited")
+    text, citations = message.content, message.citations
+    if citations:
+        citations = tuple(replace(c, n=_number(c, table)) for c in citations)
+    elif len(table):
+        text, spans = _marks(text, table)
+        citations = tuple(_cite(n, where, text, table) for n, where in sorted(spans.items()))
+    sources = () if message.tool_calls else table.touched()
+    if text is message.content and citations is message.citations and sources == message.sources:
+        return message
+    return replace(message, content=text, citations=citations, sources=sources, encoded={})
+
+
+def _number(citation: Citation, table: SourceTable) -> int:
+    source = table.meet(citation.url, citation.title, "cited")
+    assert source.n is not None
+    return source.n
+
+
+def _marks(text: str, table: SourceTable) -> tuple[str, dict[int, list[tuple[int, int]]]]:
+    """The text without marks that lead nowhere, and where the others stand in it."""
+    code = [m.span() for m in _CODE.finditer(text)]
+    starts = [start for start, _ in code]
+    out: list[str] = []
+    spans: dict[int, list[tuple[int, int]]] = {}
+    length = last = 0
+    for match in _MARK.finditer(text):
+        at = bisect_right(starts, match.start()) - 1
+        if at >= 0 and match.start() < code[at][1]:
+            continue
+        known = [n for n in map(int, _NUMBER.findall(match[1])) if table.numbered(n)]
+        before = text[last : match.start()]
+        out.append(before if known else before.rstrip(" \t"))
+        length += len(out[-1])
+        last = match.end()
+        for n in known:
+            out.append(f"[{n}]")
+            spans.setdefault(n, []).append((length, length + len(out[-1])))
+            length += len(out[-1])
+    out.append(text[last:])
+    return "".join(out), spans
+
+
+def _cite(n: int, spans: list[tuple[int, int]], text: str, table: SourceTable) -> Citation:
+    known = table.numbered(n)
+    assert known is not None
+    source = table.meet(known.url, known.title, "cited")
+    page = table.text(source.url)
+    quote, verified = (None, None)
+    if page is not None:
+        quote, verified = check(claim_before(text, spans[0][0]), page)
+    return Citation(n, source.url, source.title, quote, verified, tuple(spans))
+
+
+def claim_before(text: str, position: int) -> str:
+    """The sentence that a mark at `position` stands behind."""
+    before = re.sub(r"(\s*\[\d+\])+\s*$", "", text[max(0, position - 1200) : position])
+    parts = [p for p in _SENTENCE.split(before.rstrip()) if p.strip()]
+    return parts[-1].strip(" \t-*>#") if parts else ""
+
+
+def check(claim: str, page: str) -> tuple[str | None, bool]:
+    """The page's words behind a claim, and whether they bear it out.
+
+    A literal quotation must stand in the page; otherwise the page's closest sentence is the quote,
+    and every number and most other words of the claim must occur in it.
+    """
+    flat = _flat(page)
+    quoted = _QUOTED.findall(claim)
+    if quoted:
+        longest = max(quoted, key=len).strip()
+        return longest, _flat(longest).strip(" .…") in flat
+    words = set(_WORD.findall(_flat(claim)))
+    best, score = "", 0.0
+    for sentence in _SENTENCE.split(page):
+        found = words & set(_WORD.findall(_flat(sentence)))
+        if words and len(found) / len(words) > score:
+            best, score = sentence.strip(), len(found) / len(words)
+    if score < 0.3:
+        return None, False
+    numbers = {w for w in words if any(ch.isdigit() for ch in w)}
+    return best[:400], score >= 0.6 and numbers <= set(_WORD.findall(_flat(best)))
+
+
+def _flat(text: str) -> str:
+    """Case, white space, Markdown marks and typographic quotes out of the comparison."""
+    text = text.translate(_PLAIN).casefold()
+    return " ".join(text.split())
+
+
+_PLAIN = str.maketrans({**dict.fromkeys("*_`#>|", " "), "’": "'", "‘": "'", "“": '"', "”": '"'})

@@ -1,0 +1,177 @@
+"""What a session's log may contain, and the fold from that log to a transcript.
+
+| type | data |
+|---|---|
+| user_message | text |
+| run_started | run_id, model, mode, search, search_path |
+| text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
+| search_started | query, by |
+| search_finished | query, by, status, results, attempts, error? |
+| page_opened | url, status, title?, error? |
+| tool_call | call_id, name, arguments, effect |
+| tool_result | call_id, name, is_error, content, details, sources |
+| message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial?, provider_data? |
+| notice | code, message, remedy? |
+| run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
+
+The prompt and the page are both folds of this log; nothing else is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from agent.types import (
+    Citation,
+    Message,
+    ProviderData,
+    Source,
+    StopReason,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+
+DELTAS = frozenset({"text_delta", "thinking_delta"})
+STOPPED = "The user stopped this call before it gave a result."
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of a log: `seq` grows within a session, `at` is in epoch seconds."""
+
+    seq: int
+    type: str
+    data: Mapping[str, Any]
+    at: float
+
+
+def message_data(
+    message: Message,
+    *,
+    step: int,
+    usage: Usage,
+    stop_reason: StopReason | None,
+    partial: bool = False,
+) -> dict[str, Any]:
+    """An assistant message as the data of a `message` event."""
+    data: dict[str, Any] = {
+        "text": message.content,
+        "thinking": message.thinking,
+        "tool_calls": [asdict(call) for call in message.tool_calls],
+        "citations": [asdict(c) for c in message.citations],
+        "sources": [source_data(s) for s in message.sources],
+        "details": dict(message.details),
+        "step": step,
+        "usage": asdict(usage),
+        "stop_reason": stop_reason,
+    }
+    if message.provider_data:
+        data["provider_data"] = asdict(message.provider_data)
+    if partial:
+        data["partial"] = True
+    return data
+
+
+def result_data(result: ToolResult) -> dict[str, Any]:
+    """A tool result as the data of a `tool_result` event."""
+    return {
+        "call_id": result.call_id,
+        "name": result.name,
+        "is_error": result.is_error,
+        "content": result.content,
+        "details": dict(result.details),
+        "sources": [source_data(s) for s in result.sources],
+    }
+
+
+def source_data(source: Source) -> dict[str, Any]:
+    """A source on the surfaces: {n?, url, title, state}."""
+    data: dict[str, Any] = {"url": source.url, "title": source.title, "state": source.state}
+    return data if source.n is None else {"n": source.n, **data}
+
+
+def public_data(event: Event) -> dict[str, Any]:
+    """An event as it may leave the process: without the provider's opaque blocks."""
+    data = {k: v for k, v in event.data.items() if k != "provider_data"}
+    return {"type": event.type, "seq": event.seq, "at": event.at, **data}
+
+
+def result_message(result: ToolResult) -> Message:
+    """A tool result as the transcript holds it."""
+    return Message(
+        role="tool",
+        content=result.content,
+        tool_call_id=result.call_id,
+        tool_name=result.name,
+        is_error=result.is_error,
+        details=result.details,
+        sources=result.sources,
+    )
+
+
+def messages_from(events: Iterable[Event]) -> list[Message]:
+    """The transcript a model may be sent. Every call has a result, whatever was interrupted."""
+    transcript: list[Message] = []
+    waiting: dict[str, str] = {}
+    partial: list[str] = []
+    for event in events:
+        data = event.data
+        if event.type == "user_message":
+            _close(transcript, waiting, partial)
+            transcript.append(Message("user", data["text"]))
+        elif event.type == "text_delta":
+            partial.append(data["text"])
+        elif event.type == "message":
+            partial.clear()
+            message = _assistant(data)
+            transcript.append(message)
+            waiting.update((call.id, call.name) for call in message.tool_calls)
+        elif event.type == "tool_result" and waiting.pop(data["call_id"], None):
+            transcript.append(_tool(data))
+    _close(transcript, waiting, partial)
+    return transcript
+
+
+def _close(transcript: list[Message], waiting: dict[str, str], partial: list[str]) -> None:
+    for call_id, name in waiting.items():
+        transcript.append(result_message(ToolResult(call_id, name, STOPPED, is_error=True)))
+    waiting.clear()
+    if partial:
+        transcript.append(Message("assistant", "".join(partial)))
+        partial.clear()
+
+
+def _assistant(data: Mapping[str, Any]) -> Message:
+    raw = data.get("provider_data")
+    return Message(
+        role="assistant",
+        content=data["text"],
+        thinking=data.get("thinking", ""),
+        tool_calls=tuple(ToolCall(**call) for call in data.get("tool_calls", ())),
+        citations=tuple(citation_from(c) for c in data.get("citations", ())),
+        sources=tuple(Source(**s) for s in data.get("sources", ())),
+        details=data.get("details", {}),
+        provider_data=ProviderData(**{**raw, "blocks": tuple(raw["blocks"])}) if raw else None,
+    )
+
+
+def _tool(data: Mapping[str, Any]) -> Message:
+    return result_message(
+        ToolResult(
+            call_id=data["call_id"],
+            name=data["name"],
+            content=data["content"],
+            is_error=data["is_error"],
+            details=data.get("details", {}),
+            sources=tuple(Source(**s) for s in data.get("sources", ())),
+        )
+    )
+
+
+def citation_from(data: Mapping[str, Any]) -> Citation:
+    """A citation read back from its JSON."""
+    spans = tuple((int(a), int(b)) for a, b in data.get("spans", ()))
+    return Citation(**{**data, "spans": spans})

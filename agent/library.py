@@ -1,0 +1,186 @@
+"""The agent as a library: ask from any thread, on a loop of its own.
+
+    from agent import Agent
+    from search_backend.app import create_app
+
+    with Agent(search_backend=create_app()) as agent:
+        print(agent.ask("Which engines are there?", search="local").text)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar
+
+from agent.backend import Backend, LocalBackend, RemoteBackend, Wsgi
+from agent.errors import ConfigError, ToolError
+from agent.events import Event, citation_from
+from agent.limits import Limits
+from agent.log import EventLog
+from agent.runner import Runner
+from agent.settings import Settings
+from agent.tools import Tool
+from agent.transport import Transport
+from agent.types import Citation, ModelInfo, RunReason, Source, Usage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a run ended. `error` is {code, message, remedy} when it did not end well."""
+
+    text: str
+    reason: RunReason
+    citations: tuple[Citation, ...]
+    sources: tuple[Source, ...]
+    usage: Usage
+    search_path: str
+    session_id: str
+    error: dict[str, str] | None = None
+
+    @classmethod
+    def of(cls, event: Event) -> Answer:
+        """From the data of a `run_finished` event."""
+        data = event.data
+        return cls(
+            text=data["answer"],
+            reason=data["reason"],
+            citations=tuple(citation_from(c) for c in data["citations"]),
+            sources=tuple(Source(**s) for s in data["sources"]),
+            usage=Usage(**data["usage"]),
+            search_path=data["search_path"],
+            session_id=data["session_id"],
+            error=data.get("error"),
+        )
+
+
+class NoBackend:
+    """Stands where no search backend was given; says so when one is needed."""
+
+    async def ask(self, path: str, payload: Any = None) -> dict[str, Any]:
+        """Raises ToolError."""
+        raise ToolError(
+            "no_backend",
+            "There is no search backend.",
+            "Pass search_backend=create_app() from search_backend.app, or set SEARCH_BACKEND_URL.",
+        )
+
+
+def backend_for(settings: Settings, transport: Transport, app: Wsgi | None) -> Backend:
+    """The backend at SEARCH_BACKEND_URL if that is set, else the one in this process."""
+    if settings.backend_url:
+        return RemoteBackend(settings.backend_url, transport)
+    return LocalBackend(app) if app is not None else NoBackend()
+
+
+class Agent:
+    """Sessions and answers on a background loop; safe to use from several threads."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        search_backend: Wsgi | None = None,
+        tools: Iterable[Tool] = (),
+        log: EventLog | None = None,
+    ) -> None:
+        self.settings = settings or Settings.load()
+        self.log = log or EventLog(self.settings.home / "sessions.sqlite3")
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="agent", daemon=True)
+        self._thread.start()
+        transport = Transport()
+        backend = backend_for(self.settings, transport, search_backend)
+        self.runner = Runner(self.settings, self.log, backend, tools, transport)
+
+    def ask(self, question: str, **options: Any) -> Answer:
+        """The whole answer. Options as in `stream`."""
+        for event in self.stream(question, **options):
+            if event.type == "run_finished":
+                return Answer.of(event)
+        raise ConfigError("no_session", "The session was deleted.", "Ask again.")
+
+    def stream(
+        self,
+        question: str,
+        *,
+        session: str | None = None,
+        model: str | None = None,
+        mode: str | None = None,
+        search: str | None = None,
+        limits: Limits | None = None,
+    ) -> Iterator[Event]:
+        """The run's events as they happen; the last is `run_finished`.
+
+        Without `session` a new one is made. Closing the iterator early stops the run.
+        Raises AgentError when the question cannot be sent.
+        """
+        if session is None:
+            session = self.log.create_session(model=model or self.settings.model).id
+        after = self.log.last_seq(session) or 0
+        options = {"model": model, "mode": mode, "search": search, "limits": limits}
+        self._wait(self.runner.start(session, question, **options))  # type: ignore[arg-type]
+        events = self._drain(lambda: self.events(session, after))
+        done = False
+        try:
+            for event in events:
+                done = event.type == "run_finished"
+                yield event
+                if done:
+                    return
+        finally:
+            if not done:
+                self._wait(self.runner.cancel(session))
+
+    async def events(self, session: str, after: int = 0) -> AsyncIterator[Event]:
+        """A session's events one by one, on the agent's own loop."""
+        async with aclosing(self.log.follow(session, after)) as batches:  # type: ignore[type-var]
+            async for batch in batches:
+                for event in batch:
+                    yield event
+
+    def models(self) -> list[ModelInfo]:
+        """What every provider offers."""
+        return self._wait(self.runner.models())
+
+    def close(self) -> None:
+        """Stops what is running and ends the loop."""
+        if self._thread.is_alive():
+            self._wait(self.runner.aclose())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self.log.close()
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def _drain(self, start: Callable[[], AsyncIterator[Event]]) -> Iterator[Event]:
+        """An async iterator of the loop's, read from this thread."""
+        events = start()
+        try:
+            while True:
+                try:
+                    yield self._wait(_next(events))
+                except StopAsyncIteration:
+                    return
+        finally:
+            self._wait(events.aclose())  # type: ignore[attr-defined]
+
+
+async def _next(events: AsyncIterator[T]) -> T:
+    return await anext(events)

@@ -1,0 +1,343 @@
+"""The event log: everything said or done, append-only, in one SQLite file.
+
+A session is a row of settings and a run of events numbered from 1; nothing else is kept. Appending
+a `message` removes the deltas it replaces in the same transaction. Followers get what is stored,
+then what is appended: from this process at once, from another process within two seconds.
+Writes share one connection under a lock; each thread reads through a connection of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.errors import Conflict
+from agent.events import DELTAS, Event
+from agent.store import open_database, store_errors
+
+Pending = tuple[str, Mapping[str, Any]]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS sessions (
+  id TEXT PRIMARY KEY, title TEXT NOT NULL, model TEXT NOT NULL, mode TEXT NOT NULL,
+  search TEXT NOT NULL, search_path TEXT NOT NULL, workspace TEXT,
+  created REAL NOT NULL, updated REAL NOT NULL,
+  messages INTEGER NOT NULL DEFAULT 0, last_seq INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX IF NOT EXISTS sessions_updated ON sessions(updated);
+CREATE TABLE IF NOT EXISTS events (
+  session TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
+  at REAL NOT NULL, PRIMARY KEY (session, seq)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS runs (
+  session TEXT PRIMARY KEY, run_id TEXT NOT NULL, owner TEXT NOT NULL, beat REAL NOT NULL);
+"""
+SCHEMA_VERSION = 1
+_COLUMNS = (
+    "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
+    "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running"
+)
+_CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
+_POLL = 2.0  # how late an event of another process may be noticed, in seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A chat and its settings; `search_path` is what the last turn really used."""
+
+    id: str
+    title: str
+    model: str
+    mode: str
+    search: str
+    search_path: str
+    workspace: str | None
+    created: float
+    updated: float
+    messages: int
+    running: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """The session object of every surface."""
+        return asdict(self)
+
+
+class EventLog:
+    """Sessions and their events. Every method may be called from any thread."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._local = threading.local()
+        self._followers: dict[str, set[_Follower]] = {}
+        self._write = open_database(path, _SCHEMA, SCHEMA_VERSION)
+
+    def create_session(
+        self, *, model: str, mode: str = "ask", search: str = "off", workspace: str | None = None
+    ) -> Session:
+        """A new, empty session with an id that cannot be guessed."""
+        session, now = secrets.token_urlsafe(18), time.time()
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO sessions VALUES (?, '', ?, ?, ?, 'off', ?, ?, ?, 0, 0)",
+                (session, model, mode, search, workspace, now, now),
+            )
+        return self.session(session)
+
+    def session(self, session_id: str) -> Session:
+        """Raises Conflict('no_session') when it does not exist (any more)."""
+        row = self._one(f"SELECT {_COLUMNS} FROM sessions WHERE id = ?", (session_id,))
+        if row is None:
+            raise _gone(session_id)
+        return Session(*row[:-1], running=bool(row[-1]))
+
+    def sessions(self, q: str | None = None, limit: int = 200) -> list[Session]:
+        """Newest first; `q` looks in titles and in what the user wrote."""
+        where, values = "", ()
+        if q:
+            where = """WHERE title LIKE ?1 ESCAPE '\\' OR EXISTS (SELECT 1 FROM events
+                WHERE session = sessions.id AND type = 'user_message' AND data LIKE ?2 ESCAPE '\\')
+                """
+            values = (_like(q), _like(json.dumps(q, ensure_ascii=False)[1:-1]))
+        query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY updated DESC LIMIT {int(limit)}"
+        rows = self._all(query, values)
+        return [Session(*row[:-1], running=bool(row[-1])) for row in rows]
+
+    def update_session(self, session_id: str, **changes: str | None) -> Session:
+        """Changes title, model, mode, search, search_path or workspace."""
+        unknown = set(changes) - _CHANGEABLE
+        if unknown:
+            raise ValueError(f"a session has no {sorted(unknown)}")
+        if changes:
+            sets = ", ".join(f"{name} = ?" for name in changes)
+            with self._transaction() as db:
+                db.execute(f"UPDATE sessions SET {sets} WHERE id = ?", (*changes.values(), session_id))
+        return self.session(session_id)
+
+    def delete_session(self, session_id: str) -> None:
+        """Removes the session, its events and its run."""
+        with self._transaction() as db:
+            for table, key in (("events", "session"), ("runs", "session"), ("sessions", "id")):
+                db.execute(f"DELETE FROM {table} WHERE {key} = ?", (session_id,))
+        for follower in self._followers.pop(session_id, set()):
+            follower.wake()
+
+    def append(
+        self, session_id: str, events: Sequence[Pending], *, durable: bool = False
+    ) -> list[Event]:
+        """Appends in one transaction and tells the followers.
+
+        With `durable` the events survive a power cut once this returns, not only a crash.
+        """
+        now = time.time()
+        asked = sum(kind == "user_message" for kind, _ in events)
+        with self._transaction(durable=durable) as db:
+            row = db.execute(
+                "UPDATE sessions SET last_seq = last_seq + ?, messages = messages + ?, updated = ?"
+                " WHERE id = ? RETURNING last_seq",
+                (len(events), asked, now, session_id),
+            ).fetchone()
+            if row is None:
+                raise _gone(session_id)
+            first = row[0] - len(events) + 1
+            stored = [Event(first + i, kind, data, now) for i, (kind, data) in enumerate(events)]
+            if any(kind == "message" for kind, _ in events):
+                db.execute(
+                    "DELETE FROM events WHERE session = ? AND type IN ('text_delta',"
+                    " 'thinking_delta')",
+                    (session_id,),
+                )
+            db.executemany(
+                "INSERT INTO events VALUES (?, ?, ?, ?, ?)",
+                [(session_id, e.seq, e.type, _dump(e.data), now) for e in stored],
+            )
+        for follower in tuple(self._followers.get(session_id, ())):
+            follower.push(stored)
+        return stored
+
+    def read(self, session_id: str, after: int = 0) -> list[Event]:
+        """The stored events with a number above `after`, in order."""
+        rows = self._all(
+            "SELECT seq, type, data, at FROM events WHERE session = ? AND seq > ? ORDER BY seq",
+            (session_id, after),
+        )
+        return [Event(seq, kind, json.loads(data), at) for seq, kind, data, at in rows]
+
+    def last_seq(self, session_id: str) -> int | None:
+        """The number of the newest event, or None when the session is gone."""
+        row = self._one("SELECT last_seq FROM sessions WHERE id = ?", (session_id,))
+        return None if row is None else int(row[0])
+
+    async def follow(self, session_id: str, after: int = 0) -> AsyncIterator[list[Event]]:
+        """Batches of events from `after` on: stored ones, then live ones. Ends when it is deleted.
+
+        A follower that lags loses its queue, not its place: it is read from the store again.
+        """
+        follower = _Follower(asyncio.get_running_loop())
+        self._followers.setdefault(session_id, set()).add(follower)
+        try:
+            behind = True
+            while True:
+                batch = self.read(session_id, after) if behind else follower.take(after)
+                if batch:
+                    after = batch[-1].seq
+                    yield batch
+                behind = await follower.wait(_POLL)
+                if behind:
+                    last = self.last_seq(session_id)
+                    if last is None:
+                        return
+                    behind = last > after
+        finally:
+            group = self._followers.get(session_id, set())
+            group.discard(follower)
+            if not group:
+                self._followers.pop(session_id, None)
+
+    def claim(self, session_id: str, run_id: str, owner: str) -> None:
+        """Marks the session as being answered; raises Conflict('busy') when it is already."""
+        try:
+            with self._transaction() as db:
+                db.execute(
+                    "INSERT INTO runs VALUES (?, ?, ?, ?)", (session_id, run_id, owner, time.time())
+                )
+        except sqlite3.IntegrityError:
+            raise Conflict(
+                "busy",
+                "This session is still answering.",
+                "Wait for the answer, or stop it first.",
+            ) from None
+
+    def beat(self, owner: str) -> None:
+        """Says that the runs of `owner` are alive."""
+        with self._transaction() as db:
+            db.execute("UPDATE runs SET beat = ? WHERE owner = ?", (time.time(), owner))
+
+    def release(self, session_id: str, run_id: str) -> bool:
+        """Ends the claim; False when it was no longer ours."""
+        with self._transaction() as db:
+            done = db.execute(
+                "DELETE FROM runs WHERE session = ? AND run_id = ?", (session_id, run_id)
+            )
+            return done.rowcount == 1
+
+    def claims(self) -> list[tuple[str, str, str, float]]:
+        """Runs that are claimed: (session, run, owner, seconds since the owner was heard of)."""
+        now = time.time()
+        rows = self._all("SELECT session, run_id, owner, beat FROM runs", ())
+        return [(session, run, owner, now - beat) for session, run, owner, beat in rows]
+
+    def close(self) -> None:
+        """Closes the writing connection; readers close with their threads."""
+        with self._lock:
+            self._write.close()
+
+    @contextmanager
+    def _transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        with self._lock, store_errors(self._path):
+            db = self._write
+            if durable:
+                db.execute("PRAGMA synchronous = FULL")
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                try:
+                    yield db
+                except BaseException:
+                    db.execute("ROLLBACK")
+                    raise
+                db.execute("COMMIT")
+            finally:
+                if durable:
+                    db.execute("PRAGMA synchronous = NORMAL")
+
+    def _reader(self) -> sqlite3.Connection:
+        db: sqlite3.Connection | None = getattr(self._local, "db", None)
+        if db is None:
+            db = self._local.db = open_database(self._path)
+        return db
+
+    def _one(self, query: str, values: Sequence[Any]) -> Any:
+        with store_errors(self._path):
+            return self._reader().execute(query, values).fetchone()
+
+    def _all(self, query: str, values: Sequence[Any]) -> list[Any]:
+        with store_errors(self._path):
+            return self._reader().execute(query, values).fetchall()
+
+
+class _Follower:
+    """A bounded queue of one follower, fed from any thread."""
+
+    LIMIT = 256
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._thread = threading.get_ident()
+        self._waiting: asyncio.Event = asyncio.Event()
+        self._queue: list[Event] = []
+        self._lagging = False
+
+    def push(self, events: list[Event]) -> None:
+        if threading.get_ident() == self._thread:
+            self._put(events)
+        else:
+            self._loop.call_soon_threadsafe(self._put, events)
+
+    def wake(self) -> None:
+        self._loop.call_soon_threadsafe(self._lag)
+
+    def _lag(self) -> None:
+        self._lagging = True
+        self._waiting.set()
+
+    def _put(self, events: list[Event]) -> None:
+        if len(self._queue) + len(events) > self.LIMIT:
+            self._queue.clear()
+            self._lagging = True
+        if not self._lagging:
+            self._queue.extend(events)
+        self._waiting.set()
+
+    def take(self, after: int) -> list[Event]:
+        queue, self._queue = self._queue, []
+        return [e for e in queue if e.seq > after]
+
+    async def wait(self, seconds: float) -> bool:
+        """True when the store has to be read: the queue overflowed, or nothing came for long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._waiting.wait()
+        except TimeoutError:
+            return True
+        self._waiting.clear()
+        lagging, self._lagging = self._lagging, False
+        return lagging
+
+
+def is_delta(event: Event) -> bool:
+    """Whether an event is scaffolding that its message will replace."""
+    return event.type in DELTAS
+
+
+def _dump(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def _like(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
+
+
+def _gone(session_id: str) -> Conflict:
+    return Conflict(
+        "no_session",
+        f"There is no session {session_id!r}.",
+        "It may have been deleted; `searchloop sessions` lists those there are.",
+    )

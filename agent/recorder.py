@@ -1,0 +1,129 @@
+"""From a run to the log: deltas gathered for a moment, everything else at once.
+
+The first delta goes out immediately, later ones in batches, so that a fast stream costs a few dozen
+appends a second and a slow one is shown as it comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from agent.log import EventLog, Pending
+from agent.types import (
+    PageOpened,
+    SearchFinished,
+    SearchStarted,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+)
+
+WINDOW = 0.03  # seconds for which deltas are gathered
+
+
+class Recorder:
+    """The emitter of one run. Keeps what was said since the last message, for a stop or a crash."""
+
+    def __init__(self, log: EventLog, session_id: str, path: str) -> None:
+        self._log = log
+        self._session = session_id
+        self.path = path
+        self._pieces: list[str] = []
+        self._kind: type[TextDelta] | type[ThinkingDelta] = TextDelta
+        self._timer: asyncio.TimerHandle | None = None
+        self._failed: Exception | None = None
+        self.said: list[str] = []
+        self.native_searches = 0
+        self.pages = 0
+        self.local_searches = 0
+        self.engine: str | None = None
+
+    def delta(self, event: TextDelta | ThinkingDelta) -> None:
+        """See `Emit.delta`."""
+        kind = type(event)
+        if kind is not self._kind:
+            self._flush()
+            self._kind = kind
+        self._pieces.append(event.text)
+        if self._timer is None:
+            self._flush()
+            self._timer = asyncio.get_running_loop().call_later(WINDOW, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self._pieces:
+            self._flush()
+            self._timer = asyncio.get_running_loop().call_later(WINDOW, self._tick)
+
+    def _flush(self) -> None:
+        if not self._pieces:
+            return
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        name = "thinking_delta"
+        if self._kind is TextDelta:
+            name = "text_delta"
+            self.said.append(text)
+        try:
+            self._log.append(self._session, [(name, {"text": text})])
+        except Exception as error:  # raised again at the next event, where the run can end
+            self._failed = error
+
+    async def event(self, type: str, data: Mapping[str, Any]) -> None:
+        """See `Emit.event`."""
+        self._flush()
+        if self._failed:
+            raise self._failed
+        if type == "message":
+            self.said.clear()
+        elif type == "page_opened":
+            self.pages += data["status"] == "ok"
+        elif type == "search_finished":
+            self._searched(data)
+        self._append([(type, data)], durable=type in ("tool_call", "tool_result"))
+
+    def _searched(self, data: Mapping[str, Any]) -> None:
+        by = data["by"]
+        if by.startswith("native"):
+            self.native_searches += 1
+            return
+        self.local_searches += 1
+        if data["status"] == "ok":
+            self.engine = by.partition(":")[2] or self.engine
+
+    async def activity(self, event: StreamEvent) -> None:
+        """See `Emit.activity`."""
+        if isinstance(event, SearchStarted):
+            await self.event("search_started", {"query": event.query, "by": self.path})
+        elif isinstance(event, SearchFinished):
+            data = {
+                "query": event.query,
+                "by": self.path,
+                "status": event.status,
+                "results": event.results,
+                "attempts": [],
+            }
+            await self.event("search_finished", {**data, "error": event.error})
+        elif isinstance(event, PageOpened):
+            await self.event("page_opened", {"url": event.url, "status": event.status})
+
+    def partial(self) -> str:
+        """What was said since the last message: all there is of an answer that broke off."""
+        self._flush()
+        return "".join(self.said)
+
+    def path_taken(self) -> str:
+        """The search path with the engine that answered, where one did."""
+        return f"local:{self.engine}" if self.engine and self.path.startswith("local") else self.path
+
+    def finish(self, events: list[Pending]) -> None:
+        """The last events of the run, in one durable append."""
+        self._flush()
+        if self._timer:
+            self._timer.cancel()
+        self._append(events, durable=True)
+
+    def _append(self, events: list[Pending], *, durable: bool) -> None:
+        self._log.append(self._session, events, durable=durable)

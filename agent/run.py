@@ -1,0 +1,193 @@
+"""One run: from a stored question to `run_finished`, whatever happens in between."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from agent.backend import Backend
+from agent.errors import AgentError, IncompleteError, NativeSearchRejected
+from agent.events import message_data, source_data
+from agent.fence import Fence
+from agent.limits import Limits
+from agent.log import EventLog, Pending, Session
+from agent.loop import Outcome, run_agent_loop
+from agent.prompts import system_text
+from agent.providers import Provider
+from agent.recorder import Recorder
+from agent.search_path import SearchPath, local_path
+from agent.sources import SourceTable
+from agent.tools import Tool, Toolset
+from agent.tools.open_page import open_page
+from agent.tools.web_search import web_search
+from agent.types import Message, Request, RunReason, Usage
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a run is asked to do, settled before it starts."""
+
+    run_id: str
+    session: Session
+    provider: Provider
+    model: str
+    path: SearchPath
+    limits: Limits = Limits()
+
+
+@dataclass(slots=True)
+class Run:
+    """A question being answered. `messages` is the transcript, which grows."""
+
+    question: Question
+    log: EventLog
+    backend: Backend
+    tools: tuple[Tool, ...]
+    messages: list[Message]
+    began: float = field(default_factory=time.monotonic)
+    clean: bool = False
+
+    async def answer(self) -> None:
+        """Answers, and writes `run_finished` last. Never raises but for a log that cannot be written."""
+        question = self.question
+        recorder = Recorder(self.log, question.session.id, question.path.name)
+        table = SourceTable.of(self.messages)
+        outcome: Outcome | None = None
+        error: dict[str, str] | None = None
+        reason: RunReason = "error"
+        try:
+            outcome = await self._attempt(recorder, table)
+            reason = outcome.reason
+            self.clean = True
+        except asyncio.CancelledError:
+            reason = "cancelled"
+        except IncompleteError as problem:
+            reason, error = "incomplete", problem.as_dict()
+        except AgentError as problem:
+            error = problem.as_dict()
+        except Exception as problem:
+            _log.exception("run %s failed", question.run_id)
+            error = {
+                "code": "internal",
+                "message": f"searchloop failed: {type(problem).__name__}.",
+                "remedy": "The log has the details; the question is kept, send it again.",
+            }
+        recorder.finish(self._ending(recorder, table, outcome, reason, error))
+
+    async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
+        path = self.question.path
+        try:
+            return await self._loop(path, recorder, table)
+        except NativeSearchRejected as problem:
+            if self.question.session.search != "auto" or not path.native:
+                raise
+            fallback = local_path(None)
+            recorder.path = fallback.name
+            await recorder.event(
+                "notice",
+                {
+                    "code": "native_search_rejected",
+                    "message": f"{problem.message} Using local search for this turn.",
+                    "remedy": "Choose local search to avoid the extra request.",
+                },
+            )
+            return await self._loop(fallback, recorder, table)
+
+    async def _loop(self, path: SearchPath, recorder: Recorder, table: SourceTable) -> Outcome:
+        question = self.question
+        fence = Fence()
+        web = (web_search(self.backend, fence), open_page(self.backend, fence)) if path.local else ()
+        toolset = Toolset((*self.tools, *web), question.session.mode, table)
+        request = Request(
+            model=question.model,
+            messages=(),
+            system=system_text(
+                date=date.today().isoformat(),
+                mode=question.session.mode,
+                native_search=path.native is not None,
+                local_search=path.local,
+            ),
+            native_search=path.native,
+            session_id=question.session.id,
+        )
+        return await run_agent_loop(
+            self.messages,
+            request,
+            provider=question.provider,
+            tools=toolset,
+            emit=recorder,
+            sources=table,
+            limits=question.limits,
+        )
+
+    def _ending(
+        self,
+        recorder: Recorder,
+        table: SourceTable,
+        outcome: Outcome | None,
+        reason: RunReason,
+        error: dict[str, str] | None,
+    ) -> list[Pending]:
+        usage = self._usage(recorder, outcome.usage if outcome else Usage())
+        message = outcome.message if outcome else Message("assistant", recorder.partial())
+        events: list[Pending] = []
+        if message.content and not outcome:
+            data = message_data(message, step=0, usage=usage, stop_reason=None, partial=True)
+            events.append(("message", data))
+        finished: dict[str, Any] = {
+            "run_id": self.question.run_id,
+            "reason": reason,
+            "answer": message.content or _nothing(outcome),
+            "citations": [asdict(c) for c in message.citations],
+            "sources": [source_data(s) for s in table.touched()],
+            "usage": asdict(usage),
+            "search_path": recorder.path_taken(),
+            "model": f"{self.question.provider.name}:{self.question.model}",
+            "session_id": self.question.session.id,
+        }
+        if outcome and outcome.limit:
+            finished["limit"] = outcome.limit
+        if error:
+            finished["error"] = error
+        events.append(("run_finished", finished))
+        return events
+
+    def _usage(self, recorder: Recorder, usage: Usage) -> Usage:
+        """The provider's own counts where it gave them, ours for what we did ourselves."""
+        return replace(
+            usage,
+            searches=(usage.searches or recorder.native_searches) + recorder.local_searches,
+            pages=max(usage.pages or 0, recorder.pages),
+            seconds=round(time.monotonic() - self.began, 3),
+        )
+
+
+def _nothing(outcome: Outcome | None) -> str:
+    if outcome and outcome.limit:
+        return f"Stopped at {outcome.limit} before there was an answer."
+    return ""
+
+
+def interrupted(run_id: str, search_path: str) -> Mapping[str, Any]:
+    """The `run_finished` of a run whose process died."""
+    return {
+        "run_id": run_id,
+        "reason": "incomplete",
+        "answer": "",
+        "citations": [],
+        "sources": [],
+        "usage": asdict(Usage()),
+        "search_path": search_path,
+        "error": {
+            "code": "interrupted",
+            "message": "searchloop stopped before the answer was finished.",
+            "remedy": "What came is kept. Send the question again.",
+        },
+    }

@@ -1,0 +1,250 @@
+"""Runs: started, cancelled, recovered, on one asyncio loop.
+
+A run answers one message of a session. It lives on the server's loop (or on a loop of its own when
+the agent is used as a library) and writes to the log; nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from agent.backend import Backend
+from agent.errors import ConfigError, ToolError
+from agent.events import messages_from
+from agent.limits import Limits
+from agent.log import EventLog, Session
+from agent.providers import Provider, load, names, split_model
+from agent.run import Question, Run, interrupted
+from agent.search_path import SEARCHES, choose_path
+from agent.settings import Settings
+from agent.tools import ALLOWED, Tool
+from agent.transport import Transport
+from agent.types import Message, ModelInfo
+
+MAX_QUESTION = 1_000_000  # characters
+_BEAT = 2.0
+_DEAD = 10.0
+_KEPT = 32  # transcripts kept in memory, so that a turn costs nothing for the turns before it
+_ENGINE_SECONDS = 30.0
+
+
+class Runner:
+    """Starts and stops runs. Its coroutines belong to one loop; see `agent.library` for threads."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: EventLog,
+        backend: Backend,
+        tools: Iterable[Tool] = (),
+        transport: Transport | None = None,
+    ) -> None:
+        self._settings = settings
+        self._log = log
+        self._backend = backend
+        self._tools = tuple(tools)
+        self._transport = transport or Transport()
+        self._owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._providers: dict[str, Provider] = {}
+        self._kept: OrderedDict[str, tuple[int, list[Message]]] = OrderedDict()
+        self._engine: tuple[float, str | None] = (0.0, None)
+        self._beating: asyncio.Task[None] | None = None
+
+    async def start(
+        self,
+        session_id: str,
+        text: str,
+        *,
+        model: str | None = None,
+        mode: str | None = None,
+        search: str | None = None,
+        limits: Limits | None = None,
+    ) -> str:
+        """Stores the question, starts answering it and returns the run's id at once.
+
+        `model`, `mode` and `search` are kept for the session. Raises ConfigError for a question
+        that cannot be sent and Conflict when the session is busy or gone; nothing is stored then.
+        """
+        _check_text(text)
+        changes = {"model": model, "mode": mode, "search": search}
+        changes = {name: value for name, value in changes.items() if value is not None}
+        session = _changed(self._log.session(session_id), changes)
+        provider, name = self.provider(session.model)
+        provider.check(name)
+        can = provider.capabilities(name)
+        engine = await self._first_engine() if session.search in ("auto", "local") else None
+        path = choose_path(
+            session.search, provider.name, can, engine, offline=self._settings.offline
+        )
+        run_id = secrets.token_hex(8)
+        self._log.claim(session_id, run_id, self._owner)
+        try:
+            before = self._transcript(session_id)
+            changes["title"] = session.title or _title(text)
+            self._log.update_session(session_id, search_path=path.name, **changes)
+            started = {
+                "run_id": run_id,
+                "model": session.model,
+                "mode": session.mode,
+                "search": session.search,
+                "search_path": path.name,
+            }
+            events = [("user_message", {"text": text}), ("run_started", started)]
+            self._log.append(session_id, events, durable=True)
+        except BaseException:
+            self._log.release(session_id, run_id)
+            raise
+        before.append(Message("user", text))
+        question = Question(run_id, session, provider, name, path, limits or Limits())
+        run = Run(question, self._log, self._backend, self._tools, before)
+        task = asyncio.create_task(self._answer(run), name=f"run {run_id}")
+        self._tasks[session_id] = task
+        if self._beating is None:
+            self._beating = asyncio.create_task(self._beat())
+        await asyncio.sleep(0)  # lets the run begin: a task cancelled before that would say nothing
+        return run_id
+
+    async def _answer(self, run: Run) -> None:
+        session_id, run_id = run.question.session.id, run.question.run_id
+        try:
+            await run.answer()
+            if run.clean:
+                self._keep(session_id, run.messages)
+        finally:
+            self._tasks.pop(session_id, None)
+            self._log.release(session_id, run_id)
+
+    async def cancel(self, session_id: str) -> bool:
+        """Stops the session's run and waits until it has said so; False when there is none."""
+        task = self._tasks.get(session_id)
+        if task is None:
+            return False
+        task.cancel()
+        await asyncio.wait([task])
+        return True
+
+    async def wait(self, session_id: str) -> None:
+        """Until the session's run is over."""
+        task = self._tasks.get(session_id)
+        if task:
+            await asyncio.wait([task])
+
+    async def models(self) -> list[ModelInfo]:
+        """What every provider offers, in the providers' order."""
+        providers = [self._named(name) for name in names()]
+        lists = await asyncio.gather(*(provider.models() for provider in providers))
+        return [model for models in lists for model in models]
+
+    async def recover(self) -> int:
+        """Closes the runs whose process is gone; what they said is kept. Returns how many."""
+        done = 0
+        for session_id, run_id, owner, age in self._log.claims():
+            if owner == self._owner or (age < _DEAD and not _gone(owner)):
+                continue
+            if self._log.release(session_id, run_id):
+                path = self._log.session(session_id).search_path
+                finished = interrupted(run_id, path)
+                self._log.append(session_id, [("run_finished", finished)], durable=True)
+                done += 1
+        return done
+
+    async def aclose(self) -> None:
+        """Stops every run, says so in the log, and closes the connections."""
+        if self._beating:
+            self._beating.cancel()
+        for session_id in list(self._tasks):
+            await self.cancel(session_id)
+        await self._transport.aclose()
+
+    def provider(self, model: str) -> tuple[Provider, str]:
+        """The provider behind `provider:model`, and the model's own name."""
+        provider, name = split_model(model)
+        return self._named(provider), name
+
+    def _named(self, name: str) -> Provider:
+        if name not in self._providers:
+            self._providers[name] = load(name, self._settings.env, self._transport)
+        return self._providers[name]
+
+    def _transcript(self, session_id: str) -> list[Message]:
+        seq, messages = self._kept.pop(session_id, (-1, []))
+        if seq == self._log.last_seq(session_id):
+            return messages
+        return messages_from(self._log.read(session_id))
+
+    def _keep(self, session_id: str, messages: list[Message]) -> None:
+        self._kept[session_id] = (self._log.last_seq(session_id) or 0, messages)
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+
+    async def _first_engine(self) -> str | None:
+        """The local engine that would be asked first, as the backend tells it; None if unknown."""
+        asked, engine = self._engine
+        if asked and time.monotonic() - asked < _ENGINE_SECONDS:
+            return engine
+        with contextlib.suppress(ToolError):
+            answer = await self._backend.ask("/api/engines")
+            usable = [e["name"] for e in answer["engines"] if e["available"] and e["in_chain"]]
+            self._engine = (time.monotonic(), usable[0] if usable else None)
+        return self._engine[1]
+
+    async def _beat(self) -> None:
+        """Tells other processes that our runs are alive, and closes those of dead ones."""
+        while True:
+            await asyncio.sleep(_BEAT)
+            if self._tasks:
+                self._log.beat(self._owner)
+            await self.recover()
+
+
+def _changed(session: Session, changes: dict[str, str]) -> Session:
+    if changes.get("mode", session.mode) not in ALLOWED:
+        raise _bad_choice("mode", changes["mode"], ALLOWED)
+    if changes.get("search", session.search) not in SEARCHES:
+        raise _bad_choice("search", changes["search"], SEARCHES)
+    return replace(session, **changes)  # type: ignore[arg-type]
+
+
+def _bad_choice(what: str, value: str, choices: Iterable[str]) -> ConfigError:
+    return ConfigError(
+        f"bad_{what}", f"There is no {what} {value!r}.", f"Choose one of {', '.join(choices)}."
+    )
+
+
+def _check_text(text: str) -> None:
+    if not text.strip():
+        raise ConfigError("empty_question", "The question is empty.", "Write something to ask.")
+    if len(text) > MAX_QUESTION:
+        raise ConfigError(
+            "question_too_long",
+            f"The question has {len(text):,} characters; {MAX_QUESTION:,} is the most.",
+            "Shorten it, or put the text in a file and add that with `searchloop library add`.",
+        )
+
+
+def _title(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:59].rsplit(" ", 1)[0] + "…"
+
+
+def _gone(owner: str) -> bool:
+    """Whether a process of this machine is certainly dead; one elsewhere is judged by its beat."""
+    host, pid, _ = owner.rsplit("/", 2)
+    if host != socket.gethostname() or os.name != "posix":
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

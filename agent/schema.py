@@ -1,0 +1,112 @@
+"""JSON Schema at the tool border: made from a signature, checked against arguments.
+
+Only the part that tool schemas use: type, properties, required, additionalProperties, items, enum,
+minimum, maximum. Messages are written for a model to act on.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args, get_origin
+
+_TYPES: dict[Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    dict: "object",
+    list: "array",
+}
+_CHECKS: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "object": (dict,),
+    "array": (list, tuple),
+    "null": (type(None),),
+}
+
+
+def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters of a function as a JSON Schema object; raises TypeError for what it cannot say."""
+    hints = typing.get_type_hints(function)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        properties[name] = _schema(hints.get(name, str), f"{function.__name__}({name})")
+        if parameter.default is inspect.Parameter.empty:
+            required.append(name)
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required
+    return {**schema, "additionalProperties": False}
+
+
+def _schema(hint: Any, where: str) -> dict[str, Any]:
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return {"type": _TYPES[type(inner[0])], "enum": list(inner)}
+    if origin in (typing.Union, types.UnionType):
+        kept = [arm for arm in inner if arm is not type(None)]
+        if len(kept) == 1:
+            return _schema(kept[0], where)
+    elif origin is list:
+        return {"type": "array", "items": _schema(inner[0], where)}
+    elif origin is dict or hint in _TYPES:
+        return {"type": _TYPES[origin or hint]}
+    raise TypeError(f"{where}: a tool cannot take {hint!r}")
+
+
+def problems_with(value: Any, schema: Mapping[str, Any], where: str = "") -> str | None:
+    """What is wrong with arguments, in one sentence, or None."""
+    label = where or "the arguments"
+    kinds = schema.get("type")
+    allowed = [kinds] if isinstance(kinds, str) else list(kinds or ())
+    if allowed and not any(_is(value, kind) for kind in allowed):
+        return f"{label} must be {' or '.join(allowed)}, not {type(value).__name__}."
+    if "enum" in schema and value not in schema["enum"]:
+        return f"{label} must be one of {', '.join(map(repr, schema['enum']))}."
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _range(value, schema, label)
+    if isinstance(value, Mapping):
+        return _object(value, schema, where)
+    if isinstance(value, list) and "items" in schema:
+        found = (problems_with(v, schema["items"], f"{label}[{i}]") for i, v in enumerate(value))
+        return next((problem for problem in found if problem), None)
+    return None
+
+
+def _is(value: Any, kind: str) -> bool:
+    if kind in ("integer", "number") and isinstance(value, bool):
+        return False
+    return isinstance(value, _CHECKS.get(kind, (object,)))
+
+
+def _range(value: float, schema: Mapping[str, Any], label: str) -> str | None:
+    if "minimum" in schema and value < schema["minimum"]:
+        return f"{label} must be at least {schema['minimum']}."
+    if "maximum" in schema and value > schema["maximum"]:
+        return f"{label} must be at most {schema['maximum']}."
+    return None
+
+
+def _object(value: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> str | None:
+    properties = schema.get("properties", {})
+    missing = [name for name in schema.get("required", ()) if name not in value]
+    if missing:
+        return f"{', '.join(map(repr, missing))} is missing."
+    if schema.get("additionalProperties") is False:
+        extra = [name for name in value if name not in properties]
+        if extra:
+            known = ", ".join(properties) or "none"
+            return f"there is no {', '.join(map(repr, extra))}; it takes {known}."
+    for name, inner in value.items():
+        if name in properties:
+            problem = problems_with(inner, properties[name], f"{where}.{name}" if where else name)
+            if problem:
+                return problem
+    return None

@@ -1,0 +1,135 @@
+"""The session's source table: who gets which number, and what was read.
+
+The program owns the numbers. A URL is numbered once, in order of first appearance before the
+model; a model can only point at a number, so a citation can never name a URL that was not met.
+The same table is the list of URLs that may be opened: what the user wrote, what a search found,
+what an opened page linked to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from agent.types import Message, Source, SourceState
+
+_RANK: dict[SourceState, int] = {"found": 0, "opened": 1, "cited": 2}
+_URL = re.compile(r"(?:https?|library)://[^\s<>\"'`\\^{}|]+")
+
+
+class SourceTable:
+    """Sources by URL, in order of appearance. Rebuilt from the transcript at each run's start."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, Source] = {}
+        self._by_number: dict[int, str] = {}
+        self._texts: dict[str, str] = {}
+        self._seen: set[str] = set()
+        self._touched: dict[str, None] = {}
+
+    @classmethod
+    def of(cls, messages: Iterable[Message]) -> SourceTable:
+        """The table as it stands after these messages."""
+        table = cls()
+        for message in messages:
+            if message.role == "user":
+                table.see(urls_in(message.content))
+            for source in message.sources:
+                table.restore(source)
+            if message.role == "tool":
+                table.see(message.details.get("links", ()))
+                start, end = message.details.get("text", (0, 0))
+                if end:
+                    table.read(message.details["url"], message.content[start:end])
+        table._touched.clear()
+        return table
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def meet(
+        self, url: str, title: str = "", state: SourceState = "found", *, number: bool = True
+    ) -> Source:
+        """Notes a source, raises its state if it grew, and numbers it unless told not to."""
+        key = url_key(url)
+        known = self._by_key.get(key) or Source(url, title, state)
+        if _RANK[state] > _RANK[known.state]:
+            known = replace(known, state=state)
+        if title and not known.title:
+            known = replace(known, title=title)
+        if number and known.n is None:
+            known = replace(known, n=max(self._by_number, default=0) + 1)
+        return self._keep(key, known)
+
+    def restore(self, source: Source) -> None:
+        """Takes over a source with the number it already has."""
+        known = self._by_key.get(url_key(source.url))
+        if known and _RANK[known.state] > _RANK[source.state]:
+            source = replace(source, state=known.state, n=source.n or known.n)
+        self._keep(url_key(source.url), source)
+
+    def _keep(self, key: str, source: Source) -> Source:
+        self._by_key[key] = source
+        self._touched[key] = None
+        self._seen.add(key)
+        if source.n is not None:
+            self._by_number[source.n] = key
+        return source
+
+    def numbered(self, n: int) -> Source | None:
+        """The source behind `[n]`, if there is one."""
+        key = self._by_number.get(n)
+        return self._by_key[key] if key else None
+
+    def see(self, urls: Iterable[str]) -> None:
+        """URLs that the user wrote or a page linked to: they may be opened."""
+        self._seen.update(url_key(url) for url in urls)
+
+    def has_seen(self, url: str) -> bool:
+        """Whether this URL may be opened without asking."""
+        return url_key(url) in self._seen
+
+    def read(self, url: str, text: str) -> None:
+        """Keeps the text of a page that was opened, to check quotes against."""
+        key = url_key(url)
+        self._texts[key] = f"{self._texts[key]}\n{text}" if key in self._texts else text
+
+    def text(self, url: str) -> str | None:
+        """What was read of this page, or None if it was not opened."""
+        return self._texts.get(url_key(url))
+
+    def touched(self) -> tuple[Source, ...]:
+        """The sources met since the table was made: those of this run, numbered ones first."""
+        met = [self._by_key[key] for key in self._touched]
+        return tuple(sorted(met, key=lambda s: (s.n is None, s.n or 0)))
+
+
+def urls_in(text: str) -> list[str]:
+    """URLs written in a text, without the punctuation that follows them."""
+    return [_trim(found) for found in _URL.findall(text)]
+
+
+def _trim(url: str) -> str:
+    url = url.rstrip(".,;:!?*_")
+    while url.endswith((")", "]")) and url.count(")") + url.count("]") > url.count("(") + url.count(
+        "["
+    ):
+        url = url[:-1].rstrip(".,;:!?")
+    return url
+
+
+def url_key(url: str) -> str:
+    """One key for the spellings of one address: case of scheme and host, default port, fragment."""
+    try:
+        parts = urlsplit(url.strip())
+        port = parts.port
+    except ValueError:
+        return url.strip()
+    host = (parts.hostname or "").rstrip(".")
+    if port and (parts.scheme.lower(), port) not in {("http", 80), ("https", 443)}:
+        host = f"{host}:{port}"
+    fragment = f"#{parts.fragment}" if parts.scheme == "library" and parts.fragment else ""
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme.lower()}://{host}{parts.path or '/'}{query}{fragment}"

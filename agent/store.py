@@ -1,0 +1,82 @@
+"""Opening SQLite safely: private files, WAL, a version, and errors that say who must act."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent.errors import StoreError
+
+
+def open_database(
+    path: Path | str, schema: str | None = None, version: int = 0
+) -> sqlite3.Connection:
+    """A connection in autocommit mode; with `schema` the file is made and brought to `version`.
+
+    Raises StoreError when the folder cannot be written or the file is newer than this program.
+    """
+    with store_errors(path):
+        if schema is not None:
+            _prepare(Path(path))
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
+        db.execute("PRAGMA busy_timeout = 10000")
+        if schema is None:
+            return db
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        found = db.execute("PRAGMA user_version").fetchone()[0]
+        if found > version:
+            db.close()
+            raise StoreError(
+                "newer_store",
+                f"{path} was written by a newer searchloop (schema {found}, this one knows {version}).",
+                "Update searchloop, or set SEARCHLOOP_HOME to another folder.",
+            )
+        if found < version:
+            db.executescript(f"BEGIN IMMEDIATE;{schema}PRAGMA user_version = {version};COMMIT;")
+        return db
+
+
+def _prepare(path: Path) -> None:
+    """Folder 0700 and file 0600 before SQLite makes its own (its side files copy the mode)."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    if path.stat().st_mode & 0o077:
+        path.chmod(0o600)
+
+
+@contextmanager
+def store_errors(path: Path | str) -> Iterator[None]:
+    """SQLite's and the system's complaints as StoreError, translated here and nowhere else."""
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except (sqlite3.Error, OSError) as error:
+        code, what, remedy = _cause(str(error).lower())
+        raise StoreError(code, f"{what} ({path}: {error}).", remedy) from error
+
+
+_CAUSES = (
+    (("readonly", "read-only"), "read_only", "The data folder is read-only"),
+    (("permission", "unable to open", "not a directory"), "read_only", "The data folder cannot be used"),
+    (("full", "no space"), "disk_full", "The disk is full"),
+    (("locked", "busy"), "locked", "Another process holds the session store"),
+    (("malformed", "not a database"), "damaged", "The session store is damaged"),
+)
+_REMEDIES = {
+    "read_only": "Make it writable, or set SEARCHLOOP_HOME to a folder that is.",
+    "disk_full": "Free some space and send the message again; nothing that was saved is lost.",
+    "locked": "Close the other searchloop, or try again in a moment.",
+    "damaged": "Move the file away to start afresh; keep it, most of it can be recovered.",
+}
+
+
+def _cause(text: str) -> tuple[str, str, str]:
+    for needles, code, what in _CAUSES:
+        if any(needle in text for needle in needles):
+            return code, what, _REMEDIES[code]
+    return "store_failed", "The session store failed", "See the log, then start again."

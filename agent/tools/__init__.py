@@ -1,0 +1,152 @@
+"""Tools: what a model may ask for, and the dispatcher that decides what runs.
+
+A mode picks what is offered; the dispatcher checks the effect of each call again, because a model
+may name anything. Calls of one step run together and are answered in call order. Nothing a tool
+does breaks the loop: unknown name, bad arguments, time-out and exception all become results that
+the model can read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from agent.errors import AgentError
+from agent.events import result_data
+from agent.seams import Emit
+from agent.schema import problems_with, schema_of
+from agent.sources import SourceTable
+from agent.types import Effect, Mode, ToolCall, ToolResult, ToolSpec
+
+_log = logging.getLogger(__name__)
+_BLOCKING = ThreadPoolExecutor(32, thread_name_prefix="tool")
+
+ALLOWED: Mapping[Mode, frozenset[Effect]] = {
+    "ask": frozenset({"read", "network"}),
+    "plan": frozenset({"read", "network"}),
+    "agent": frozenset({"read", "network", "write", "exec"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may use beside its arguments."""
+
+    call_id: str
+    sources: SourceTable
+    emit: Emit
+
+
+Run = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult | str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A spec for the model and the function behind it. `seconds` caps one call."""
+
+    spec: ToolSpec
+    run: Run
+    seconds: float = 60.0
+
+
+def tool(function: Callable[..., Any] | None = None, *, effect: Effect = "read") -> Any:
+    """Makes a Tool of a function: name, schema and description come from its signature.
+
+    An `async def` runs on the loop, a plain `def` on a thread. It returns text, or anything that
+    JSON can hold.
+    """
+    if function is None:
+        return lambda f: tool(f, effect=effect)
+    spec = ToolSpec(
+        function.__name__, inspect.cleandoc(function.__doc__ or ""), schema_of(function), effect
+    )
+
+    async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult | str:
+        if inspect.iscoroutinefunction(function):
+            value = await function(**arguments)
+        else:
+            loop = asyncio.get_running_loop()
+            value = await loop.run_in_executor(_BLOCKING, lambda: function(**arguments))
+        return value if isinstance(value, str | ToolResult) else json.dumps(value, default=str)
+
+    return Tool(spec, run)
+
+
+class Toolset:
+    """The tools of one run, under one mode."""
+
+    def __init__(self, tools: Iterable[Tool], mode: Mode, sources: SourceTable) -> None:
+        allowed = ALLOWED[mode]
+        self._mode = mode
+        self._sources = sources
+        self._all = {t.spec.name: t for t in sorted(tools, key=lambda t: t.spec.name)}
+        self._specs = tuple(t.spec for t in self._all.values() if t.spec.effect in allowed)
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the model is offered, by name so that the prompt's prefix stays the same."""
+        return self._specs
+
+    async def call_all(self, calls: tuple[ToolCall, ...], emit: Emit) -> list[ToolResult]:
+        """Runs the calls together and answers them in call order."""
+        for call in calls:
+            known = self._all.get(call.name)
+            await emit.event(
+                "tool_call",
+                {
+                    "call_id": call.id,
+                    "name": call.name,
+                    "arguments": dict(call.arguments),
+                    "effect": known.spec.effect if known else None,
+                },
+            )
+        if len(calls) == 1:
+            results = [await self._call(calls[0], emit)]
+        else:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._call(call, emit)) for call in calls]
+            results = [task.result() for task in tasks]
+        for result in results:
+            await emit.event("tool_result", result_data(result))
+        return results
+
+    async def _call(self, call: ToolCall, emit: Emit) -> ToolResult:
+        refusal = self._refusal(call)
+        if refusal:
+            return ToolResult(call.id, call.name, refusal, is_error=True)
+        found = self._all[call.name]
+        try:
+            async with asyncio.timeout(found.seconds):
+                value = await found.run(call.arguments, ToolContext(call.id, self._sources, emit))
+        except TimeoutError:
+            text = f"{call.name} gave no result within {found.seconds:g} seconds."
+            return ToolResult(call.id, call.name, text, is_error=True)
+        except AgentError as error:
+            text = f"{error.message} {error.remedy}".strip()
+            return ToolResult(
+                call.id, call.name, text, is_error=True, details={"error": error.as_dict()}
+            )
+        except Exception as error:
+            _log.exception("tool %s failed", call.name)
+            text = f"{call.name} failed: {type(error).__name__}: {error}"
+            return ToolResult(call.id, call.name, text, is_error=True)
+        return value if isinstance(value, ToolResult) else ToolResult(call.id, call.name, value)
+
+    def _refusal(self, call: ToolCall) -> str | None:
+        """Why a call may not run, in words for the model; None when it may."""
+        offered = ", ".join(spec.name for spec in self._specs) or "none"
+        known = self._all.get(call.name)
+        if known is None:
+            return f"There is no tool called {call.name!r}. Tools you can call: {offered}."
+        if known.spec.effect not in ALLOWED[self._mode]:
+            return f"{call.name} is not allowed in {self._mode} mode. Tools you can call: {offered}."
+        if call.problem:
+            return f"The arguments of {call.name} could not be read: {call.problem}"
+        problem = problems_with(call.arguments, known.spec.parameters)
+        return f"{call.name} was not run: {problem}" if problem else None

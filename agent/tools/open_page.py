@@ -1,0 +1,104 @@
+"""`open_page`: read a page that the user named, a search found or a page linked to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.backend import Backend
+from agent.errors import ToolError
+from agent.fence import Fence
+from agent.tools import Tool, ToolContext
+from agent.types import ToolResult, ToolSpec
+
+_LENGTH = 8000
+_LINKS = 200
+_SPEC = ToolSpec(
+    name="open_page",
+    description=(
+        "Read a web page as text. Only addresses from the user, from search results or from links "
+        "of pages already read. Long pages come in parts: continue with offset, or look up words "
+        "with find."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "url": {"type": "string", "description": "The full address"},
+            "find": {"type": "string", "description": "Return the passages around these words"},
+            "offset": {"type": "integer", "minimum": 0, "description": "Where to go on"},
+            "max_length": {"type": "integer", "minimum": 200, "maximum": 40000},
+        },
+        "required": ["url"],
+        "additionalProperties": False,
+    },
+    effect="network",
+)
+
+
+def open_page(backend: Backend, fence: Fence) -> Tool:
+    """The tool, on this backend. An address nobody met is refused before anything is sent."""
+
+    async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        url = str(arguments["url"]).strip()
+        if not context.sources.has_seen(url):
+            raise ToolError(
+                "unseen_url",
+                f"{url} was not opened: it is neither in the question nor in a result.",
+                "Search for it first, or ask the user for the address.",
+            )
+        payload = {"max_length": _LENGTH, **arguments, "url": url}
+        try:
+            page = await backend.ask("/api/open-page", payload)
+        except ToolError as error:
+            data = {"url": url, "status": "error", "error": error.message}
+            await context.emit.event("page_opened", data)
+            raise
+        data = {"url": url, "status": page["status"], "title": page["title"]}
+        await context.emit.event("page_opened", {**data, "error": _message(page)})
+        if page["status"] != "ok":
+            text = f"PAGE NOT READ ({page['status']}): {_message(page) or 'no readable text'}"
+            details = {"kind": "page", "url": url, "status": page["status"]}
+            return ToolResult(context.call_id, "open_page", text, is_error=True, details=details)
+        return _page(url, page, context, fence)
+
+    return Tool(_SPEC, run)
+
+
+def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence) -> ToolResult:
+    source = context.sources.meet(url, page["title"], "opened")
+    text = page["content"]
+    context.sources.read(url, text)
+    links = page.get("links", [])[:_LINKS]
+    context.sources.see(links)
+    head = f"[{source.n}] {page['title']}\n{url}\n{_extent(page)} Cite it as [{source.n}].\n"
+    content, start = fence.around_at(text, "page", head)
+    return ToolResult(
+        context.call_id,
+        "open_page",
+        content,
+        details={
+            "kind": "page",
+            "n": source.n,
+            "url": url,
+            "title": page["title"],
+            "status": "ok",
+            "text": [start, start + len(text)],
+            "links": links,
+        },
+        sources=(source,),
+    )
+
+
+def _extent(page: Mapping[str, Any]) -> str:
+    if not page["truncated"]:
+        return f"The whole page, {page['original_length']} characters."
+    rest = page["next_offset"]
+    more = f"; go on with offset {rest}" if rest is not None else ""
+    return f"{page['content_length']} of {page['original_length']} characters{more}."
+
+
+def _message(page: Mapping[str, Any]) -> str | None:
+    error = page.get("error")
+    if isinstance(error, Mapping):
+        return f"{error.get('message', '')} {error.get('remedy', '')}".strip() or None
+    return error or None

@@ -1,0 +1,140 @@
+"""Ollama: models on this machine (or in its cloud) through `/api/chat`.
+
+A local server needs no key. Its faults are the user's to mend, so each is answered with the command
+that mends it. When nothing may leave the machine, a model that runs in Ollama's cloud is refused by
+what the server says of it, not only by its name.
+
+https://github.com/ollama/ollama/blob/main/docs/api.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+
+from agent.errors import ConfigError, ProviderError
+from agent.providers import HttpProvider
+from agent.providers.ollama.address import parse_address
+from agent.providers.ollama.catalog import Catalog, Installed, can_chat, names_cloud
+from agent.providers.ollama.codec import OllamaCodec
+from agent.providers.ollama.config import SETTINGS, Config, read_config
+from agent.providers.ollama.errors import explain
+from agent.transport import Transport
+from agent.types import Capabilities, ModelInfo, Request, StreamEvent
+
+__all__ = ["SETTINGS", "Ollama", "create"]
+
+
+class Ollama:
+    """See `Provider`. `problem` is a setting that is wrong; it is raised when it matters."""
+
+    name = "ollama"
+
+    def __init__(
+        self, config: Config, transport: Transport, problem: ConfigError | None = None
+    ) -> None:
+        self._config = config
+        self._problem = problem
+        self._catalog = Catalog(config, transport)
+        self._codec = OllamaCodec(config, self._catalog.names)
+        self._http = HttpProvider(self._codec, transport)
+
+    def capabilities(self, model: str) -> Capabilities:
+        """What `models()` learnt; a model not seen yet is taken to call tools."""
+        return self._catalog.capabilities(model)
+
+    def check(self, model: str) -> None:
+        """Raises ConfigError for a wrong setting, or when offline forbids what was chosen."""
+        config = self._config
+        if self._problem:
+            raise self._problem
+        if config.offline and not config.address.loopback:
+            raise ConfigError(
+                "offline",
+                f"SEARCHLOOP_OFFLINE is on, and OLLAMA_HOST is {config.address.hostname}.",
+                "Point OLLAMA_HOST at this machine, or switch SEARCHLOOP_OFFLINE off.",
+            )
+        found = self._catalog.find(model)
+        if config.local_only and (
+            config.address.cloud or names_cloud(model) or (found and found.remote_host)
+        ):
+            raise self._refused(model)
+        if config.address.cloud and not config.headers:
+            raise ConfigError(
+                "missing_key",
+                "ollama.com wants a key.",
+                "Set OLLAMA_API_KEY and write the address with https, or use a local OLLAMA_HOST.",
+            )
+
+    def stream(self, request: Request) -> AsyncIterator[StreamEvent]:
+        """See `Provider.stream`."""
+        if self._config.local_only:
+            return self._stream_local(request)
+        return self._http.stream(request)
+
+    async def models(self) -> list[ModelInfo]:
+        """The chat models that are installed, or one entry that says what is missing."""
+        try:
+            self.check("")
+            found = [model for model in await self._catalog.look() if can_chat(model)]
+        except ConfigError as error:
+            return [self._absent(error.message, error.remedy)]
+        except ProviderError as error:
+            told = explain(error, self._config)
+            if told.code == "unreachable":
+                told.message = f"Ollama is not running at {self._config.address.base}."
+            return [self._absent(told.message, told.remedy)]
+        if not found:
+            remedy = "Get one, for example with `ollama pull qwen3:8b`."
+            return [self._absent("Ollama has no chat model yet.", remedy)]
+        return [self._info(model) for model in found]
+
+    async def _stream_local(self, request: Request) -> AsyncIterator[StreamEvent]:
+        """The stream, once the server has said that the model runs where it does."""
+        try:
+            await self._catalog.look()
+        except ProviderError as error:
+            raise explain(error, self._config) from error
+        self.check(request.model)
+        async with aclosing(self._http.stream(request)) as events:
+            async for event in events:
+                yield event
+
+    def _info(self, model: Installed) -> ModelInfo:
+        refused = self._config.local_only and (model.remote_host or names_cloud(model.name))
+        error = self._refused(model.name) if refused else None
+        return ModelInfo(
+            id=f"{self.name}:{model.name}",
+            title=f"{model.name} ({model.size})" if model.size else model.name,
+            capabilities=self._catalog.capabilities(model.name),
+            available=error is None,
+            local=self._config.address.loopback and not model.remote_host,
+            missing=error.message if error else None,
+            remedy=error.remedy if error else None,
+        )
+
+    def _absent(self, missing: str, remedy: str) -> ModelInfo:
+        return ModelInfo(
+            id=f"{self.name}:",
+            title="Ollama",
+            available=False,
+            local=self._config.address.loopback,
+            missing=missing,
+            remedy=remedy,
+        )
+
+    def _refused(self, model: str) -> ConfigError:
+        setting = "SEARCHLOOP_OFFLINE" if self._config.offline else "OLLAMA_NO_CLOUD"
+        return ConfigError(
+            "cloud_refused",
+            f"{model or 'This server'} runs in Ollama's cloud, and {setting} is on.",
+            f"Pick a model that runs on this machine, or switch {setting} off.",
+        )
+
+
+def create(env: Mapping[str, str], transport: Transport) -> Ollama:
+    """The provider. A wrong setting is raised by `check`, so that other providers still work."""
+    try:
+        return Ollama(read_config(env), transport)
+    except ConfigError as error:
+        return Ollama(Config(parse_address(""), {}), transport, error)

@@ -1,0 +1,198 @@
+"""Which models a server has and what they can do.
+
+Newer servers say it all in `/api/tags`; for older ones `/api/show` is asked, a few at a time and
+once per version of a model. What was learnt stays here, because capabilities are asked for without
+waiting. The window is stated only where it is known: `/api/show` tells what a model was trained
+for, not what this server gives it.
+
+https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from agent.errors import ProviderError
+from agent.providers.ollama.config import Config
+from agent.transport import Transport
+from agent.types import Capabilities
+
+TIMEOUT_S = 1.5
+SHOW_TOTAL_S = 3.0
+SHOW_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """One model of the server. `remote_host` is set when it runs in the cloud."""
+
+    name: str
+    digest: str = ""
+    size: str = ""
+    remote_host: str = ""
+    trained: int | None = None
+    capabilities: frozenset[str] | None = None
+
+
+class Catalog:
+    """What one server was found to have."""
+
+    def __init__(self, config: Config, transport: Transport) -> None:
+        self._config = config
+        self._transport = transport
+        self._models: dict[str, Installed] = {}
+        self._shown: dict[str, frozenset[str]] = {}
+        self._loaded: dict[str, int] = {}
+
+    def names(self) -> list[str]:
+        """Chat models seen at the last look, as users write them."""
+        return [m.name for m in self._models.values() if can_chat(m)]
+
+    def find(self, model: str) -> Installed | None:
+        """The model by any of its names, if it was seen."""
+        return self._models.get(full_name(model))
+
+    def capabilities(self, model: str) -> Capabilities:
+        """What is known of `model`; one nobody has seen is taken to call tools."""
+        found = self.find(model)
+        if found is None or found.capabilities is None:
+            return Capabilities(context=self._window(found, model))
+        return Capabilities(
+            tools="tools" in found.capabilities,
+            thinking="thinking" in found.capabilities,
+            vision="vision" in found.capabilities,
+            context=self._window(found, model),
+        )
+
+    async def look(self) -> list[Installed]:
+        """The installed models. Raises ProviderError when the server does not tell."""
+        tags, loaded = await asyncio.gather(self._get("/api/tags"), self._running())
+        found = list(read_tags(tags))
+        self._loaded = loaded
+        unknown = [m for m in found if m.capabilities is None and self._key(m) not in self._shown]
+        await self._show_all(unknown)
+        self._models = {full_name(m.name): self._with_shown(m) for m in found}
+        return list(self._models.values())
+
+    async def _get(self, path: str) -> Any:
+        config = self._config
+        return await self._transport.get_json(
+            config.address.base + path, config.headers, timeout=TIMEOUT_S
+        )
+
+    async def _running(self) -> dict[str, int]:
+        try:
+            return read_windows(await self._get("/api/ps"))
+        except ProviderError:
+            return {}
+
+    async def _show_all(self, models: list[Installed]) -> None:
+        gate = asyncio.Semaphore(SHOW_AT_ONCE)
+
+        async def show(model: Installed) -> None:
+            async with gate:
+                told = await self._show(model.name)
+            if told is not None:
+                self._shown[self._key(model)] = told
+
+        if models:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SHOW_TOTAL_S):
+                    await asyncio.gather(*map(show, models))
+
+    async def _show(self, name: str) -> frozenset[str] | None:
+        """Its capabilities, empty when the server is too old to say; None when it did not answer."""
+        base, headers = self._config.address.base, self._config.headers
+        try:
+            status, body = await self._transport.post_json(
+                f"{base}/api/show", {"model": name}, headers, timeout=TIMEOUT_S
+            )
+        except ProviderError:
+            return None
+        return (read_capabilities(body) or frozenset()) if status == 200 else None
+
+    def _with_shown(self, model: Installed) -> Installed:
+        known = model.capabilities or self._shown.get(self._key(model)) or None
+        return Installed(
+            model.name, model.digest, model.size, model.remote_host, model.trained, known
+        )
+
+    def _key(self, model: Installed) -> str:
+        return f"{model.name}@{model.digest}"
+
+    def _window(self, found: Installed | None, model: str) -> int | None:
+        trained = found.trained if found else None
+        if found and found.remote_host:
+            return trained
+        if self._config.num_ctx:
+            return min(self._config.num_ctx, trained or self._config.num_ctx)
+        return self._loaded.get(full_name(model))
+
+
+def read_tags(body: Any) -> Iterable[Installed]:
+    """`/api/tags` as models. Raises ProviderError when it is something else."""
+    listed = body.get("models") if isinstance(body, dict) else None
+    if listed is None and isinstance(body, dict) and "models" in body:
+        listed = []
+    if not isinstance(listed, list):
+        raise ProviderError(
+            "not_ollama",
+            "What answers there is not Ollama.",
+            "Set OLLAMA_HOST to the server itself, without /v1 or /api at the end.",
+        )
+    for item in listed:
+        entry = item if isinstance(item, Mapping) else {}
+        name = entry.get("model") or entry.get("name")
+        if not isinstance(name, str):
+            continue
+        details = entry.get("details")
+        details = details if isinstance(details, Mapping) else {}
+        trained = details.get("context_length")
+        yield Installed(
+            name=name,
+            digest=str(entry.get("digest") or ""),
+            size=str(details.get("parameter_size") or ""),
+            remote_host=str(entry.get("remote_host") or ""),
+            trained=trained if isinstance(trained, int) and trained > 0 else None,
+            capabilities=read_capabilities(entry),
+        )
+
+
+def read_capabilities(body: Any) -> frozenset[str] | None:
+    """The list under `capabilities`, None on servers that do not say."""
+    named = body.get("capabilities") if isinstance(body, Mapping) else None
+    if not isinstance(named, list) or not named:
+        return None
+    return frozenset(item for item in named if isinstance(item, str))
+
+
+def read_windows(body: Any) -> dict[str, int]:
+    """`/api/ps` as windows in tokens by full model name; only loaded models are in it."""
+    listed = body.get("models") if isinstance(body, Mapping) else None
+    windows: dict[str, int] = {}
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, Mapping) and isinstance(entry.get("context_length"), int):
+            windows[full_name(str(entry.get("model") or entry.get("name")))] = entry[
+                "context_length"
+            ]
+    return windows
+
+
+def can_chat(model: Installed) -> bool:
+    """Whether it is a chat model: not one that only makes embeddings or images."""
+    return model.capabilities is None or "completion" in model.capabilities
+
+
+def full_name(model: str) -> str:
+    """The name with its tag: `llama3.2` is `llama3.2:latest`."""
+    return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
+
+
+def names_cloud(model: str) -> bool:
+    """Whether the name itself asks for Ollama's cloud (`name:cloud`, `name:120b-cloud`)."""
+    tag = full_name(model).rpartition(":")[2]
+    return tag == "cloud" or tag.endswith("-cloud")

@@ -1,0 +1,241 @@
+"""The answer of `/api/chat`, from bytes to events.
+
+One JSON object a line. Tool calls come in any line, the last included, and are added up. A proxy
+that does not stream gives one document instead, perhaps over several lines; it is read at the end.
+
+https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from agent.errors import IncompleteError, ProviderError
+from agent.framing import NdjsonSplitter
+from agent.providers.ollama.encoding import PROVIDER, VERSION
+from agent.providers.ollama.thinking import ThinkSplitter, split_late
+from agent.types import (
+    Finished,
+    Message,
+    ProviderData,
+    Request,
+    StopReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+)
+
+WHOLE_LIMIT = 16 * 1024 * 1024
+
+
+class OllamaDecoder:
+    """One response. `fault` turns an error line into what is raised."""
+
+    def __init__(
+        self,
+        request: Request,
+        content_type: str,
+        fault: Callable[[dict[str, Any]], ProviderError],
+    ) -> None:
+        self._request = request
+        self._fault = fault
+        self._lines = NdjsonSplitter()
+        self._document: bytearray | None = None
+        self._may_be_document = "ndjson" not in content_type
+        self._content = ThinkSplitter()
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._finished = False
+
+    def feed(self, data: bytes) -> Iterable[StreamEvent]:
+        """See `Decoder.feed`."""
+        out: list[StreamEvent] = []
+        for line in self._lines.feed(data):
+            if self._document is not None:
+                self._grow(self._document, line)
+            elif not self._finished:
+                self._line(line, out)
+        return out
+
+    def close(self) -> Iterable[StreamEvent]:
+        """See `Decoder.close`."""
+        out: list[StreamEvent] = []
+        for rest in self._lines.close():
+            if self._document is None:
+                self._last_line(rest, out)
+            else:
+                self._grow(self._document, rest)
+        if self._document is not None:
+            self._last_line(bytes(self._document), out)
+        if not self._finished:
+            raise _incomplete()
+        return out
+
+    def _line(self, line: bytes, out: list[StreamEvent]) -> None:
+        try:
+            chunk = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if self._may_be_document and line.lstrip()[:1] == b"{":
+                self._document = bytearray(line)
+                return
+            raise _unreadable(line) from error
+        self._chunk(chunk, line, out)
+
+    def _last_line(self, line: bytes, out: list[StreamEvent]) -> None:
+        """What stood at the end of the bytes: a whole line without its end, or a piece of one."""
+        if self._finished or not line.strip():
+            return
+        try:
+            chunk = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if line.lstrip()[:1] == b"{":
+                raise _incomplete() from error
+            raise _unreadable(line) from error
+        self._chunk(chunk, line, out)
+
+    def _grow(self, document: bytearray, data: bytes) -> None:
+        document += data
+        if len(document) > WHOLE_LIMIT:
+            raise _unreadable(bytes(document[:100]))
+
+    def _chunk(self, chunk: Any, line: bytes, out: list[StreamEvent]) -> None:
+        if type(chunk) is not dict:
+            raise _unreadable(line)
+        self._may_be_document = False
+        if chunk.get("error"):
+            raise self._fault(chunk)
+        message = chunk.get("message")
+        if type(message) is dict:
+            thought, content = message.get("thinking"), message.get("content")
+            if thought and type(thought) is str:
+                self._thinking.append(thought)
+                out.append(ThinkingDelta(thought))
+            if content and type(content) is str:
+                if self._content.passing:
+                    self._text.append(content)
+                    out.append(TextDelta(content))
+                else:
+                    self._keep(self._content.feed(content), out)
+            if message.get("tool_calls"):
+                self._add_calls(message["tool_calls"])
+        if chunk.get("done") is True:
+            self._finish(chunk, out)
+
+    def _keep(self, deltas: Iterable[TextDelta | ThinkingDelta], out: list[StreamEvent]) -> None:
+        for delta in deltas:
+            kept = self._text if type(delta) is TextDelta else self._thinking
+            kept.append(delta.text)
+            out.append(delta)
+
+    def _add_calls(self, raw: Any) -> None:
+        taken = {call.id for call in self._calls}
+        taken.update(call.id for m in self._request.messages for call in m.tool_calls)
+        for item in raw if isinstance(raw, list) else [raw]:
+            call = read_call(item, taken)
+            taken.add(call.id)
+            self._calls.append(call)
+
+    def _finish(self, chunk: dict[str, Any], out: list[StreamEvent]) -> None:
+        self._finished = True
+        self._keep(self._content.close(), out)
+        text, thinking = "".join(self._text), "".join(self._thinking)
+        if not thinking:
+            thinking, text = split_late(text)
+        model = self._request.model
+        made = ProviderData(PROVIDER, model, VERSION, ()) if thinking else None
+        stop: StopReason = "length" if chunk.get("done_reason") == "length" else "stop"
+        message = Message(
+            role="assistant",
+            content=text,
+            thinking=thinking,
+            tool_calls=tuple(self._calls),
+            details=read_details(chunk),
+            provider_data=made,
+        )
+        usage = Usage(
+            input_tokens=_count(chunk.get("prompt_eval_count")),
+            output_tokens=_count(chunk.get("eval_count")),
+        )
+        out.append(Finished(message, "tool_calls" if self._calls else stop, usage))
+
+
+def read_call(item: Any, taken: set[str]) -> ToolCall:
+    """One call. An id that is missing or used already in this session is replaced."""
+    item = item if isinstance(item, dict) else {}
+    function = item.get("function")
+    function = function if isinstance(function, dict) else {}
+    given, name = item.get("id"), function.get("name")
+    usable = isinstance(given, str) and given and given not in taken
+    arguments, problem = read_arguments(function.get("arguments"))
+    if not isinstance(name, str) or not name:
+        name, problem = "", "The call names no tool."
+    return ToolCall(given if usable else f"call_{uuid.uuid4().hex}", name, arguments, problem)
+
+
+def read_arguments(raw: Any) -> tuple[dict[str, Any], str | None]:
+    """(arguments, problem). Servers before ours and proxies write the object as a string."""
+    if raw is None or (isinstance(raw, str) and not raw.strip()):
+        return {}, None
+    value = raw
+    try:
+        if isinstance(value, str):
+            value = json.loads(value)
+        if isinstance(value, str):
+            value = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        return {}, f"The arguments are not valid JSON: {error}."
+    if not isinstance(value, dict):
+        return {}, f"The arguments must be a JSON object, not {type(value).__name__}."
+    return value, None
+
+
+_DURATIONS = {
+    "total_duration": "total_ms",
+    "load_duration": "load_ms",
+    "prompt_eval_duration": "prompt_ms",
+    "eval_duration": "eval_ms",
+}
+
+
+def read_details(chunk: dict[str, Any]) -> dict[str, Any]:
+    """Times in milliseconds, tokens per second, and where the model really ran."""
+    details: dict[str, Any] = {}
+    for key, name in _DURATIONS.items():
+        nanoseconds = _count(chunk.get(key))
+        if nanoseconds is not None:
+            details[name] = round(nanoseconds / 1e6, 3)
+    tokens, spent = _count(chunk.get("eval_count")), details.get("eval_ms")
+    if tokens and spent:
+        details["tokens_per_second"] = round(tokens * 1000 / spent, 2)
+    for key in ("remote_model", "remote_host"):
+        if isinstance(chunk.get(key), str) and chunk[key]:
+            details[key] = chunk[key]
+    return details
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value >= 0 else None
+
+
+def _incomplete() -> IncompleteError:
+    return IncompleteError(
+        "incomplete",
+        "Ollama's answer broke off before it was finished.",
+        "Ask again; if it happens twice, look at the server's log (it may be out of memory).",
+        retryable=True,
+    )
+
+
+def _unreadable(line: bytes) -> ProviderError:
+    shown = line[:80].decode("utf-8", "replace")
+    return ProviderError(
+        "bad_response",
+        f"The answer is not what Ollama sends: {shown!r}.",
+        "Check OLLAMA_HOST and what stands before that server.",
+    )

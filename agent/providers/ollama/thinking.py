@@ -1,0 +1,108 @@
+"""Thinking that a model prints into its answer, told apart from the answer.
+
+Models whose template the server does not parse print `<think>...</think>` before they answer. Only
+a block at the very start (or right after another one) counts: an answer may well talk *about* the
+tag. Some templates open the block inside the prompt, so that only `</think>` is ever printed; that
+is seen when the text is whole, see `split_late`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from agent.types import TextDelta, ThinkingDelta
+
+TAGS = ("think", "thinking", "thought")
+_OPEN = {f"<{tag}>": f"</{tag}>" for tag in TAGS}
+_MARKS = (*_OPEN, *_OPEN.values())
+_LATE = re.compile(r"^[ \t]*</(?:think|thinking)>[ \t]*$", re.MULTILINE)
+
+Delta = TextDelta | ThinkingDelta
+
+
+class ThinkSplitter:
+    """Pieces of content in, text and thinking out; the same however the content is cut."""
+
+    def __init__(self) -> None:
+        self.passing = False
+        """True once plain text has begun: from here on nothing is looked at."""
+        self._held = ""
+        self._close: str | None = None
+        self._fresh = True
+        self._stripping = False
+
+    def feed(self, text: str) -> list[Delta]:
+        """What is certain so far. A piece that may yet become a tag is held back."""
+        out: list[Delta] = []
+        held = self._held + text
+        while held and not self.passing:
+            step = self._think(held, out) if self._close else self._start(held)
+            if step == held:
+                break
+            held = step
+        if self.passing and held:
+            out.append(TextDelta(held))
+            held = ""
+        self._held = held
+        return out
+
+    def close(self) -> list[Delta]:
+        """What was held back: it did not become a tag after all."""
+        held, self._held = self._held, ""
+        if self._close:
+            held = held.lstrip() if self._fresh else held
+            return [ThinkingDelta(held)] if held else []
+        held = held.lstrip() if self._stripping else held
+        return [TextDelta(held)] if held else []
+
+    def _start(self, held: str) -> str:
+        """Before the answer: blanks, a tag, or the first of the text. Returns what is left."""
+        body = held.lstrip()
+        for mark in _MARKS:
+            if body.startswith(mark):
+                self._close, self._fresh, self._stripping = _OPEN.get(mark), True, True
+                return body[len(mark) :]
+        if not any(mark.startswith(body) for mark in _MARKS):
+            self.passing = True
+            return body if self._stripping else held
+        return held
+
+    def _think(self, held: str, out: list[Delta]) -> str:
+        """Inside a block: thinking up to the closing tag. Returns what is left."""
+        close = self._close or ""
+        if self._fresh:
+            held = held.lstrip()
+            self._fresh = not held
+        end = held.find(close)
+        if end >= 0:
+            self._close = None
+            if held[:end]:
+                out.append(ThinkingDelta(held[:end]))
+            return held[end + len(close) :]
+        keep = _partial(held, close)
+        if len(held) > keep:
+            out.append(ThinkingDelta(held[: len(held) - keep]))
+        return held[len(held) - keep :]
+
+
+def _partial(text: str, mark: str) -> int:
+    """How many characters at the end of `text` may be the beginning of `mark`."""
+    for size in range(min(len(text), len(mark) - 1), 0, -1):
+        if text.endswith(mark[:size]):
+            return size
+    return 0
+
+
+def split_late(text: str) -> tuple[str, str]:
+    """(thinking, answer) of a whole text whose block was opened in the prompt, else ("", text).
+
+    A closing tag counts when it stands alone on its line, outside a code fence, with text on both
+    sides: prose about the tag does not look like that.
+    """
+    if "</think" not in text:
+        return "", text
+    for found in _LATE.finditer(text):
+        before, after = text[: found.start()].strip(), text[found.end() :].lstrip()
+        if before and after and before.count("```") % 2 == 0:
+            return before, after
+    return "", text

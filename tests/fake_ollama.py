@@ -1,0 +1,324 @@
+"""An Ollama server on 127.0.0.1 that keeps the real one's rules and plays scripted answers.
+
+    with FakeOllama([Model("qwen3:8b")], [say("Hello"), ...]) as server:
+        ... OLLAMA_HOST = server.url ...
+        server.chats[0]["messages"]
+
+What a client may get wrong is answered as the real server answers it: error shapes, the 400 of a
+model without tools, arguments that are not an object, a prompt that does not fit its window. Tokens
+are counted as a quarter of the characters of the rendered prompt, see `count_tokens`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.fakes import End, FakeServer, Received, Reply, json_reply
+
+CREATED = "2026-11-20T10:00:00.000000Z"
+KEPT_SCHEMA_KEYS = {"anyOf", "type", "items", "description", "enum", "properties", "required"}
+
+
+@dataclass(frozen=True)
+class Model:
+    """One installed model. `num_ctx` is what the server gives it when nobody asks for more.
+
+    `native` models hand over all calls in the last line and let llama.cpp count their prompt.
+    `listed` False: an older server, whose list does not tell capabilities.
+    """
+
+    name: str
+    capabilities: Sequence[str] = ("completion", "tools")
+    num_ctx: int = 4096
+    trained: int = 40960
+    remote_host: str = ""
+    native: bool = False
+    listed: bool = True
+    size: str = "8.2B"
+
+    @property
+    def full_name(self) -> str:
+        """The name with its tag."""
+        return self.name if ":" in self.name else f"{self.name}:latest"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One scripted answer of `/api/chat`.
+
+    `error` ends the stream with an error line; with `status` it is the whole answer. `end` says how
+    the connection ends, `drop` how many bytes are missing at the end. `cut` writes the stream in
+    pieces of that many bytes instead of one a line.
+    """
+
+    parts: Sequence[Mapping[str, Any]] = ()
+    done_reason: str = "stop"
+    error: str = ""
+    status: int = 200
+    end: End = "done"
+    drop: int = 0
+    cut: int = 0
+    headers: Mapping[str, str] | None = None
+
+
+def say(*pieces: str, **more: Any) -> Answer:
+    """An answer in words, one line a piece."""
+    return Answer([{"content": piece} for piece in pieces], **more)
+
+
+def think(thought: str, *pieces: str, **more: Any) -> Answer:
+    """Thinking in its own field, then words."""
+    return Answer([{"content": "", "thinking": thought}, *({"content": p} for p in pieces)], **more)
+
+
+def call(name: str, arguments: Any, call_id: str | None = None, **more: Any) -> Answer:
+    """An answer that is one tool call."""
+    return Answer([call_part(name, arguments, call_id)], **more)
+
+
+def call_part(name: str, arguments: Any, call_id: str | None = None) -> dict[str, Any]:
+    """One line with a tool call; servers of old gave no id."""
+    function = {"name": name, "arguments": arguments}
+    item = {"id": call_id, "function": function} if call_id else {"function": function}
+    return {"content": "", "tool_calls": [item]}
+
+
+def slip(raw: str = '{"query": ]') -> Answer:
+    """The server's parser fails on what the model wrote: a 500, though the model is to blame."""
+    reason = "invalid character ']' looking for beginning of value"
+    return Answer(status=500, error=f"error parsing tool call: raw='{raw}', err={reason}")
+
+
+class FakeOllama(FakeServer):
+    """See the module. `chats` holds the accepted and refused bodies of `/api/chat`, in order."""
+
+    def __init__(
+        self,
+        models: Iterable[Model] = (),
+        answers: Iterable[Answer] = (),
+        *,
+        cloud_disabled: bool = False,
+        signed_in: bool = True,
+        version: str = "0.33.0",
+    ) -> None:
+        super().__init__(self._answer)
+        self._models = {model.full_name: model for model in models}
+        self._answers = iter(list(answers))
+        self._cloud_disabled = cloud_disabled
+        self._signed_in = signed_in
+        self._version = version
+        self._windows: dict[str, int] = {}
+        self.chats: list[dict[str, Any]] = []
+        self.prompt_tokens: list[int] = []
+
+    def _answer(self, request: Received) -> Reply:
+        match (request.method, request.path.partition("?")[0]):
+            case ("GET", "/"):
+                return Reply([b"Ollama is running"], headers={"content-type": "text/plain"})
+            case ("GET", "/api/version"):
+                return json_reply({"version": self._version})
+            case ("GET", "/api/status"):
+                return json_reply({"cloud": {"disabled": self._cloud_disabled, "source": "env"}})
+            case ("GET", "/api/tags"):
+                return json_reply({"models": [tag(model) for model in self._models.values()]})
+            case ("GET", "/api/ps"):
+                return json_reply({"models": [self._running(name) for name in self._windows]})
+            case ("POST", "/api/show"):
+                return self._show(request)
+            case ("POST", "/api/chat"):
+                return self._chat(request)
+        return Reply([b"404 page not found"], 404, {"content-type": "text/plain"})
+
+    def _running(self, name: str) -> dict[str, Any]:
+        return {**tag(self._models[name]), "context_length": self._windows[name], "size_vram": 0}
+
+    def _show(self, request: Received) -> Reply:
+        body = request.json
+        model = self._find(body.get("model") or body.get("name"))
+        if isinstance(model, Reply):
+            return model
+        info = {"general.architecture": "fake", "fake.context_length": model.trained}
+        shown = {"details": tag(model)["details"], "model_info": info, "template": "{{ .Prompt }}"}
+        return json_reply({**shown, "capabilities": list(model.capabilities)})
+
+    def _find(self, name: Any) -> Model | Reply:
+        if not isinstance(name, str) or not name:
+            return refuse(400, "model is required")
+        full = name if ":" in name.rpartition("/")[2] else f"{name}:latest"
+        return self._models.get(full) or refuse(404, f"model '{name}' not found")
+
+    def _chat(self, request: Received) -> Reply:
+        try:
+            body = request.json
+        except ValueError:
+            return refuse(400, "invalid character in JSON")
+        self.chats.append(body)
+        model = self._find(body.get("model"))
+        if isinstance(model, Reply):
+            return model
+        wrong = self._cloud(model) or check_body(body) or check_abilities(body, model)
+        if wrong:
+            return wrong
+        options = body.get("options") or {}
+        window = min(options.get("num_ctx") or model.num_ctx, model.trained)
+        self._windows[model.full_name] = window
+        if not body.get("messages"):
+            return json_reply(last_line(model, Answer(done_reason="load"), 0, []))
+        tokens = count_tokens(body)
+        if tokens > window:
+            if body.get("truncate") is False:
+                sizes = f"request ({tokens} tokens) exceeds the available context size ({window}"
+                return refuse(400, f"{sizes} tokens), try increasing it")
+            tokens = window // 2 + 2
+        self.prompt_tokens.append(tokens)
+        answer = next(self._answers, None)
+        if answer is None:
+            return refuse(500, "the script is over")
+        return play(model, answer, tokens, body.get("stream", True))
+
+    def _cloud(self, model: Model) -> Reply | None:
+        if not model.remote_host:
+            return None
+        if self._cloud_disabled:
+            return refuse(403, "ollama cloud is disabled: remote inference is unavailable")
+        if not self._signed_in:
+            link = "https://ollama.com/connect?name=fake&key=a2V5"
+            return json_reply({"error": "unauthorized", "signin_url": link}, 401)
+        return None
+
+
+def refuse(status: int, text: str) -> Reply:
+    """An error as the server writes it."""
+    return json_reply({"error": text}, status)
+
+
+def tag(model: Model) -> dict[str, Any]:
+    """A model as `/api/tags` lists it."""
+    entry: dict[str, Any] = {
+        "name": model.full_name,
+        "model": model.full_name,
+        "digest": f"{sum(model.full_name.encode()):064x}",
+        "size": 1_000_000,
+        "details": {"format": "gguf", "family": "fake", "parameter_size": model.size},
+    }
+    if model.listed:
+        entry["capabilities"] = list(model.capabilities)
+        entry["details"]["context_length"] = model.trained
+    if model.remote_host:
+        entry |= {"remote_host": model.remote_host, "remote_model": model.name}
+    return entry
+
+
+def check_body(body: Mapping[str, Any]) -> Reply | None:
+    """The types that the server's own structs demand."""
+    for message in body.get("messages") or []:
+        if not isinstance(message.get("content", ""), str):
+            return refuse(400, "json: cannot unmarshal array into Go struct field .content")
+        if str(message.get("role", "")).lower() not in {"system", "user", "assistant", "tool"}:
+            return refuse(400, f"invalid role: {message.get('role')}")
+        for item in message.get("tool_calls") or []:
+            if not isinstance(item["function"].get("arguments"), dict):
+                return refuse(400, "json: cannot unmarshal string into Go struct field .arguments")
+    keep = body.get("keep_alive")
+    if isinstance(keep, str) and not re.fullmatch(r"-?([0-9.]+(ns|us|µs|ms|s|m|h))+", keep):
+        return refuse(400, f'time: invalid duration "{keep}"')
+    think_value = body.get("think")
+    if think_value not in (None, True, False, "low", "medium", "high", "max"):
+        return refuse(400, f'invalid think value: "{think_value}" (must be true, false, ...)')
+    for name in ("num_ctx", "num_predict"):
+        if type((body.get("options") or {}).get(name, 0)) is not int:
+            return refuse(400, f'option "{name}" must be of type integer')
+    return None
+
+
+def check_abilities(body: Mapping[str, Any], model: Model) -> Reply | None:
+    """What this model cannot do."""
+    if "completion" not in model.capabilities:
+        return refuse(400, f'"{model.name}" does not support chat')
+    if body.get("think") and "thinking" not in model.capabilities:
+        return refuse(400, f'"{model.name}" does not support thinking')
+    if body.get("tools") and "tools" not in model.capabilities:
+        return refuse(400, f"registry.ollama.ai/library/{model.full_name} does not support tools")
+    return None
+
+
+def kept_tools(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tools as the template sees them: keys that the server does not know are gone."""
+    kept = []
+    for tool in body.get("tools") or []:
+        function = tool["function"]
+        parameters = dict(function.get("parameters") or {})
+        properties = {
+            name: {key: value for key, value in schema.items() if key in KEPT_SCHEMA_KEYS}
+            for name, schema in (parameters.get("properties") or {}).items()
+        }
+        kept.append({**function, "parameters": {**parameters, "properties": properties}})
+    return kept
+
+
+def count_tokens(body: Mapping[str, Any]) -> int:
+    """Tokens of the rendered prompt: a quarter of its characters."""
+    rendered = [json.dumps(kept_tools(body))] if body.get("tools") else []
+    for message in body.get("messages") or []:
+        calls = json.dumps(message["tool_calls"]) if message.get("tool_calls") else ""
+        rendered.append(message.get("content", "") + message.get("thinking", "") + calls)
+    return sum(len(text) // 4 + 4 for text in rendered)
+
+
+def play(model: Model, answer: Answer, tokens: int, stream: bool) -> Reply:
+    """The scripted answer in the way this kind of model gives it."""
+    headers = dict(answer.headers or {})
+    if answer.status >= 400:
+        return json_reply({"error": answer.error}, answer.status, headers)
+    parts = [dict(part) for part in answer.parts]
+    held = [item for part in parts for item in part.pop("tool_calls", [])] if model.native else []
+    if not stream:
+        merged = {key: "".join(p.get(key, "") for p in parts) for key in ("content", "thinking")}
+        calls = held or [item for part in parts for item in part.get("tool_calls", [])]
+        line = last_line(model, answer, tokens, calls)
+        return json_reply({**line, "message": {**line["message"], **merged}}, 200, headers)
+    lines = [chunk(model, part) for part in parts]
+    if answer.error:
+        lines.append({"error": answer.error})
+    else:
+        lines.append(last_line(model, answer, tokens, held))
+    pieces = [json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in lines]
+    whole = b"".join(pieces)
+    if answer.drop:
+        whole = whole[: -answer.drop]
+    if answer.cut or answer.drop:
+        step = answer.cut or len(whole)
+        pieces = [whole[at : at + step] for at in range(0, len(whole), step)]
+    headers.setdefault("content-type", "application/x-ndjson")
+    return Reply(pieces, 200, headers, end=answer.end)
+
+
+def chunk(model: Model, part: Mapping[str, Any]) -> dict[str, Any]:
+    """One line in the middle of a stream."""
+    message = {"role": "assistant", "content": "", **part}
+    return {"model": model.name, "created_at": CREATED, "message": message, "done": False}
+
+
+def last_line(model: Model, answer: Answer, tokens: int, calls: list[Any]) -> dict[str, Any]:
+    """The line that ends a stream, with its counts; durations are in nanoseconds."""
+    message: dict[str, Any] = {"role": "assistant", "content": ""}
+    if calls:
+        message["tool_calls"] = calls
+    written = max(1, len(answer.parts))
+    line = {"model": model.name, "created_at": CREATED, "message": message, "done": True}
+    remote = {"remote_model": model.name, "remote_host": model.remote_host}
+    return {
+        **line,
+        **(remote if model.remote_host else {}),
+        "done_reason": answer.done_reason,
+        "total_duration": 2_000_000_000,
+        "load_duration": 100_000_000,
+        "prompt_eval_count": tokens,
+        "prompt_eval_duration": 400_000_000,
+        "eval_count": written,
+        "eval_duration": 500_000_000,
+    }

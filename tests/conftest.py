@@ -1,0 +1,141 @@
+"""What every test stands on: no network, no silent skips in CI, Chromium, recordings.
+
+The network guard is an audit hook: it sees each connection and each name look-up of this process
+below all libraries, patches nothing, and cannot be uninstalled by a test. A refused attempt raises
+where it happens and fails the test even when the code under test swallows the exception.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+MAC_BROWSERS = (
+    Path("/Applications/Chromium.app/Contents/MacOS/Chromium"),
+    Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
+)
+
+settings.register_profile("quick", deadline=None, max_examples=50)
+settings.register_profile(
+    "torture", deadline=None, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("quick")
+
+
+class NetworkRefused(Exception):
+    """A test tried to reach something that is not this machine."""
+
+
+_attempts: list[str] = []
+
+
+def _is_local(host: object) -> bool:
+    """Whether a connection to `host`, or a look-up of it, stays on this machine."""
+    if host is None or host in ("", b"", "localhost", b"localhost"):
+        return True
+    name = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
+    try:
+        address = ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _is_literal(host: object) -> bool:
+    """Whether looking `host` up is mere parsing."""
+    try:
+        ipaddress.ip_address(str(host).partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
+def _guard(event: str, args: tuple[Any, ...]) -> None:
+    if event in ("socket.connect", "socket.sendto"):
+        address = args[1]
+        if not isinstance(address, tuple) or _is_local(address[0]):
+            return
+        attempt = f"{event} to {address[0]}:{address[1]}"
+    elif event in ("socket.getaddrinfo", "socket.gethostbyname"):
+        if _is_local(args[0]) or _is_literal(args[0]):
+            return
+        attempt = f"look-up of {args[0]!r}"
+    else:
+        return
+    _attempts.append(attempt)
+    raise NetworkRefused(
+        f"{attempt}: tests use fake servers on 127.0.0.1 and no names but localhost"
+    )
+
+
+sys.addaudithook(_guard)
+
+
+@pytest.fixture(autouse=True)
+def no_network() -> Generator[None]:
+    """Fails the test during which anything tried to leave this machine."""
+    _attempts.clear()
+    yield
+    if _attempts:
+        attempts = ", ".join(_attempts)
+        _attempts.clear()
+        pytest.fail(f"the network was used: {attempts}", pytrace=False)
+
+
+@pytest.fixture
+def network_attempts() -> list[str]:
+    """Attempts refused so far; a test about the guard itself clears them."""
+    return _attempts
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The system's browser, for Playwright's `executable_path`; nothing is ever downloaded."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    found = found or next((str(path) for path in MAC_BROWSERS if path.exists()), None)
+    if found is None:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
+    return found
+
+
+@pytest.fixture(scope="session")
+def recordings() -> Path:
+    """The large set of recorded provider traffic, which lies beside the clone and not in it."""
+    path = ROOT.parent / "shared" / "recordings"
+    if not path.is_dir():
+        pytest.skip("the large set of recordings is not beside this clone (../shared/recordings)")
+    return path
+
+
+def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if not os.environ.get("CI") or not report.skipped or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    report.outcome = "failed"
+    report.longrepr = f"{report.nodeid}: in CI nothing may be skipped ({reason})"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a skipped test is a failed one."""
+    report = yield
+    _forbid_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """In CI a skipped module is a failed one."""
+    report = yield
+    _forbid_skip(report)
+    return report

@@ -1,0 +1,164 @@
+"""The source as data: which modules there are, what they import, what they name.
+
+Read once for all structural tests. Nothing of the project is imported here.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("agent", "cli", "search_backend", "web")
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import. `target` is a dotted module name; `inside` a function's name, or empty.
+
+    `by_name` marks a module that `import_module` loads when it is first needed.
+    """
+
+    target: str
+    line: int
+    inside: str
+    by_name: bool = False
+
+
+@dataclass(frozen=True)
+class Module:
+    """One Python file. `path` is relative to the project, with slashes."""
+
+    name: str
+    path: str
+    text: str
+    tree: ast.Module
+    imports: tuple[Import, ...]
+
+    def at(self, line: int) -> str:
+        """Where in the project, for a message."""
+        return f"{self.path}:{line}"
+
+
+@cache
+def modules(*folders: str) -> tuple[Module, ...]:
+    """Every Python file in these top folders (by default the four packages), sorted by path."""
+    paths = [p for folder in folders or PACKAGES for p in sorted((ROOT / folder).rglob("*.py"))]
+    known = {_name(path) for path in paths}
+    return tuple(_read(path, known) for path in paths)
+
+
+@cache
+def tracked_files() -> tuple[Path, ...]:
+    """What git tracks or would track; for a copy without git, everything that is not hidden."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        out = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+        paths = [ROOT / name for name in out.decode().split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        paths = [
+            p for p in ROOT.rglob("*") if not any(s[0] == "." for s in p.parts[len(ROOT.parts) :])
+        ]
+    return tuple(path for path in paths if path.is_file())
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function and method, nested ones too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def classes(tree: ast.AST) -> Iterator[ast.ClassDef]:
+    """Every class, nested ones too."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
+def dotted(node: ast.AST) -> str:
+    """`a.b.c` for such an expression, else the empty string."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (left := dotted(node.value)):
+        return f"{left}.{node.attr}"
+    return ""
+
+
+def uses(module: Module, *names: str) -> Iterator[tuple[str, int]]:
+    """Where `module` uses one of these dotted names, written out or imported by `from`."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute | ast.Name) and dotted(node) in names:
+            yield dotted(node), node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if f"{node.module}.{alias.name}" in names:
+                    yield f"{node.module}.{alias.name}", node.lineno
+
+
+def strings(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Every string constant that is not a docstring or another statement of its own."""
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            yield node
+
+
+def within(target: str, *packages: str) -> bool:
+    """Whether module `target` is one of `packages` or lies inside one."""
+    return any(target == package or target.startswith(package + ".") for package in packages)
+
+
+def report(problems: Iterable[str], rule: str) -> None:
+    """Fail with all problems and the rule they break."""
+    found = sorted(set(problems))
+    assert not found, rule + "\n  " + "\n  ".join(found)
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _read(path: Path, known: set[str]) -> Module:
+    text = path.read_text("utf-8")
+    tree = ast.parse(text, str(path))
+    name = _name(path)
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found = tuple(_imports(tree, package, known, ""))
+    return Module(name, path.relative_to(ROOT).as_posix(), text, tree, found)
+
+
+def _imports(node: ast.AST, package: str, known: set[str], inside: str) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            for alias in child.names:
+                yield Import(alias.name, child.lineno, inside)
+        elif isinstance(child, ast.ImportFrom):
+            base = _absolute(child, package)
+            for alias in child.names:
+                inner = f"{base}.{alias.name}"
+                yield Import(inner if inner in known else base, child.lineno, inside)
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from _imports(child, package, known, inside or getattr(child, "name", "lambda"))
+        else:
+            if isinstance(child, ast.Call) and (target := _loaded_by_name(child)):
+                yield Import(target, child.lineno, inside, by_name=True)
+            yield from _imports(child, package, known, inside)
+
+
+def _loaded_by_name(call: ast.Call) -> str:
+    if dotted(call.func).rpartition(".")[2] not in ("import_module", "__import__") or not call.args:
+        return ""
+    first = call.args[0].values[0] if isinstance(call.args[0], ast.JoinedStr) else call.args[0]
+    return str(first.value).rstrip(".") if isinstance(first, ast.Constant) else ""
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = package.split(".")
+    base = parts[: len(parts) - node.level + 1]
+    return ".".join([*base, node.module] if node.module else base)

@@ -1,0 +1,275 @@
+"""What a fresh clone stands on: pins, the install script, the wheel, the list of settings."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import os
+import pkgutil
+import re
+import socket
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+from scripts import install
+from tests.conftest import NetworkRefused
+from tests.source_tree import PACKAGES, ROOT, modules, report, strings
+
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+# Names that look like settings of ours and belong to the operating system or to others.
+NOT_OURS = {"LOCALAPPDATA", "NO_COLOR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"}
+# Imported under another name than it is installed by, or the public ground of a dependency.
+IMPORT_NAMES = {"dotenv", "markdown_it", "opentelemetry", "werkzeug"}
+ENV_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+ENV_PREFIX = re.compile(
+    r"SEARCH|OPENAI_|GEMINI_|GOOGLE_|ANTHROPIC_|OLLAMA_|BRAVE_|TAVILY_|SEARXNG_|PERPLEXITY_|EXA_"
+    r"|SERPER_|JINA_|FIRECRAWL_|XDG_"
+)
+
+
+SWALLOWED = """
+    with socket.socket() as client, contextlib.suppress(Exception):
+        client.connect(("192.0.2.1", 80))"""
+
+
+def pins(name: str) -> dict[str, str]:
+    """Project name -> version, of a lock file."""
+    text = (ROOT / name).read_text("utf-8")
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", text, re.M))
+
+
+def project() -> dict[str, Any]:
+    """pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_package_is_pinned_and_hashed(name: str) -> None:
+    """A lock holds exact versions with SHA-256 hashes, and no address to fetch them from."""
+    text = (ROOT / name).read_text("utf-8")
+    entries = re.sub(r" \\\n\s*", " ", text).splitlines()
+    bad = [e for e in entries if e and not e.startswith("#") and not re.match(LOCKED, e)]
+    report(bad, f"{name} has lines that are not name==version --hash=sha256:...")
+    assert "://" not in text
+
+
+LOCKED = re.compile(r"[a-z0-9-]+==[^\s;]+(?: ; .+?)?(?: --hash=sha256:[0-9a-f]{64})+$")
+
+
+def test_locks_fit_the_project_file() -> None:
+    """Every direct dependency is locked at a version that pyproject.toml allows."""
+    table = project()
+    wanted = {LOCKS[0]: [*table["project"]["dependencies"], *table["build-system"]["requires"]]}
+    groups = table["dependency-groups"]
+    wanted[LOCKS[1]] = [*wanted[LOCKS[0]], *groups["build"], *groups["dev"]]
+    problems = []
+    for name, requirements in wanted.items():
+        locked = pins(name)
+        for requirement in map(Requirement, requirements):
+            version = locked.get(requirement.name)
+            if version is None or not requirement.specifier.contains(version):
+                problems.append(f"{name}: {requirement.name} is locked as {version}")
+    report(problems, "Run `make lock`:")
+
+
+def test_the_development_lock_holds_the_same_versions_and_more() -> None:
+    """Tests run on what users run."""
+    runtime, development = (pins(name) for name in LOCKS)
+    assert runtime.items() <= development.items()
+
+
+def test_every_dependency_has_its_reason_written_down() -> None:
+    """docs/decisions.md names each direct dependency, also the optional ones."""
+    text = (ROOT / "docs" / "decisions.md").read_text("utf-8")
+    table = project()["project"]
+    extras = [r for group in table["optional-dependencies"].values() for r in group]
+    names = {Requirement(r).name for r in [*table["dependencies"], *extras]}
+    report([n for n in names if f"`{n}`" not in text], "Not in docs/decisions.md:")
+
+
+def test_every_third_party_import_is_a_declared_dependency() -> None:
+    """Nothing is used only because something else happens to bring it along."""
+    table = project()["project"]
+    extras = [r for group in table["optional-dependencies"].values() for r in group]
+    known = {Requirement(r).name.replace("-", "_") for r in [*table["dependencies"], *extras]}
+    known |= IMPORT_NAMES | set(PACKAGES) | set(sys.stdlib_module_names)
+    problems = [
+        f"{module.at(line.line)} imports {line.target}"
+        for module in modules()
+        for line in module.imports
+        if line.target.partition(".")[0] not in known
+    ]
+    report(problems, "Imported but not declared in pyproject.toml:")
+
+
+def test_an_old_python_is_told_what_to_do() -> None:
+    """The sentence names the version that is needed and the one that was found."""
+    with pytest.raises(install.Problem, match=r"3\.11 or newer.*python3 is 3\.9\.2.*PYTHON="):
+        install.check_python((3, 9, 2), "python3")
+    install.check_python((3, 11, 0), "python3")
+
+
+def test_the_install_script_parses_on_old_pythons() -> None:
+    """A Python that is too old must get as far as saying so."""
+    ast.parse((ROOT / "scripts" / "install.py").read_text("utf-8"), feature_version=(3, 6))
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A folder that looks installed: the pinned files, a .venv with an interpreter, a stamp."""
+    for name in ("pyproject.toml", *LOCKS):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    python = install.python_of(tmp_path / ".venv")
+    python.parent.mkdir(parents=True)
+    python.write_text("not started by this test\n", "utf-8")
+    stamp = json.dumps(install.state("dev", tmp_path))
+    (tmp_path / ".venv" / "installed.json").write_text(stamp, "utf-8")
+    return tmp_path
+
+
+def test_a_complete_environment_is_left_alone(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second run starts nothing; an environment for tests serves for running too."""
+    install.install("dev", clone)
+    install.install("run", clone)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", *LOCKS])
+def test_a_changed_pin_is_noticed(clone: Path, name: str) -> None:
+    """Whoever pulls a new lock gets the new packages at the next run."""
+    (clone / name).write_text("changed\n", "utf-8")
+    stamp = install.read_stamp(clone / ".venv" / "installed.json")
+    assert stamp != install.state("dev", clone)
+
+
+def test_a_damaged_stamp_counts_as_none(tmp_path: Path) -> None:
+    """After a crash the installation is done again."""
+    stamp = tmp_path / "installed.json"
+    for damage in ("", "{", "[]", "\x00"):
+        stamp.write_text(damage, "utf-8")
+        assert install.read_stamp(stamp) == {}
+
+
+def test_the_wheel_brings_its_documents_and_its_page(tmp_path: Path) -> None:
+    """Installed from a wheel, the library engine has its documents and the page is whole."""
+    if find_spec("hatchling") is None:
+        pytest.skip("hatchling is not installed: use make test")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    inside = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
+    documents = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    wanted = {f"search_backend/builtin_docs/{p.relative_to(ROOT).as_posix()}" for p in documents}
+    static = (ROOT / "web" / "static").rglob("*")
+    wanted |= {p.relative_to(ROOT).as_posix() for p in static if p.is_file()}
+    wanted |= {module.path for module in modules()}
+    report(wanted - inside, "Not in the wheel:")
+    tops = {name.partition("/")[0] for name in inside if ".dist-info/" not in name}
+    assert tops == set(PACKAGES)
+
+
+def test_the_example_file_lists_exactly_the_settings_that_are_read() -> None:
+    """.env.example is the whole list of settings; a setting's other names stand in its comment."""
+    text = (ROOT / ".env.example").read_text("utf-8")
+    listed = re.findall(r"^(?:# ?)?([A-Z][A-Z0-9_]+)=", text, re.M)
+    declared, _ = declared_settings()
+    report([n for n in listed if listed.count(n) > 1], ".env.example lists twice:")
+    report(declared - set(listed), "Read by the code, missing in .env.example:")
+    report(set(listed) - declared, "In .env.example, but no SETTINGS or needs declares it:")
+
+
+def test_every_setting_in_the_source_is_declared() -> None:
+    """Nothing is read under a name that the list of settings does not have."""
+    declared, aliases = declared_settings()
+    problems = [
+        f"{module.at(constant.lineno)} names {name}"
+        for module in modules()
+        for constant in strings(module.tree)
+        if ENV_NAME.fullmatch(name := str(constant.value)) and ENV_PREFIX.match(name)
+        if name not in declared | aliases | NOT_OURS
+    ]
+    report(problems, "Settings that no SETTINGS tuple and no engine's needs declares:")
+
+
+def declared_settings() -> tuple[set[str], set[str]]:
+    """Names and other names of all settings: SETTINGS of any module, `needs` of engines."""
+    names: set[str] = set()
+    aliases: set[str] = set()
+    for package in ("agent", "search_backend"):
+        loaded = importlib.import_module(package)
+        for found in pkgutil.walk_packages(loaded.__path__, package + "."):
+            module = importlib.import_module(found.name)
+            for setting in getattr(module, "SETTINGS", ()):
+                names.add(setting[0] if isinstance(setting, tuple) else setting.name)
+                aliases.update(getattr(setting, "aliases", ()))
+            for part in ("ENGINE", "READER"):
+                names.update(getattr(getattr(module, part, None), "needs", ()))
+    return names, aliases
+
+
+def test_make_stays_a_list_of_commands() -> None:
+    """Whoever opens the Makefile sees at once what there is."""
+    lines = (ROOT / "Makefile").read_text("utf-8").splitlines()
+    assert len(lines) <= 45
+    targets = {line.partition(":")[0] for line in lines if re.match(r"[a-z]+:", line)}
+    assert targets >= {"run", "test", "check", "bench", "torture", "lock", "clean"}
+
+
+@pytest.mark.parametrize(
+    ("body", "ci", "outcome"),
+    [
+        ("pytest.skip('no browser')", "", "1 skipped"),
+        ("pytest.skip('no browser')", "true", "1 failed"),
+        ("assert True", "true", "1 passed"),
+        (SWALLOWED, "", "1 passed, 1 error"),
+    ],
+)
+def test_ci_forbids_skips_and_the_guard_sees_swallowed_attempts(
+    tmp_path: Path, body: str, ci: str, outcome: str
+) -> None:
+    """Outside CI a missing browser is a skip; in CI a failure; leaving the machine always fails."""
+    imports = "import contextlib, pytest, socket\n\n\n"
+    (tmp_path / "test_inner.py").write_text(f"{imports}def test_it():\n    {body}\n", "utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "tests.conftest",
+        "-p",
+        "no:cacheprovider",
+    ]
+    command += ["--rootdir", str(tmp_path), "-c", os.devnull, str(tmp_path)]
+    env = {**os.environ, "CI": ci, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60
+    )
+    assert outcome in done.stdout, done.stdout + done.stderr
+
+
+def test_the_network_guard_refuses_names_and_addresses(network_attempts: list[str]) -> None:
+    """A test that leaves this machine fails, also when the code swallows the exception."""
+    with socket.socket() as client, pytest.raises(NetworkRefused):
+        client.connect(("192.0.2.1", 80))
+    with pytest.raises(NetworkRefused):
+        socket.getaddrinfo("example.org", 80)
+    assert len(network_attempts) == 2
+    network_attempts.clear()
+
+
+def test_the_network_guard_lets_this_machine_through() -> None:
+    """Fake servers on loopback are what tests are made of."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(server.getsockname(), timeout=5).close()
+        assert socket.getaddrinfo("localhost", 80)

@@ -39,7 +39,9 @@ class LocalBackend:
     async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """See `Backend.ask`."""
         loop = asyncio.get_running_loop()
-        status, data = await loop.run_in_executor(self._executor, call_wsgi, self._app, path, payload)
+        status, data = await loop.run_in_executor(
+            self._executor, call_wsgi, self._app, path, payload
+        )
         return _checked(status, data)
 
 
@@ -114,3 +116,10 @@ def _checked(status: int, data: Any) -> dict[str, Any]:
         str(error.get("message", f"The search backend answered {status}.")),
         str(error.get("remedy", "")),
     )
+
+
+def error_words(error: Any) -> str:
+    """An error of the contract as one sentence: {code, message, remedy}, or plain text."""
+    if isinstance(error, Mapping):
+        return f"{error.get('message', '')} {error.get('remedy', '')}".strip()
+    return str(error or "")

@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def settle(message: Message, table: SourceTable) -> Message:
-    """The message with the session's numbers: citations, sources, and no mark that leads nowhere."""
+    """The message with the session's numbers, and no mark in it that leads nowhere."""
     for source in message.sources:
         table.meet(source.url, source.title, source.state, number=source.state == "cited")
     text, citations = message.content, message.citations
@@ -112,8 +112,9 @@ def check(claim: str, page: str) -> tuple[str | None, bool]:
 
 def _flat(text: str) -> str:
     """Case, white space, Markdown marks and typographic quotes out of the comparison."""
-    text = text.translate(_PLAIN).casefold()
+    text = _LINK.sub(r"\1", text).translate(_PLAIN).casefold()
     return " ".join(text.split())
 
 
-_PLAIN = str.maketrans({**dict.fromkeys("*_`#>|", " "), "’": "'", "‘": "'", "“": '"', "”": '"'})
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+_PLAIN = str.maketrans({**dict.fromkeys("*_`#>|", ""), "’": "'", "‘": "'", "“": '"', "”": '"'})

@@ -2,7 +2,7 @@
 
     AgentError(code, message, remedy)      what happened, and what to do about it
      +-- ConfigError                       the user: a setting, a key, an argument
-     +-- ProviderError                     the model's side; `retryable` and `retry_after` say if waiting helps
+     +-- ProviderError                     the model's side; says whether waiting helps
      |    +-- IncompleteError              a stream ended before it said that it was finished
      |    +-- NativeSearchRejected         this model refuses its native search tool
      +-- ToolError                         becomes a result that the model can read

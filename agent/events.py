@@ -10,7 +10,7 @@
 | page_opened | url, status, title?, error? |
 | tool_call | call_id, name, arguments, effect |
 | tool_result | call_id, name, is_error, content, details, sources |
-| message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial?, provider_data? |
+| message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial? |
 | notice | code, message, remedy? |
 | run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
 
@@ -129,7 +129,7 @@ def messages_from(events: Iterable[Event]) -> list[Message]:
             message = _assistant(data)
             transcript.append(message)
             waiting.update((call.id, call.name) for call in message.tool_calls)
-        elif event.type == "tool_result" and waiting.pop(data["call_id"], None):
+        elif event.type == "tool_result" and waiting.pop(data["call_id"], ""):
             transcript.append(_tool(data))
     _close(transcript, waiting, partial)
     return transcript

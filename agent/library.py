@@ -1,10 +1,10 @@
 """The agent as a library: ask from any thread, on a loop of its own.
 
-    from agent import Agent
-    from search_backend.app import create_app
+from agent import Agent
+from search_backend.app import create_app
 
-    with Agent(search_backend=create_app()) as agent:
-        print(agent.ask("Which engines are there?", search="local").text)
+with Agent(search_backend=create_app()) as agent:
+    print(agent.ask("Which engines are there?", search="local").text)
 """
 
 from __future__ import annotations
@@ -162,7 +162,10 @@ class Agent:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
     ) -> None:
         self.close()
 

@@ -26,3 +26,6 @@ class Limits:
         if self.seconds is not None and seconds >= self.seconds:
             return f"the limit of {self.seconds:g} seconds"
         return None
+
+
+DEFAULT_LIMITS = Limits()

@@ -23,6 +23,7 @@ from typing import Any
 from agent.errors import Conflict
 from agent.events import DELTAS, Event
 from agent.store import open_database, store_errors
+from agent.types import Mode, Search
 
 Pending = tuple[str, Mapping[str, Any]]
 
@@ -55,8 +56,8 @@ class Session:
     id: str
     title: str
     model: str
-    mode: str
-    search: str
+    mode: Mode
+    search: Search
     search_path: str
     workspace: str | None
     created: float
@@ -96,19 +97,19 @@ class EventLog:
         row = self._one(f"SELECT {_COLUMNS} FROM sessions WHERE id = ?", (session_id,))
         if row is None:
             raise _gone(session_id)
-        return Session(*row[:-1], running=bool(row[-1]))
+        return _session(row)
 
     def sessions(self, q: str | None = None, limit: int = 200) -> list[Session]:
         """Newest first; `q` looks in titles and in what the user wrote."""
-        where, values = "", ()
+        where, values = "", []
         if q:
             where = """WHERE title LIKE ?1 ESCAPE '\\' OR EXISTS (SELECT 1 FROM events
                 WHERE session = sessions.id AND type = 'user_message' AND data LIKE ?2 ESCAPE '\\')
                 """
-            values = (_like(q), _like(json.dumps(q, ensure_ascii=False)[1:-1]))
+            values = [_like(q), _like(json.dumps(q, ensure_ascii=False)[1:-1])]
         query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY updated DESC LIMIT {int(limit)}"
         rows = self._all(query, values)
-        return [Session(*row[:-1], running=bool(row[-1])) for row in rows]
+        return [_session(row) for row in rows]
 
     def update_session(self, session_id: str, **changes: str | None) -> Session:
         """Changes title, model, mode, search, search_path or workspace."""
@@ -118,7 +119,9 @@ class EventLog:
         if changes:
             sets = ", ".join(f"{name} = ?" for name in changes)
             with self._transaction() as db:
-                db.execute(f"UPDATE sessions SET {sets} WHERE id = ?", (*changes.values(), session_id))
+                db.execute(
+                    f"UPDATE sessions SET {sets} WHERE id = ?", (*changes.values(), session_id)
+                )
         return self.session(session_id)
 
     def delete_session(self, session_id: str) -> None:
@@ -319,6 +322,10 @@ class _Follower:
         self._waiting.clear()
         lagging, self._lagging = self._lagging, False
         return lagging
+
+
+def _session(row: Sequence[Any]) -> Session:
+    return Session(*(*row[:-1], bool(row[-1])))
 
 
 def is_delta(event: Event) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from agent.citations import settle
 from agent.errors import IncompleteError
 from agent.events import message_data, result_data, result_message
-from agent.limits import Limits
+from agent.limits import DEFAULT_LIMITS, Limits
 from agent.seams import Calls, Emit, Streams
 from agent.sources import SourceTable
 from agent.types import (
@@ -49,7 +49,7 @@ async def run_agent_loop(
     tools: Calls,
     emit: Emit,
     sources: SourceTable | None = None,
-    limits: Limits = Limits(),
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Outcome:
     """Runs one turn; `messages` grows by what is said and done.
 

@@ -98,7 +98,7 @@ class Recorder:
         if isinstance(event, SearchStarted):
             await self.event("search_started", {"query": event.query, "by": self.path})
         elif isinstance(event, SearchFinished):
-            data = {
+            data: dict[str, Any] = {
                 "query": event.query,
                 "by": self.path,
                 "status": event.status,
@@ -116,7 +116,9 @@ class Recorder:
 
     def path_taken(self) -> str:
         """The search path with the engine that answered, where one did."""
-        return f"local:{self.engine}" if self.engine and self.path.startswith("local") else self.path
+        return (
+            f"local:{self.engine}" if self.engine and self.path.startswith("local") else self.path
+        )
 
     def finish(self, events: list[Pending]) -> None:
         """The last events of the run, in one durable append."""

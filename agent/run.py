@@ -14,7 +14,7 @@ from agent.backend import Backend
 from agent.errors import AgentError, IncompleteError, NativeSearchRejected
 from agent.events import message_data, source_data
 from agent.fence import Fence
-from agent.limits import Limits
+from agent.limits import DEFAULT_LIMITS, Limits
 from agent.log import EventLog, Pending, Session
 from agent.loop import Outcome, run_agent_loop
 from agent.prompts import system_text
@@ -39,7 +39,7 @@ class Question:
     provider: Provider
     model: str
     path: SearchPath
-    limits: Limits = Limits()
+    limits: Limits = DEFAULT_LIMITS
 
 
 @dataclass(slots=True)
@@ -80,6 +80,7 @@ class Run:
                 "remedy": "The log has the details; the question is kept, send it again.",
             }
         recorder.finish(self._ending(recorder, table, outcome, reason, error))
+        self.log.update_session(question.session.id, search_path=recorder.path_taken())
 
     async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
         path = self.question.path
@@ -103,7 +104,9 @@ class Run:
     async def _loop(self, path: SearchPath, recorder: Recorder, table: SourceTable) -> Outcome:
         question = self.question
         fence = Fence()
-        web = (web_search(self.backend, fence), open_page(self.backend, fence)) if path.local else ()
+        web = (
+            (web_search(self.backend, fence), open_page(self.backend, fence)) if path.local else ()
+        )
         toolset = Toolset((*self.tools, *web), question.session.mode, table)
         request = Request(
             model=question.model,

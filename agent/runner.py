@@ -19,7 +19,7 @@ from dataclasses import replace
 from agent.backend import Backend
 from agent.errors import ConfigError, ToolError
 from agent.events import messages_from
-from agent.limits import Limits
+from agent.limits import DEFAULT_LIMITS, Limits
 from agent.log import EventLog, Session
 from agent.providers import Provider, load, names, split_model
 from agent.run import Question, Run, interrupted
@@ -75,8 +75,8 @@ class Runner:
         that cannot be sent and Conflict when the session is busy or gone; nothing is stored then.
         """
         _check_text(text)
-        changes = {"model": model, "mode": mode, "search": search}
-        changes = {name: value for name, value in changes.items() if value is not None}
+        asked = {"model": model, "mode": mode, "search": search}
+        changes = {name: value for name, value in asked.items() if value is not None}
         session = _changed(self._log.session(session_id), changes)
         provider, name = self.provider(session.model)
         provider.check(name)
@@ -104,7 +104,7 @@ class Runner:
             self._log.release(session_id, run_id)
             raise
         before.append(Message("user", text))
-        question = Question(run_id, session, provider, name, path, limits or Limits())
+        question = Question(run_id, session, provider, name, path, limits or DEFAULT_LIMITS)
         run = Run(question, self._log, self._backend, self._tools, before)
         task = asyncio.create_task(self._answer(run), name=f"run {run_id}")
         self._tasks[session_id] = task

@@ -62,7 +62,11 @@ def store_errors(path: Path | str) -> Iterator[None]:
 
 _CAUSES = (
     (("readonly", "read-only"), "read_only", "The data folder is read-only"),
-    (("permission", "unable to open", "not a directory"), "read_only", "The data folder cannot be used"),
+    (
+        ("permission", "unable to open", "not a directory"),
+        "read_only",
+        "The data folder cannot be used",
+    ),
     (("full", "no space"), "disk_full", "The disk is full"),
     (("locked", "busy"), "locked", "Another process holds the session store"),
     (("malformed", "not a database"), "damaged", "The session store is damaged"),

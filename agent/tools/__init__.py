@@ -19,8 +19,8 @@ from typing import Any
 
 from agent.errors import AgentError
 from agent.events import result_data
-from agent.seams import Emit
 from agent.schema import problems_with, schema_of
+from agent.seams import Emit
 from agent.sources import SourceTable
 from agent.types import Effect, Mode, ToolCall, ToolResult, ToolSpec
 
@@ -145,7 +145,9 @@ class Toolset:
         if known is None:
             return f"There is no tool called {call.name!r}. Tools you can call: {offered}."
         if known.spec.effect not in ALLOWED[self._mode]:
-            return f"{call.name} is not allowed in {self._mode} mode. Tools you can call: {offered}."
+            return (
+                f"{call.name} is not allowed in {self._mode} mode. Tools you can call: {offered}."
+            )
         if call.problem:
             return f"The arguments of {call.name} could not be read: {call.problem}"
         problem = problems_with(call.arguments, known.spec.parameters)

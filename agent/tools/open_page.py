@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.backend import Backend
+from agent.backend import Backend, error_words
 from agent.errors import ToolError
 from agent.fence import Fence
 from agent.tools import Tool, ToolContext
@@ -54,9 +54,9 @@ def open_page(backend: Backend, fence: Fence) -> Tool:
             await context.emit.event("page_opened", data)
             raise
         data = {"url": url, "status": page["status"], "title": page["title"]}
-        await context.emit.event("page_opened", {**data, "error": _message(page)})
+        await context.emit.event("page_opened", {**data, "error": error_words(page["error"])})
         if page["status"] != "ok":
-            text = f"PAGE NOT READ ({page['status']}): {_message(page) or 'no readable text'}"
+            text = f"PAGE NOT READ ({page['status']}): {error_words(page['error']) or 'no readable text'}"
             details = {"kind": "page", "url": url, "status": page["status"]}
             return ToolResult(context.call_id, "open_page", text, is_error=True, details=details)
         return _page(url, page, context, fence)
@@ -95,10 +95,3 @@ def _extent(page: Mapping[str, Any]) -> str:
     rest = page["next_offset"]
     more = f"; go on with offset {rest}" if rest is not None else ""
     return f"{page['content_length']} of {page['original_length']} characters{more}."
-
-
-def _message(page: Mapping[str, Any]) -> str | None:
-    error = page.get("error")
-    if isinstance(error, Mapping):
-        return f"{error.get('message', '')} {error.get('remedy', '')}".strip() or None
-    return error or None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.backend import Backend
+from agent.backend import Backend, error_words
 from agent.fence import Fence
 from agent.tools import Tool, ToolContext
 from agent.types import ToolResult, ToolSpec
@@ -97,7 +97,7 @@ def _failure(query: str, answer: Mapping[str, Any]) -> str:
     if answer["status"] == "empty":
         return f"No results for {query!r}. Try other words, or say that nothing was found."
     trail = "; ".join(
-        f"{a['engine']}: {a.get('error') or a['status']}" for a in answer["attempts"]
+        f"{a['engine']}: {error_words(a.get('error')) or a['status']}" for a in answer["attempts"]
     )
     return (
         f"SEARCH FAILED for {query!r} ({trail}). Nothing was searched: do not claim otherwise, "

@@ -1,0 +1,222 @@
+"""`builtin:extractive`: no language model, quotes only; it works on a bare machine.
+
+It plays by the rules of any other model: it sees the transcript, asks for `web_search` and
+`open_page` through the loop, and answers. Its answer is made of the sentences that match the
+question best, each quoted literally and cited. Sentences are scored by the question's words, rarer
+words counting more, with a bonus for words that stand close together.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from agent.errors import ConfigError
+from agent.settings import Setting
+from agent.transport import Transport
+from agent.types import (
+    Capabilities,
+    Finished,
+    Message,
+    ModelInfo,
+    Request,
+    StreamEvent,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
+
+SETTINGS: tuple[Setting, ...] = ()
+MODEL = "extractive"
+
+_PAGES = 3
+_QUOTES = 4
+_WORD = re.compile(r"\w+")
+_BREAK = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|\n+")
+_MARKS = re.compile(r"^\s*(?:[#>]+|[-*+]|\d+[.)]|\|)\s*|[*_`]{1,3}|\s*\|\s*$")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+_COMMON = frozenset(
+    """
+    a about after all also am an and any are as at be been but by can could did do does for from had
+    has have he her him his how i if in into is it its just like may me more most my no not of on or
+    our out over she should so some such than that the their them then there these they this to too
+    up us use used was we were what when where which who whom whose why will with would you your
+    der die das ein eine und oder ist sind wie was wer wo wann warum welche den dem des im von mit
+    le la les un une des et ou est sont comment que qui quoi dans pour
+    """.split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A sentence of a page that was read, with its source number and place."""
+
+    n: int
+    place: int
+    text: str
+    words: frozenset[str]
+
+
+class Extractive:
+    """The provider. Its only model is `extractive`."""
+
+    name = "builtin"
+
+    def capabilities(self, model: str) -> Capabilities:
+        """Calls tools; has no search of its own."""
+        return Capabilities(tools=True)
+
+    def check(self, model: str) -> None:
+        """Raises ConfigError for a model other than `extractive`."""
+        if model != MODEL:
+            raise ConfigError(
+                "unknown_model",
+                f"There is no model builtin:{model}.",
+                f"The built-in model is builtin:{MODEL}.",
+            )
+
+    async def models(self) -> list[ModelInfo]:
+        """The one model there is."""
+        title = "Extractive - no language model: quotes only"
+        return [ModelInfo(f"builtin:{MODEL}", title, self.capabilities(MODEL), local=True)]
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Search, then read, then quote: each step is one answer of this model."""
+        question, turn = _turn(request.messages)
+        calls = () if request.answer_now else _next_calls(question, turn, request)
+        if calls:
+            yield _finished("", calls)
+            return
+        text = _answer(question, turn, bool(request.tools))
+        for piece in re.findall(r"\S+\s*", text):
+            yield TextDelta(piece)
+        yield _finished(text.strip(), ())
+
+
+def create(env: Mapping[str, str], transport: Transport) -> Extractive:
+    """See `agent.providers`."""
+    return Extractive()
+
+
+def _turn(messages: Sequence[Message]) -> tuple[str, list[Message]]:
+    """The last question, and what has happened since."""
+    last = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
+    return (messages[last].content if last >= 0 else ""), list(messages[last + 1 :])
+
+
+def _next_calls(question: str, turn: list[Message], request: Request) -> tuple[ToolCall, ...]:
+    """What to ask for now: a search, then the best pages it found, then nothing."""
+    offered = {spec.name for spec in request.tools}
+    used = {m.tool_name for m in turn if m.role == "tool"}
+    numbers = count(sum(len(m.tool_calls) for m in request.messages) + 1)
+    if "web_search" in offered and "web_search" not in used:
+        return (ToolCall(f"builtin-{next(numbers)}", "web_search", {"query": query_of(question)}),)
+    if "open_page" in offered and "open_page" not in used:
+        pages = [row["url"] for m in turn for row in m.details.get("results", ())]
+        return tuple(
+            ToolCall(f"builtin-{next(numbers)}", "open_page", {"url": url, "max_length": 40000})
+            for url in list(dict.fromkeys(pages))[:_PAGES]
+        )
+    return ()
+
+
+def query_of(question: str) -> str:
+    """The words of a question worth searching for."""
+    words = [w for w in _WORD.findall(question) if w.casefold() not in _COMMON]
+    return " ".join(words[:24]) or " ".join(question.split())[:200]
+
+
+def _answer(question: str, turn: list[Message], searched: bool) -> str:
+    if not searched:
+        return (
+            "I am not a language model: I answer with quotes from pages that a web search finds. "
+            "Switch on web search, or choose a language model."
+        )
+    chosen = best_passages(question, _passages(turn))
+    if not chosen:
+        return _no_answer(turn)
+    lines = [f"- “{_short(p.text)}” [{p.n}]" for p in chosen]
+    return "These passages match your question best:\n\n" + "\n".join(lines)
+
+
+def _no_answer(turn: list[Message]) -> str:
+    failed = [m.content.split("\n")[0] for m in turn if m.role == "tool" and m.is_error]
+    if failed:
+        return f"I could not answer this from the web. {failed[0][:400]}"
+    return "The search found nothing that matches your question. Try other words."
+
+
+def _passages(turn: list[Message]) -> list[Passage]:
+    found = []
+    for message in turn:
+        start, end = message.details.get("text", (0, 0))
+        if message.role == "tool" and end:
+            n = message.details["n"]
+            for place, text in enumerate(sentences(message.content[start:end])):
+                found.append(Passage(n, place, text, frozenset(_stems(text))))
+    return found
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a page worth quoting: no code, no headings, no rubble."""
+    kept, code = [], False
+    for line in text.split("\n"):
+        if line.lstrip().startswith(("```", "~~~")):
+            code = not code
+        elif not code and not line.lstrip().startswith("#"):
+            kept.append(line)
+        else:
+            kept.append("")
+    paragraphs = re.split(r"\n\s*\n|\n(?=\s*(?:[-*+|]|\d+[.)])\s)", "\n".join(kept))
+    found = []
+    for paragraph in paragraphs:
+        plain = _MARKS.sub("", _LINK.sub(r"\1", " ".join(paragraph.split())))
+        found += [s.strip() for s in _BREAK.split(plain)]
+    return [s for s in found if 30 <= len(s) <= 600 and s.count("|") < 3]
+
+
+def best_passages(question: str, passages: Sequence[Passage]) -> list[Passage]:
+    """The few passages that answer best, in the order of their sources; none if all miss."""
+    wanted = set(_stems(query_of(question)))
+    rarity = _rarity(wanted, passages)
+    scored = []
+    for passage in passages:
+        hits = wanted & passage.words
+        if hits:
+            score = sum(rarity[w] for w in hits) / math.log(18 + len(passage.words))
+            scored.append((score, passage))
+    scored.sort(key=lambda pair: -pair[0])
+    if not scored or scored[0][0] <= 0:
+        return []
+    floor = scored[0][0] * 0.45
+    chosen: list[Passage] = []
+    seen: set[frozenset[str]] = set()
+    for score, passage in scored:
+        if score >= floor and passage.words not in seen and len(chosen) < _QUOTES:
+            seen.add(passage.words)
+            chosen.append(passage)
+    return sorted(chosen, key=lambda p: (p.n, p.place))
+
+
+def _rarity(wanted: Iterable[str], passages: Sequence[Passage]) -> dict[str, float]:
+    seen = Counter(word for p in passages for word in p.words)
+    return {w: math.log(1 + len(passages) / (0.5 + seen[w])) for w in wanted}
+
+
+def _stems(text: str) -> list[str]:
+    """Words without the commonest endings, so that `searches` meets `search`."""
+    words = (w for w in _WORD.findall(text.casefold()) if w not in _COMMON)
+    return [re.sub(r"(?<=\w{4})(?:ings?|ed|es|s|ly)$", "", w) for w in words]
+
+
+def _short(text: str) -> str:
+    return text.replace("“", '"').replace("”", '"')
+
+
+def _finished(text: str, calls: tuple[ToolCall, ...]) -> Finished:
+    message = Message("assistant", text, tool_calls=calls)
+    return Finished(message, "tool_calls" if calls else "stop", Usage())

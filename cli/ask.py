@@ -1,0 +1,186 @@
+"""`searchloop ask`: one question, answered here; the session is the web UI's as well."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import select
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agent.backend import error_words
+from agent.errors import ConfigError
+from agent.events import Event, public_data
+from agent.library import Agent
+from agent.limits import Limits
+from agent.settings import Settings
+from cli.main import FAILED, LIMIT, OK, STOPPED
+from cli.text import one_line, safe
+from web.compose import search_app
+
+_CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
+_STDIN_SECONDS = 3.0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Asks, shows what happens while it happens, and returns the exit code."""
+    question = _question(" ".join(args.question))
+    settings = Settings.load()
+    with Agent(settings, search_backend=search_app(settings)) as agent:
+        events = agent.stream(
+            question,
+            session=_session(agent, args),
+            model=args.model,
+            mode=args.mode,
+            search=args.search,
+            limits=Limits(steps=args.max_steps) if args.max_steps else None,
+        )
+        return _SHOW[args.output](events)
+
+
+def _question(words: str) -> str:
+    """The words of the command line, then what was piped in."""
+    piped = _piped(wait=bool(words.strip()))
+    if words.strip() in ("", "-"):
+        return piped
+    return f"{words}\n\n{piped}" if piped.strip() else words
+
+
+def _piped(*, wait: bool) -> str:
+    """Standard input when something is piped in; a pipe that stays silent is not waited for."""
+    try:
+        kind = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError, AttributeError):
+        return ""
+    if sys.stdin.isatty() or stat.S_ISCHR(kind):
+        return ""
+    if wait and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        ready, _, _ = select.select([sys.stdin], [], [], _STDIN_SECONDS)
+        if not ready:
+            print("searchloop: nothing came on standard input; going on.", file=sys.stderr)
+            return ""
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            "bad_stdin", "Standard input is not UTF-8 text.", "Convert it to UTF-8 first."
+        ) from error
+
+
+def _session(agent: Agent, args: argparse.Namespace) -> str | None:
+    if args.session:
+        return agent.log.session(args.session).id
+    if not args.again:
+        return None
+    last = agent.log.sessions(limit=1)
+    if not last:
+        raise ConfigError("no_session", "There is no session to go on with.", "Ask without -c.")
+    return last[0].id
+
+
+def _json(events: Iterator[Event]) -> int:
+    for event in events:
+        if event.type == "run_finished":
+            print(json.dumps(public_data(event), ensure_ascii=False))
+            return _code(event)
+    return FAILED
+
+
+def _stream_json(events: Iterator[Event]) -> int:
+    code = FAILED
+    for event in events:
+        print(json.dumps(public_data(event), ensure_ascii=False), flush=True)
+        if event.type == "run_finished":
+            code = _code(event)
+    return code
+
+
+def _text(events: Iterator[Event]) -> int:
+    """The answer on stdout, as it comes on a terminal and whole in a pipe; the rest on stderr."""
+    live = sys.stdout.isatty()
+    shown = False
+    for event in events:
+        if event.type == "text_delta" and live:
+            print(safe(event.data["text"]), end="", flush=True)
+            shown = True
+        elif event.type == "message" and shown:
+            print()
+            shown = False
+        elif event.type == "run_finished":
+            if not live:
+                print(safe(event.data["answer"]))
+            _after(event)
+            return _code(event)
+        else:
+            line = activity(event)
+            if line:
+                print(line, file=sys.stderr)
+    return FAILED
+
+
+def activity(event: Event) -> str | None:
+    """One line for what is going on, or None."""
+    data = event.data
+    if event.type == "search_started":
+        return (
+            f"  searching: “{one_line(data['query'])}”" if data["query"] else "  searching the web"
+        )
+    if event.type == "search_finished":
+        return f"  {_trail(data)}"
+    if event.type == "page_opened":
+        failed = f" - {one_line(data.get('error') or data['status'])}"
+        return f"  read {one_line(data['url'])}{failed if data['status'] != 'ok' else ''}"
+    if event.type == "notice":
+        return f"  {one_line(data['message'], 300)}"
+    if event.type == "tool_call" and data["name"] not in ("web_search", "open_page"):
+        return f"  calling {one_line(data['name'])}"
+    return None
+
+
+def _trail(data: Mapping[str, Any]) -> str:
+    failed = [
+        f"{a['engine']}: {one_line(error_words(a.get('error')) or a['status'], 160)}"
+        for a in data["attempts"]
+        if a["status"] != "ok"
+    ]
+    if data["status"] == "ok":
+        count = "" if data["results"] is None else f"{data['results']} results "
+        told = f"found {count}({data['by']})"
+    else:
+        told = f"search {data['status']}" + (f": {data['error']}" if data.get("error") else "")
+    return safe("; ".join([told, *failed]))
+
+
+def _after(event: Event) -> None:
+    """Sources, numbers and whatever went wrong."""
+    data = event.data
+    cited = [s for s in data["sources"] if s["state"] == "cited"]
+    if cited:
+        print("\nSources")
+        checked = {c["n"]: c["verified"] for c in data["citations"]}
+        for source in cited:
+            mark = {True: " - quote verified", False: " - quote NOT found in the page"}
+            title = one_line(source["title"] or source["url"])
+            print(f"  [{source['n']}] {title}{mark.get(checked.get(source['n']), '')}")
+            print(f"      {one_line(source['url'], 300)}")
+    usage = data["usage"]
+    counts = [f"search {data['search_path']}", f"{usage['seconds']:.1f} s"]
+    counts += [f"{usage[k]} {k}" for k in ("searches", "pages") if usage[k]]
+    if usage["input_tokens"] is not None:
+        counts.append(f"{usage['input_tokens']} + {usage['output_tokens']} tokens")
+    print(f"\n{data['model']}, {', '.join(counts)}", file=sys.stderr)
+    if data.get("limit"):
+        print(f"searchloop: stopped at {data['limit']}; --max-steps allows more.", file=sys.stderr)
+    if data.get("error"):
+        error = data["error"]
+        print(safe(f"searchloop: {error['message']} {error['remedy']}"), file=sys.stderr)
+
+
+def _code(event: Event) -> int:
+    return _CODES.get(event.data["reason"], FAILED)
+
+
+_SHOW = {"text": _text, "json": _json, "stream-json": _stream_json}

@@ -1,0 +1,44 @@
+"""Known errors on the command line: one sentence, the remedy, the right exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+
+from search_backend.errors import FetchRefused, SearchBackendError
+
+from agent.errors import AgentError, ConfigError, Conflict
+from agent.types import Usage
+from cli.main import BAD_INPUT, FAILED
+from cli.text import safe
+
+KNOWN = (AgentError, SearchBackendError, OSError)
+_BAD_INPUT = (ConfigError, Conflict, FetchRefused)
+
+
+def report(error: Exception, args: argparse.Namespace) -> int:
+    """Says what happened on stderr, and as JSON on stdout where JSON was asked for."""
+    if isinstance(error, AgentError | SearchBackendError):
+        told = {"code": error.code, "message": error.message, "remedy": error.remedy}
+    else:
+        told = {"code": "system", "message": f"{error}.", "remedy": ""}
+    print(safe(f"searchloop: {told['message']} {told['remedy']}".strip()), file=sys.stderr)
+    if getattr(args, "output", "text") != "text":
+        print(json.dumps(failed_run(told) if args.module == "ask" else {"error": told}))
+    return BAD_INPUT if isinstance(error, _BAD_INPUT) else FAILED
+
+
+def failed_run(error: dict[str, str]) -> dict[str, object]:
+    """A `run_finished` for a run that never began."""
+    return {
+        "type": "run_finished",
+        "reason": "error",
+        "answer": "",
+        "citations": [],
+        "sources": [],
+        "usage": asdict(Usage()),
+        "search_path": "off",
+        "error": error,
+    }

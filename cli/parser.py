@@ -1,0 +1,148 @@
+"""The words of the command line, as data; no command is imported here."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from cli.main import VERSION
+
+_MODES = ("ask", "plan", "agent")
+_SEARCHES = ("auto", "native", "local", "off")
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """The arguments; exits with code 2 and one line on bad usage."""
+    return build().parse_args(argv)
+
+
+def build() -> argparse.ArgumentParser:
+    """The whole parser."""
+    parser = argparse.ArgumentParser(
+        prog="searchloop",
+        description="Ask any model, with one honest web-search switch, and check every source.",
+    )
+    parser.add_argument("-V", "--version", action="version", version=f"searchloop {VERSION}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for add in (_serve, _ask, _search, _open, _models, _library, _sessions, _config, _backend):
+        add(commands)
+    return parser
+
+
+def _command(commands: Any, name: str, help: str, module: str | None = None) -> Any:
+    command = commands.add_parser(name, help=help, description=help)
+    command.set_defaults(module=module or name.replace("-", "_"))
+    return command
+
+
+def _output(command: Any, *choices: str) -> None:
+    command.add_argument(
+        "-o", "--output", choices=("text", "json", *choices), default="text", help="output format"
+    )
+
+
+def _serve(commands: Any) -> None:
+    command = _command(commands, "serve", "Start the web UI and the API")
+    command.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    command.add_argument("--port", type=_port, default=8321, help="port (0 = any free one)")
+    command.add_argument("--open", action="store_true", help="open a browser")
+
+
+def _ask(commands: Any) -> None:
+    command = _command(commands, "ask", "Ask one question; text on stdin is added to it")
+    command.add_argument("question", nargs="*", metavar="QUESTION")
+    command.add_argument("-m", "--model", help="provider:model, see `searchloop models`")
+    command.add_argument("--mode", choices=_MODES, help="what may be done (default: ask)")
+    web = command.add_mutually_exclusive_group()
+    web.add_argument("--search", choices=_SEARCHES, help="how to search the web")
+    web.add_argument(
+        "--web", dest="search", action="store_const", const="auto", help="same as --search auto"
+    )
+    web.add_argument(
+        "--no-web", dest="search", action="store_const", const="off", help="same as --search off"
+    )
+    _output(command, "stream-json")
+    session = command.add_mutually_exclusive_group()
+    session.add_argument(
+        "-c", "--continue", dest="again", action="store_true", help="go on with the last session"
+    )
+    session.add_argument("--session", metavar="ID", help="go on with this session")
+    command.add_argument("--max-steps", type=_positive, metavar="N", help="model steps at the most")
+
+
+def _search(commands: Any) -> None:
+    command = _command(commands, "search", "Search the web, without a model")
+    command.add_argument("query", nargs="+", metavar="QUERY")
+    command.add_argument("--engine", metavar="NAME", help="only this engine")
+    command.add_argument("-n", dest="count", type=_positive, default=8, help="how many results")
+    command.add_argument(
+        "--domain", action="append", default=[], metavar="D", help="only results from D"
+    )
+    command.add_argument("--time-range", choices=("d", "w", "m", "y", "all"), default="all")
+    _output(command)
+
+
+def _open(commands: Any) -> None:
+    command = _command(commands, "open", "Read a web page as text", module="open_page")
+    command.add_argument("url", metavar="URL")
+    command.add_argument("--find", metavar="TEXT", help="only the passages around TEXT")
+    command.add_argument("--offset", type=_natural, default=0, metavar="N", help="start here")
+    command.add_argument("--max-length", type=_positive, metavar="N", help="characters at the most")
+    _output(command)
+
+
+def _models(commands: Any) -> None:
+    command = _command(commands, "models", "List the models and what each needs")
+    _output(command)
+
+
+def _library(commands: Any) -> None:
+    command = _command(commands, "library", "Folders that can be searched without a network")
+    actions = command.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="index a folder or a file")
+    add.add_argument("path")
+    actions.add_parser("list", help="show what is indexed")
+    remove = actions.add_parser("remove", help="forget a folder or a file")
+    remove.add_argument("path")
+    for action in actions.choices.values():
+        _output(action)
+
+
+def _sessions(commands: Any) -> None:
+    command = _command(commands, "sessions", "List the sessions, or find one")
+    command.add_argument("query", nargs="*", metavar="TEXT", help="only sessions with this text")
+    _output(command)
+
+
+def _config(commands: Any) -> None:
+    command = _command(commands, "config", "Show the settings; secrets are not shown")
+    command.add_argument("--origin", action="store_true", help="say where each value came from")
+    _output(command)
+
+
+def _backend(commands: Any) -> None:
+    command = _command(commands, "search-backend", "Run the search backend alone")
+    actions = command.add_subparsers(dest="action", metavar="ACTION", required=True)
+    serve = actions.add_parser("serve", help="listen for search requests")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    serve.add_argument("--port", type=_port, default=3002, help="port")
+
+
+def _port(text: str) -> int:
+    value = _natural(text)
+    if value > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port; ports go up to 65535")
+    return value
+
+
+def _natural(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    value = _natural(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value

@@ -1,0 +1,3 @@
+"""`searchloop search-backend serve`: the search backend alone, for this or any other client."""
+
+from __future__ import annotations

@@ -1,0 +1,28 @@
+"""`searchloop sessions`: what was asked before."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import datetime
+
+from agent.log import EventLog
+from agent.settings import Settings
+from cli.main import OK
+from cli.text import one_line
+
+
+def run(args: argparse.Namespace) -> int:
+    """Lists the sessions, newest first."""
+    log = EventLog(Settings.load().home / "sessions.sqlite3")
+    found = log.sessions(" ".join(args.query) or None)
+    log.close()
+    if args.output == "json":
+        print(json.dumps({"sessions": [s.as_dict() for s in found]}, ensure_ascii=False))
+        return OK
+    for session in found:
+        when = datetime.fromtimestamp(session.updated).strftime("%Y-%m-%d %H:%M")
+        print(f"{session.id}  {when}  {one_line(session.title or '(empty)', 70)}")
+    if not found:
+        print("No sessions.")
+    return OK

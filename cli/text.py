@@ -1,0 +1,28 @@
+"""Untrusted text on a terminal: nothing in it can move the cursor, colour or link."""
+
+from __future__ import annotations
+
+_HARMFUL = dict.fromkeys(
+    code
+    for first, last in (
+        (0x00, 0x08),  # C0 controls but for tab and newline
+        (0x0B, 0x1F),
+        (0x7F, 0x9F),  # DEL and C1
+        (0x2028, 0x2029),  # line and paragraph separators
+        (0x202A, 0x202E),  # bidirectional overrides
+        (0x2066, 0x2069),
+        (0xE0000, 0xE007F),  # tags
+    )
+    for code in range(first, last + 1)
+)
+
+
+def safe(text: str) -> str:
+    """The text without control, bidirectional and tag characters; newlines and tabs stay."""
+    return text.translate(_HARMFUL)
+
+
+def one_line(text: str, width: int = 100) -> str:
+    """The text on one line, shortened."""
+    flat = safe(" ".join(text.split()))
+    return flat if len(flat) <= width else flat[: width - 1] + "…"

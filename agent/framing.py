@@ -39,7 +39,7 @@ class SseSplitter:
             data = self._without_bom(data)
         if self._after_cr or b"\r" in data:
             data = self._with_newlines(data)
-        if self._last == b"\n" and data[:1] == b"\n" or b"\n\n" in data:
+        if (self._last == b"\n" and data[:1] == b"\n") or b"\n\n" in data:
             return self._complete(data)
         if data:
             self._hold(data)

@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif reply.raw:
             self.close_connection = True
 
-    do_GET = do_POST = do_DELETE = do_PUT = do_PATCH = answer  # noqa: N815
+    do_GET = do_POST = do_DELETE = do_PUT = do_PATCH = answer
 
     def write(self, reply: Reply, pieces: Sequence[bytes]) -> None:
         if not reply.raw:

@@ -1,0 +1,288 @@
+"""Moves bytes to model providers and back: the one place that opens such connections.
+
+A pool that holds hundreds of connections is scanned at every request, which halves the speed of
+300 concurrent runs. So each connection is a pool of its own here (a lane): a request takes the lane
+used last for that origin, or opens one, and gives it back when its answer is over.
+
+No redirect is followed and no netrc is read: a key goes to the origin that the user named and
+nowhere else. Proxies of the environment are honoured, except for this machine itself. Bodies are
+asked for uncompressed, so that no event waits in a decompressor. The HTTP library is imported with
+the first request. Whatever goes wrong in it becomes one of ours in `_translate`, and only there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import ConfigError, ProviderError
+from agent.wire import (
+    Headers,
+    Origin,
+    Response,
+    Timeouts,
+    connect_timeout,
+    connection_lost,
+    cut_off,
+    garbage,
+    not_trusted,
+    redirected,
+    request_headers,
+    silent,
+    unreachable,
+)
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx2
+
+__all__ = ["Response", "Timeouts", "Transport"]
+
+IDLE_SECONDS = 30.0
+IDLE_LANES = 128
+JSON_LIMIT = 8 * 1024 * 1024
+
+
+class Transport:
+    """The way to model providers; one for each process and event loop, cheap until first used."""
+
+    def __init__(self, timeouts: Timeouts | None = None, *, trust_env: bool = True) -> None:
+        limits = timeouts or Timeouts()
+        self._timeout = {"connect": limits.connect, "read": limits.read, "write": limits.write}
+        self._lanes = _Lanes(trust_env)
+        self._known: dict[str, tuple[Origin, httpx2.URL]] = {}
+
+    def post(self, url: str, headers: Headers, body: bytes) -> _Exchange:
+        """`async with transport.post(...) as response`: a streaming POST.
+
+        Raises ProviderError (unreachable, timeout, connection_lost, tls, bad_response) and
+        ConfigError for an address or a header that HTTP does not allow. Leaving the block early
+        closes the connection at once.
+        """
+        return self._exchange("POST", url, headers, body)
+
+    async def get_json(
+        self,
+        url: str,
+        headers: Headers = (),
+        timeout: float = 10.0,  # noqa: ASYNC109 - of it all
+    ) -> Any:
+        """The JSON at `url`. Raises ProviderError; `timeout` is for all of it, in seconds."""
+        status, value = await self._json("GET", url, headers, None, timeout)
+        if status >= 400:
+            raise ProviderError(
+                "http_error",
+                f"{self._locate(url)[0]} answered with status {status}.",
+                "Check the key and the base URL.",
+                status=status,
+                retryable=status == 429 or status >= 500,
+            )
+        return value
+
+    async def post_json(
+        self,
+        url: str,
+        payload: Any,
+        headers: Headers = (),
+        timeout: float = 10.0,  # noqa: ASYNC109 - of it all
+    ) -> tuple[int, Any]:
+        """Status and JSON of the answer (None when an error answer holds none)."""
+        body = json.dumps(payload, ensure_ascii=False).encode()
+        return await self._json("POST", url, headers, body, timeout)
+
+    async def aclose(self) -> None:
+        """Closes all connections that are not in use."""
+        await self._lanes.aclose()
+
+    async def _json(
+        self, method: str, url: str, headers: Headers, body: bytes | None, seconds: float
+    ) -> tuple[int, Any]:
+        origin = self._locate(url)[0]
+        try:
+            async with (
+                asyncio.timeout(seconds),
+                self._exchange(method, url, headers, body) as response,
+            ):
+                data = await response.read(JSON_LIMIT)
+        except TimeoutError as error:
+            raise ProviderError(
+                "timeout", f"{origin} did not answer within {seconds:g} s.", "Try again."
+            ) from error
+        try:
+            return response.status, json.loads(data)
+        except ValueError as error:
+            if response.status >= 400:
+                return response.status, None
+            raise garbage(origin) from error
+
+    def _exchange(self, method: str, url: str, headers: Headers, body: bytes | None) -> _Exchange:
+        import httpx2
+
+        origin, address = self._locate(url)
+        request = httpx2.Request(
+            method,
+            address,
+            headers=request_headers(headers),
+            content=body,
+            extensions={"timeout": self._timeout},
+        )
+        return _Exchange(self._lanes, origin, request)
+
+    def _locate(self, url: str) -> tuple[Origin, httpx2.URL]:
+        known = self._known.get(url)
+        if known is not None:
+            return known
+        import httpx2
+
+        try:
+            address = httpx2.URL(url)
+        except httpx2.InvalidURL:
+            address = httpx2.URL("")
+        if address.scheme not in ("http", "https") or not address.host:
+            raise ConfigError(
+                "bad_url",
+                "The base URL of the provider is not an http:// or https:// address.",
+                "Correct it, for example http://127.0.0.1:8000/v1.",
+            )
+        port = address.port or (443 if address.scheme == "https" else 80)
+        found = self._known[url] = (Origin(address.scheme, address.host, port), address)
+        return found
+
+
+class _Exchange:
+    """One request and its answer, as an async context manager."""
+
+    def __init__(self, lanes: _Lanes, origin: Origin, request: httpx2.Request) -> None:
+        self._lanes = lanes
+        self._origin = origin
+        self._request = request
+        self._lane: httpx2.AsyncHTTPTransport | None = None
+        self._response: Response | None = None
+
+    async def __aenter__(self) -> Response:
+        lane = self._lane = self._lanes.take(self._origin)
+        try:
+            raw = await lane.handle_async_request(self._request)
+        except BaseException as error:
+            await self._lanes.give(self._origin, lane)
+            if not isinstance(error, Exception):
+                raise
+            raise _translate(error, self._origin, started=False) from error
+        self._response = Response(raw, partial(_translate, origin=self._origin, started=True))
+        if 300 <= self._response.status < 400:
+            await self.__aexit__(ProviderError)
+            raise redirected(self._origin, self._response.status)
+        return self._response
+
+    async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        assert self._lane is not None
+        assert self._response is not None
+        try:
+            if kind is None:
+                await self._response.finish()
+            await self._response.aclose()
+        finally:
+            await self._lanes.give(self._origin, self._lane)
+
+
+class _Lanes:
+    """Connections by origin, the one used last first."""
+
+    def __init__(self, trust_env: bool) -> None:
+        self._trust_env = trust_env
+        self._idle: dict[Origin, list[tuple[float, httpx2.AsyncHTTPTransport]]] = {}
+        self._tls: ssl.SSLContext | None = None
+        self._plain: ssl.SSLContext | None = None
+        self._closed = False
+
+    def take(self, origin: Origin) -> httpx2.AsyncHTTPTransport:
+        idle = self._idle.get(origin)
+        return idle.pop()[1] if idle else self._open(origin)
+
+    async def give(self, origin: Origin, lane: httpx2.AsyncHTTPTransport) -> None:
+        idle = self._idle.setdefault(origin, [])
+        now = time.monotonic()
+        idle.append((now, lane))
+        if self._closed or len(idle) > IDLE_LANES or idle[0][0] < now - IDLE_SECONDS:
+            await idle.pop(0)[1].aclose()
+
+    async def aclose(self) -> None:
+        self._closed = True
+        lanes = [lane for idle in self._idle.values() for _, lane in idle]
+        self._idle.clear()
+        for lane in lanes:
+            await lane.aclose()
+
+    def _open(self, origin: Origin) -> httpx2.AsyncHTTPTransport:
+        import httpx2
+
+        limits = httpx2.Limits(max_connections=1, keepalive_expiry=IDLE_SECONDS)
+        proxy = _proxy(origin) if self._trust_env else None
+        try:
+            return httpx2.AsyncHTTPTransport(
+                verify=self._context(origin, proxy), limits=limits, proxy=proxy
+            )
+        except (ImportError, ValueError, httpx2.InvalidURL):
+            # Not chained: the library's message holds the address, password included.
+            raise ConfigError(
+                "bad_proxy",
+                "The proxy address of the environment cannot be used.",
+                "Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY: http://host:port "
+                "(socks5:// needs the package socksio).",
+            ) from None
+
+    def _context(self, origin: Origin, proxy: str | None) -> ssl.SSLContext:
+        """Certificates are loaded once, and not at all while every provider speaks plain http."""
+        import ssl
+
+        import httpx2
+
+        if origin.scheme == "https" or (proxy or "").startswith("https"):
+            self._tls = self._tls or httpx2.create_ssl_context(trust_env=self._trust_env)
+            return self._tls
+        self._plain = self._plain or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        return self._plain
+
+
+def _proxy(origin: Origin) -> str | None:
+    from urllib.request import getproxies, proxy_bypass
+
+    if origin.here or proxy_bypass(f"{origin.host}:{origin.port}"):
+        return None
+    proxies = getproxies()
+    proxy = proxies.get(origin.scheme) or proxies.get("all")
+    return proxy if not proxy or "://" in proxy else f"http://{proxy}"
+
+
+def _translate(error: Exception, origin: Origin, *, started: bool) -> Exception:
+    """What a failure below means. `started`: the answer's headers had arrived."""
+    import ssl
+
+    import httpx2
+
+    if isinstance(error, httpx2.ConnectError | httpx2.ProxyError):
+        tls = _cause(error, ssl.SSLError)
+        if tls is not None:
+            return not_trusted(origin, getattr(tls, "verify_message", ""))
+        return unreachable(origin, isinstance(error, httpx2.ProxyError))
+    if isinstance(error, httpx2.ConnectTimeout):
+        return connect_timeout(origin)
+    if isinstance(error, httpx2.TimeoutException):
+        return silent(origin)
+    # An end of file is a protocol error to the library; only its words tell it from garbage.
+    if isinstance(error, httpx2.NetworkError) or "without sending" in str(error):
+        return cut_off(origin) if started else connection_lost(origin)
+    if isinstance(error, httpx2.ProtocolError):
+        return garbage(origin)
+    return error
+
+
+def _cause(error: BaseException, kind: type[BaseException]) -> BaseException | None:
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, kind):
+        seen = seen.__cause__ or seen.__context__
+    return seen

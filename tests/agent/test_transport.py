@@ -1,0 +1,319 @@
+"""Transport: bytes over a real socket, and every way in which that can fail."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from agent.errors import AgentError, ConfigError, IncompleteError, ProviderError
+from agent.transport import Timeouts, Transport
+from tests.fakes import FakeServer, Received, Reply, json_reply
+
+KEY = "sk-canary-0123456789abcdef"
+HEADERS = {"authorization": f"Bearer {KEY}"}
+Work = Callable[[Transport], Awaitable[Any]]
+
+
+def run(work: Work, timeouts: Timeouts | None = None) -> Any:
+    """`work` with a transport of its own, on a loop of its own."""
+
+    async def main() -> Any:
+        transport = Transport(timeouts)
+        try:
+            return await work(transport)
+        finally:
+            await transport.aclose()
+
+    return asyncio.run(main())
+
+
+async def fetch(transport: Transport, url: str) -> tuple[int, bytes]:
+    async with transport.post(url, HEADERS, b"{}") as response:
+        return response.status, b"".join([piece async for piece in response.chunks()])
+
+
+def failure(url: str, timeouts: Timeouts | None = None) -> AgentError:
+    """The error of one request."""
+    with pytest.raises(AgentError) as caught:
+        run(lambda transport: fetch(transport, url), timeouts)
+    return caught.value
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_a_body_arrives_as_it_was_cut() -> None:
+    """Pieces come one by one; the request is JSON with our headers, uncompressed."""
+    with FakeServer([Reply([b"one", b"two"], headers={"X-Thing": "y"})]) as server:
+
+        async def work(transport: Transport) -> tuple[str, bytes]:
+            async with transport.post(f"{server.url}/v1/x?y=1", HEADERS, b'{"a":1}') as response:
+                return response.headers["x-thing"], await response.read()
+
+        assert run(work) == ("y", b"onetwo")
+    request = server.requests[0]
+    assert (request.method, request.path, request.json) == ("POST", "/v1/x?y=1", {"a": 1})
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers["accept-encoding"] == "identity"
+    assert request.headers["content-type"] == "application/json"
+
+
+def test_a_connection_is_used_again() -> None:
+    """Also when the caller stopped reading at the event it was waiting for."""
+    with FakeServer(lambda _: Reply([b"first", b"last"])) as server:
+
+        async def work(transport: Transport) -> None:
+            await fetch(transport, server.url)
+            async with transport.post(server.url, HEADERS, b"") as response:
+                assert await anext(response.chunks())
+            await fetch(transport, server.url)
+
+        run(work)
+    assert len({request.connection for request in server.requests}) == 1
+
+
+def test_concurrent_requests_do_not_wait_for_each_other() -> None:
+    """Fifty at once are fifty connections, and later ones use those again."""
+    with FakeServer(lambda _: Reply([b"x"])) as server:
+
+        async def work(transport: Transport) -> None:
+            for _ in range(2):
+                await asyncio.gather(*(fetch(transport, server.url) for _ in range(50)))
+
+        run(work)
+    assert len(server.requests) == 100
+    assert len({request.connection for request in server.requests}) <= 50
+
+
+def test_an_error_status_is_an_answer() -> None:
+    """What a status means is the codec's business; the body is read up to a limit."""
+    with FakeServer([json_reply({"error": "no"}, 401), Reply([b"x" * 5000], 500)]) as server:
+
+        async def work(transport: Transport) -> tuple[int, bytes, bytes]:
+            async with transport.post(server.url, HEADERS, b"") as first:
+                text = await first.read()
+            async with transport.post(server.url, HEADERS, b"") as second:
+                return first.status, text, await second.read(limit=10)
+
+        assert run(work) == (401, b'{"error": "no"}', b"x" * 10)
+
+
+FAULTS: dict[str, tuple[Reply, str, bool]] = {
+    "closed before the answer": (Reply(before="cut"), "connection_lost", True),
+    "reset before the answer": (Reply(before="reset"), "connection_lost", True),
+    "closed inside the headers": (
+        Reply(b"HTTP/1.1 200 OK\r\nx-", raw=True),
+        "connection_lost",
+        True,
+    ),
+    "cut inside the body": (Reply([b"data: 1\n\n"], end="cut"), "incomplete", True),
+    "reset inside the body": (Reply([b"data: 1\n\n"], end="reset"), "incomplete", True),
+    "shorter than announced": (
+        Reply(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc", raw=True),
+        "incomplete",
+        True,
+    ),
+    "not HTTP": (Reply(b"220 mail.example ESMTP\r\n\r\n", raw=True), "bad_response", False),
+    "broken chunking": (
+        Reply(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", raw=True),
+        "bad_response",
+        False,
+    ),
+    "a redirect": (
+        Reply([b""], 307, {"location": "http://127.0.0.1:9/elsewhere"}),
+        "bad_response",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_has_its_error(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """One typed error names the origin, says whether a retry helps, and holds no key."""
+    caplog.set_level(logging.DEBUG)
+    reply, code, retryable = FAULTS[name]
+    with FakeServer([reply]) as server:
+        error = failure(f"{server.url}/v1/private?key={KEY}")
+    assert isinstance(error, ProviderError)
+    assert (error.code, error.retryable) == (code, retryable)
+    assert isinstance(error, IncompleteError) == (code == "incomplete")
+    assert server.url in error.message
+    assert error.remedy
+    chain: BaseException | None = error
+    while chain is not None:
+        assert KEY not in repr(chain)
+        assert "private" not in str(chain)
+        chain = chain.__cause__ or chain.__context__
+    assert f"Bearer {KEY}" not in caplog.text
+
+
+def test_nothing_listens() -> None:
+    """A refused connection names the address and is not retried on this machine."""
+    port = closed_port()
+    error = failure(f"http://127.0.0.1:{port}/v1")
+    assert isinstance(error, ProviderError)
+    assert (error.code, error.retryable) == ("unreachable", False)
+    assert f"http://127.0.0.1:{port}" in error.message
+
+
+def test_https_to_a_plain_server() -> None:
+    """A failed TLS handshake is not a network problem, and no retry helps."""
+    with FakeServer([Reply([b"x"])]) as server:
+        error = failure(server.url.replace("http://", "https://"))
+    assert isinstance(error, ProviderError)
+    assert (error.code, error.retryable) == ("tls", False)
+
+
+@pytest.mark.parametrize("reply", [Reply(before="stall"), Reply([b"x"], end="stall")])
+def test_silence_ends(reply: Reply) -> None:
+    """A server that falls silent is given up after the read timeout, before and after headers."""
+    with FakeServer([reply]) as server:
+        error = failure(server.url, Timeouts(read=0.05))
+        assert server.requests[0].gone.wait(5)
+    assert isinstance(error, ProviderError)
+    assert (error.code, error.retryable) == ("timeout", False)
+
+
+@pytest.mark.parametrize("reply", [Reply(before="stall"), Reply([b"x"], end="stall")])
+def test_cancelling_closes_the_socket(reply: Reply) -> None:
+    """Stop means stop: the server sees the connection go while the loop lives on."""
+    asked = threading.Event()
+    replies = iter([reply, Reply([b"next"])])
+
+    def answer(_: Received) -> Reply:
+        asked.set()
+        return next(replies)
+
+    with FakeServer(answer) as server:
+
+        async def work(transport: Transport) -> bytes:
+            task = asyncio.create_task(fetch(transport, server.url))
+            assert await asyncio.to_thread(asked.wait, 5)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await asyncio.to_thread(server.requests[0].gone.wait, 5)
+            return (await fetch(transport, server.url))[1]
+
+        assert run(work) == b"next"
+
+
+def test_leaving_early_closes_the_socket() -> None:
+    """An answer that nobody reads any more is not paid for any longer."""
+    with FakeServer([Reply([b"x"], end="stall")]) as server:
+
+        async def work(transport: Transport) -> bool:
+            async def give_up() -> None:
+                async with transport.post(server.url, HEADERS, b"") as response:
+                    await anext(response.chunks())
+                    raise LookupError
+
+            with pytest.raises(LookupError):
+                await give_up()
+            return await asyncio.to_thread(server.requests[0].gone.wait, 5)
+
+        assert run(work)
+
+
+@pytest.mark.parametrize(
+    ("url", "headers", "code"),
+    [
+        ("ftp://127.0.0.1/", HEADERS, "bad_url"),
+        ("127.0.0.1:11434", HEADERS, "bad_url"),
+        ("http://", HEADERS, "bad_url"),
+        ("http://[::1/", HEADERS, "bad_url"),
+        ("http://127.0.0.1/", {"x-key": f"{KEY}\n"}, "bad_header"),
+        ("http://127.0.0.1/", {"x-key": f" {KEY}"}, "bad_header"),
+        ("http://127.0.0.1/", {"x-key": f"{KEY}\u201d"}, "bad_header"),
+        ("http://127.0.0.1/", {"x-key": ""}, "bad_header"),
+    ],
+)
+def test_what_only_the_user_can_correct(url: str, headers: dict[str, str], code: str) -> None:
+    """A wrong address or a mangled key is the user's to correct, and the key is not shown."""
+
+    async def work(transport: Transport) -> None:
+        async with transport.post(url, headers, b""):
+            pass
+
+    with pytest.raises(ConfigError) as caught:
+        run(work)
+    assert caught.value.code == code
+    assert KEY not in repr(caught.value)
+
+
+def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests go through it, with its password and without the library's name for it."""
+    with FakeServer([Reply([b"through"])]) as proxy:
+        address = proxy.url.replace("://", "://user:secret@")
+        for name in ("http_proxy", "HTTP_PROXY"):
+            monkeypatch.setenv(name, address)
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        assert run(lambda t: fetch(t, "http://model.invalid/v1")) == (200, b"through")
+    assert proxy.requests[0].path == "http://model.invalid/v1"
+    assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
+
+
+def test_this_machine_needs_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A local model is reached although a proxy is set that cannot know it."""
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{closed_port()}")
+    with FakeServer([Reply([b"direct"])]) as server:
+        assert run(lambda t: fetch(t, server.url)) == (200, b"direct")
+
+
+def test_a_proxy_address_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named without its password."""
+    monkeypatch.setenv("http_proxy", "gopher://user:secret@127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "")
+    error = failure("http://model.invalid/v1")
+    assert error.code == "bad_proxy"
+    assert "secret" not in repr(error)
+    assert error.__cause__ is None
+
+
+def test_small_json() -> None:
+    """GET and POST of small JSON; errors are typed, an error body without JSON is None."""
+
+    def answer(request: Received) -> Reply:
+        return {
+            "/ok": json_reply({"models": []}),
+            "/echo": json_reply(request.json if request.body else None),
+            "/down": Reply([b"<html>"], 503),
+            "/html": Reply([b"<html>"]),
+            "/slow": Reply(before="stall"),
+        }[request.path]
+
+    with FakeServer(answer) as server:
+
+        async def code(transport: Transport, path: str) -> tuple[str, bool]:
+            with pytest.raises(ProviderError) as caught:
+                await transport.get_json(server.url + path, HEADERS, timeout=0.2)
+            return caught.value.code, caught.value.retryable
+
+        async def work(transport: Transport) -> None:
+            assert await transport.get_json(f"{server.url}/ok") == {"models": []}
+            assert await transport.post_json(f"{server.url}/echo", {"ä": 1}) == (200, {"ä": 1})
+            assert await transport.post_json(f"{server.url}/down", 1) == (503, None)
+            assert await code(transport, "/down") == ("http_error", True)
+            assert await code(transport, "/html") == ("bad_response", False)
+            assert await code(transport, "/slow") == ("timeout", False)
+
+        run(work)
+
+
+def test_importing_is_cheap() -> None:
+    """The HTTP library loads with the first request, not with our module."""
+    program = "import sys, agent.transport; sys.exit('httpx2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

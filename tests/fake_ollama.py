@@ -6,21 +6,20 @@
 
 What a client may get wrong is answered as the real server answers it: error shapes, the 400 of a
 model without tools, arguments that are not an object, a prompt that does not fit its window. Tokens
-are counted as a quarter of the characters of the rendered prompt, see `count_tokens`.
+are counted as a quarter of the characters of the rendered prompt. The rules are in `ollama_rules`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tests.fakes import End, FakeServer, Received, Reply, json_reply
+from tests.ollama_rules import check_abilities, check_body, count_tokens, refuse
 
 CREATED = "2026-11-20T10:00:00.000000Z"
-KEPT_SCHEMA_KEYS = {"anyOf", "type", "items", "description", "enum", "properties", "required"}
 
 
 @dataclass(frozen=True)
@@ -87,10 +86,10 @@ def call_part(name: str, arguments: Any, call_id: str | None = None) -> dict[str
     return {"content": "", "tool_calls": [item]}
 
 
-def slip(raw: str = '{"query": ]') -> Answer:
+def slip(raw: str = '{"query": ]', **more: Any) -> Answer:
     """The server's parser fails on what the model wrote: a 500, though the model is to blame."""
     reason = "invalid character ']' looking for beginning of value"
-    return Answer(status=500, error=f"error parsing tool call: raw='{raw}', err={reason}")
+    return Answer(status=500, error=f"error parsing tool call: raw='{raw}', err={reason}", **more)
 
 
 class FakeOllama(FakeServer):
@@ -114,6 +113,10 @@ class FakeOllama(FakeServer):
         self._windows: dict[str, int] = {}
         self.chats: list[dict[str, Any]] = []
         self.prompt_tokens: list[int] = []
+
+    def __enter__(self) -> FakeOllama:
+        super().__enter__()
+        return self
 
     def _answer(self, request: Received) -> Reply:
         match (request.method, request.path.partition("?")[0]):
@@ -160,7 +163,8 @@ class FakeOllama(FakeServer):
         model = self._find(body.get("model"))
         if isinstance(model, Reply):
             return model
-        wrong = self._cloud(model) or check_body(body) or check_abilities(body, model)
+        wrong = self._cloud(model) or check_body(body)
+        wrong = wrong or check_abilities(body, model.full_name, model.capabilities)
         if wrong:
             return wrong
         options = body.get("options") or {}
@@ -191,11 +195,6 @@ class FakeOllama(FakeServer):
         return None
 
 
-def refuse(status: int, text: str) -> Reply:
-    """An error as the server writes it."""
-    return json_reply({"error": text}, status)
-
-
 def tag(model: Model) -> dict[str, Any]:
     """A model as `/api/tags` lists it."""
     entry: dict[str, Any] = {
@@ -211,62 +210,6 @@ def tag(model: Model) -> dict[str, Any]:
     if model.remote_host:
         entry |= {"remote_host": model.remote_host, "remote_model": model.name}
     return entry
-
-
-def check_body(body: Mapping[str, Any]) -> Reply | None:
-    """The types that the server's own structs demand."""
-    for message in body.get("messages") or []:
-        if not isinstance(message.get("content", ""), str):
-            return refuse(400, "json: cannot unmarshal array into Go struct field .content")
-        if str(message.get("role", "")).lower() not in {"system", "user", "assistant", "tool"}:
-            return refuse(400, f"invalid role: {message.get('role')}")
-        for item in message.get("tool_calls") or []:
-            if not isinstance(item["function"].get("arguments"), dict):
-                return refuse(400, "json: cannot unmarshal string into Go struct field .arguments")
-    keep = body.get("keep_alive")
-    if isinstance(keep, str) and not re.fullmatch(r"-?([0-9.]+(ns|us|µs|ms|s|m|h))+", keep):
-        return refuse(400, f'time: invalid duration "{keep}"')
-    think_value = body.get("think")
-    if think_value not in (None, True, False, "low", "medium", "high", "max"):
-        return refuse(400, f'invalid think value: "{think_value}" (must be true, false, ...)')
-    for name in ("num_ctx", "num_predict"):
-        if type((body.get("options") or {}).get(name, 0)) is not int:
-            return refuse(400, f'option "{name}" must be of type integer')
-    return None
-
-
-def check_abilities(body: Mapping[str, Any], model: Model) -> Reply | None:
-    """What this model cannot do."""
-    if "completion" not in model.capabilities:
-        return refuse(400, f'"{model.name}" does not support chat')
-    if body.get("think") and "thinking" not in model.capabilities:
-        return refuse(400, f'"{model.name}" does not support thinking')
-    if body.get("tools") and "tools" not in model.capabilities:
-        return refuse(400, f"registry.ollama.ai/library/{model.full_name} does not support tools")
-    return None
-
-
-def kept_tools(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tools as the template sees them: keys that the server does not know are gone."""
-    kept = []
-    for tool in body.get("tools") or []:
-        function = tool["function"]
-        parameters = dict(function.get("parameters") or {})
-        properties = {
-            name: {key: value for key, value in schema.items() if key in KEPT_SCHEMA_KEYS}
-            for name, schema in (parameters.get("properties") or {}).items()
-        }
-        kept.append({**function, "parameters": {**parameters, "properties": properties}})
-    return kept
-
-
-def count_tokens(body: Mapping[str, Any]) -> int:
-    """Tokens of the rendered prompt: a quarter of its characters."""
-    rendered = [json.dumps(kept_tools(body))] if body.get("tools") else []
-    for message in body.get("messages") or []:
-        calls = json.dumps(message["tool_calls"]) if message.get("tool_calls") else ""
-        rendered.append(message.get("content", "") + message.get("thinking", "") + calls)
-    return sum(len(text) // 4 + 4 for text in rendered)
 
 
 def play(model: Model, answer: Answer, tokens: int, stream: bool) -> Reply:

@@ -105,7 +105,7 @@ class Catalog:
                     await asyncio.gather(*map(show, models))
 
     async def _show(self, name: str) -> frozenset[str] | None:
-        """Its capabilities, empty when the server is too old to say; None when it did not answer."""
+        """Its capabilities, empty when the server is too old to say, None without an answer."""
         base, headers = self._config.address.base, self._config.headers
         try:
             status, body = await self._transport.post_json(

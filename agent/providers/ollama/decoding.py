@@ -31,6 +31,7 @@ from agent.types import (
 )
 
 WHOLE_LIMIT = 16 * 1024 * 1024
+_raw_decode = json.JSONDecoder().raw_decode
 
 
 class OllamaDecoder:
@@ -79,7 +80,7 @@ class OllamaDecoder:
 
     def _line(self, line: bytes, out: list[StreamEvent]) -> None:
         try:
-            chunk = json.loads(line)
+            chunk = parse_line(line)
         except (ValueError, RecursionError) as error:
             if self._may_be_document and line.lstrip()[:1] == b"{":
                 self._document = bytearray(line)
@@ -163,6 +164,18 @@ class OllamaDecoder:
             output_tokens=_count(chunk.get("eval_count")),
         )
         out.append(Finished(message, "tool_calls" if self._calls else stop, usage))
+
+
+def parse_line(line: bytes) -> Any:
+    """One JSON value in UTF-8, without blanks around it. Raises ValueError.
+
+    Half the cost of `json.loads` on bytes, which first guesses the encoding of each line.
+    """
+    text = line.decode()
+    value, end = _raw_decode(text)
+    if end != len(text):
+        raise ValueError("more than one value in a line")
+    return value
 
 
 def read_call(item: Any, taken: set[str]) -> ToolCall:

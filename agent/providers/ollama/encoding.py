@@ -60,9 +60,7 @@ def encode_messages(messages: Sequence[Message], model: str) -> list[bytes]:
 
 def _own_thinking(message: Message, model: str) -> bool:
     made = message.provider_data
-    return bool(
-        message.thinking and made and made.provider == PROVIDER and made.model == model
-    )
+    return bool(message.thinking and made and made.provider == PROVIDER and made.model == model)
 
 
 def _function(tool: ToolSpec) -> dict[str, Any]:

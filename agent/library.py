@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, TypeVar
 
 from agent.backend import Backend, LocalBackend, RemoteBackend, Wsgi
-from agent.errors import ConfigError, ToolError
+from agent.errors import ToolError
 from agent.events import Event, citation_from
 from agent.limits import Limits
 from agent.log import EventLog
@@ -99,12 +100,27 @@ class Agent:
         backend = backend_for(self.settings, transport, search_backend)
         self.runner = Runner(self.settings, self.log, backend, tools, transport)
 
-    def ask(self, question: str, **options: Any) -> Answer:
-        """The whole answer. Options as in `stream`."""
-        for event in self.stream(question, **options):
-            if event.type == "run_finished":
-                return Answer.of(event)
-        raise ConfigError("no_session", "The session was deleted.", "Ask again.")
+    def ask(
+        self,
+        question: str,
+        *,
+        session: str | None = None,
+        model: str | None = None,
+        mode: str | None = None,
+        search: str | None = None,
+        limits: Limits | None = None,
+    ) -> Answer:
+        """The whole answer. Raises AgentError when the question cannot be sent."""
+        session = session or self._new_session(model)
+
+        async def answered() -> Event:
+            await self.runner.start(
+                session, question, model=model, mode=mode, search=search, limits=limits
+            )
+            await self.runner.wait(session)
+            return self.log.last_event(session)
+
+        return Answer.of(self._wait(answered()))
 
     def stream(
         self,
@@ -121,29 +137,42 @@ class Agent:
         Without `session` a new one is made. Closing the iterator early stops the run.
         Raises AgentError when the question cannot be sent.
         """
-        if session is None:
-            session = self.log.create_session(model=model or self.settings.model).id
+        session = session or self._new_session(model)
         after = self.log.last_seq(session) or 0
-        options = {"model": model, "mode": mode, "search": search, "limits": limits}
-        self._wait(self.runner.start(session, question, **options))  # type: ignore[arg-type]
-        events = self._drain(lambda: self.events(session, after))
+        self._wait(
+            self.runner.start(
+                session, question, model=model, mode=mode, search=search, limits=limits
+            )
+        )
+        return self._follow(session, after)
+
+    def _follow(self, session: str, after: int) -> Iterator[Event]:
+        """One run's events, handed over from the loop batch by batch."""
+        batches: SimpleQueue[list[Event] | None] = SimpleQueue()
+
+        async def feed() -> None:
+            try:
+                async with aclosing(self.log.follow(session, after)) as follower:
+                    async for batch in follower:
+                        batches.put(batch)
+                        if batch[-1].type == "run_finished":
+                            return
+            finally:
+                batches.put(None)
+
+        feeding = asyncio.run_coroutine_threadsafe(feed(), self._loop)
         done = False
         try:
-            for event in events:
-                done = event.type == "run_finished"
-                yield event
-                if done:
-                    return
+            while (batch := batches.get()) is not None:
+                done = batch[-1].type == "run_finished"
+                yield from batch
         finally:
             if not done:
                 self._wait(self.runner.cancel(session))
+            feeding.cancel()
 
-    async def events(self, session: str, after: int = 0) -> AsyncIterator[Event]:
-        """A session's events one by one, on the agent's own loop."""
-        async with aclosing(self.log.follow(session, after)) as batches:  # type: ignore[type-var]
-            async for batch in batches:
-                for event in batch:
-                    yield event
+    def _new_session(self, model: str | None) -> str:
+        return self.log.create_session(model=model or self.settings.model).id
 
     def models(self) -> list[ModelInfo]:
         """What every provider offers."""
@@ -171,19 +200,3 @@ class Agent:
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-    def _drain(self, start: Callable[[], AsyncIterator[Event]]) -> Iterator[Event]:
-        """An async iterator of the loop's, read from this thread."""
-        events = start()
-        try:
-            while True:
-                try:
-                    yield self._wait(_next(events))
-                except StopAsyncIteration:
-                    return
-        finally:
-            self._wait(events.aclose())  # type: ignore[attr-defined]
-
-
-async def _next(events: AsyncIterator[T]) -> T:
-    return await anext(events)

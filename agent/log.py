@@ -14,16 +14,16 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from agent.errors import Conflict
-from agent.events import DELTAS, Event
+from agent.events import Event
+from agent.followers import Follower
+from agent.session import Session
 from agent.store import open_database, store_errors
-from agent.types import Mode, Search
 
 Pending = tuple[str, Mapping[str, Any]]
 
@@ -49,27 +49,6 @@ _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "wor
 _POLL = 2.0  # how late an event of another process may be noticed, in seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A chat and its settings; `search_path` is what the last turn really used."""
-
-    id: str
-    title: str
-    model: str
-    mode: Mode
-    search: Search
-    search_path: str
-    workspace: str | None
-    created: float
-    updated: float
-    messages: int
-    running: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """The session object of every surface."""
-        return asdict(self)
-
-
 class EventLog:
     """Sessions and their events. Every method may be called from any thread."""
 
@@ -77,7 +56,7 @@ class EventLog:
         self._path = path
         self._lock = threading.Lock()
         self._local = threading.local()
-        self._followers: dict[str, set[_Follower]] = {}
+        self._followers: dict[str, set[Follower]] = {}
         self._write = open_database(path, _SCHEMA, SCHEMA_VERSION)
 
     def create_session(
@@ -173,17 +152,27 @@ class EventLog:
         )
         return [Event(seq, kind, json.loads(data), at) for seq, kind, data, at in rows]
 
+    def last_event(self, session_id: str) -> Event:
+        """The newest event; after a run that is its `run_finished`. Raises Conflict if none."""
+        row = self._one(
+            "SELECT seq, type, data, at FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1",
+            (session_id,),
+        )
+        if row is None:
+            raise _gone(session_id)
+        return Event(row[0], row[1], json.loads(row[2]), row[3])
+
     def last_seq(self, session_id: str) -> int | None:
         """The number of the newest event, or None when the session is gone."""
         row = self._one("SELECT last_seq FROM sessions WHERE id = ?", (session_id,))
         return None if row is None else int(row[0])
 
-    async def follow(self, session_id: str, after: int = 0) -> AsyncIterator[list[Event]]:
+    async def follow(self, session_id: str, after: int = 0) -> AsyncGenerator[list[Event], None]:
         """Batches of events from `after` on: stored ones, then live ones. Ends when it is deleted.
 
         A follower that lags loses its queue, not its place: it is read from the store again.
         """
-        follower = _Follower(asyncio.get_running_loop())
+        follower = Follower(asyncio.get_running_loop())
         self._followers.setdefault(session_id, set()).add(follower)
         try:
             behind = True
@@ -275,62 +264,8 @@ class EventLog:
             return self._reader().execute(query, values).fetchall()
 
 
-class _Follower:
-    """A bounded queue of one follower, fed from any thread."""
-
-    LIMIT = 256
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._thread = threading.get_ident()
-        self._waiting: asyncio.Event = asyncio.Event()
-        self._queue: list[Event] = []
-        self._lagging = False
-
-    def push(self, events: list[Event]) -> None:
-        if threading.get_ident() == self._thread:
-            self._put(events)
-        else:
-            self._loop.call_soon_threadsafe(self._put, events)
-
-    def wake(self) -> None:
-        self._loop.call_soon_threadsafe(self._lag)
-
-    def _lag(self) -> None:
-        self._lagging = True
-        self._waiting.set()
-
-    def _put(self, events: list[Event]) -> None:
-        if len(self._queue) + len(events) > self.LIMIT:
-            self._queue.clear()
-            self._lagging = True
-        if not self._lagging:
-            self._queue.extend(events)
-        self._waiting.set()
-
-    def take(self, after: int) -> list[Event]:
-        queue, self._queue = self._queue, []
-        return [e for e in queue if e.seq > after]
-
-    async def wait(self, seconds: float) -> bool:
-        """True when the store has to be read: the queue overflowed, or nothing came for long."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._waiting.wait()
-        except TimeoutError:
-            return True
-        self._waiting.clear()
-        lagging, self._lagging = self._lagging, False
-        return lagging
-
-
 def _session(row: Sequence[Any]) -> Session:
     return Session(*(*row[:-1], bool(row[-1])))
-
-
-def is_delta(event: Event) -> bool:
-    """Whether an event is scaffolding that its message will replace."""
-    return event.type in DELTAS
 
 
 def _dump(data: Mapping[str, Any]) -> str:

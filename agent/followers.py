@@ -1,0 +1,60 @@
+"""Followers of a session: a reader that lags loses its queue, not its place."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from agent.events import Event
+
+
+class Follower:
+    """A bounded queue between the log and one reader; fed from any thread, read on one loop."""
+
+    LIMIT = 256
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._thread = threading.get_ident()
+        self._waiting: asyncio.Event = asyncio.Event()
+        self._queue: list[Event] = []
+        self._lagging = False
+
+    def push(self, events: list[Event]) -> None:
+        """New events, from whatever thread appended them."""
+        if threading.get_ident() == self._thread:
+            self._put(events)
+        else:
+            self._loop.call_soon_threadsafe(self._put, events)
+
+    def wake(self) -> None:
+        """Makes the reader look at the store."""
+        self._loop.call_soon_threadsafe(self._lag)
+
+    def _lag(self) -> None:
+        self._lagging = True
+        self._waiting.set()
+
+    def _put(self, events: list[Event]) -> None:
+        if len(self._queue) + len(events) > self.LIMIT:
+            self._queue.clear()
+            self._lagging = True
+        if not self._lagging:
+            self._queue.extend(events)
+        self._waiting.set()
+
+    def take(self, after: int) -> list[Event]:
+        """What has come since, without what the reader has had from the store."""
+        queue, self._queue = self._queue, []
+        return [e for e in queue if e.seq > after]
+
+    async def wait(self, seconds: float) -> bool:
+        """True when the store has to be read: the queue overflowed, or nothing came for long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._waiting.wait()
+        except TimeoutError:
+            return True
+        self._waiting.clear()
+        lagging, self._lagging = self._lagging, False
+        return lagging

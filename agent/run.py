@@ -15,12 +15,13 @@ from agent.errors import AgentError, IncompleteError, NativeSearchRejected
 from agent.events import message_data, source_data
 from agent.fence import Fence
 from agent.limits import DEFAULT_LIMITS, Limits
-from agent.log import EventLog, Pending, Session
+from agent.log import EventLog, Pending
 from agent.loop import Outcome, run_agent_loop
 from agent.prompts import system_text
 from agent.providers import Provider
 from agent.recorder import Recorder
 from agent.search_path import SearchPath, local_path
+from agent.session import Session
 from agent.sources import SourceTable
 from agent.tools import Tool, Toolset
 from agent.tools.open_page import open_page
@@ -55,7 +56,7 @@ class Run:
     clean: bool = False
 
     async def answer(self) -> None:
-        """Answers, and writes `run_finished` last. Never raises but for a log that cannot be written."""
+        """Answers, and writes `run_finished` last. Raises StoreError when the log cannot."""
         question = self.question
         recorder = Recorder(self.log, question.session.id, question.path.name)
         table = SourceTable.of(self.messages)

@@ -20,10 +20,11 @@ from agent.backend import Backend
 from agent.errors import ConfigError, ToolError
 from agent.events import messages_from
 from agent.limits import DEFAULT_LIMITS, Limits
-from agent.log import EventLog, Session
+from agent.log import EventLog
 from agent.providers import Provider, load, names, split_model
 from agent.run import Question, Run, interrupted
 from agent.search_path import SEARCHES, choose_path
+from agent.session import Session
 from agent.settings import Settings
 from agent.tools import ALLOWED, Tool
 from agent.transport import Transport

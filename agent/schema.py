@@ -32,7 +32,7 @@ _CHECKS: dict[str, tuple[type, ...]] = {
 
 
 def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters of a function as a JSON Schema object; raises TypeError for what it cannot say."""
+    """A function's parameters as a JSON Schema object; TypeError for a type it cannot say."""
     hints = typing.get_type_hints(function)
     properties: dict[str, Any] = {}
     required: list[str] = []

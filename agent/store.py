@@ -32,7 +32,7 @@ def open_database(
             db.close()
             raise StoreError(
                 "newer_store",
-                f"{path} was written by a newer searchloop (schema {found}, this one knows {version}).",
+                f"{path} is of a newer searchloop (schema {found}; this one knows {version}).",
                 "Update searchloop, or set SEARCHLOOP_HOME to another folder.",
             )
         if found < version:

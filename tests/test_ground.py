@@ -123,6 +123,18 @@ def test_the_install_script_parses_on_old_pythons() -> None:
     ast.parse((ROOT / "scripts" / "install.py").read_text("utf-8"), feature_version=(3, 6))
 
 
+def test_a_python_without_venv_is_told_which_package_to_install(tmp_path: Path) -> None:
+    """Debian keeps ensurepip in a package of its own; the sentence names it."""
+    code = (
+        "import pathlib, sys; sys.modules['ensurepip'] = None; from scripts import install; "
+        "install.make_venv(pathlib.Path(sys.argv[1]))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / ".venv")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert "apt-get install python3-venv" in done.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """A folder that looks installed: the pinned files, a .venv with an interpreter, a stamp."""

@@ -39,16 +39,15 @@ _WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|\n+")
 _MARKS = re.compile(r"^\s*(?:[#>]+|[-*+]|\d+[.)]|\|)\s*|[*_`]{1,3}|\s*\|\s*$")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
-_COMMON = frozenset(
-    """
+_COMMON_WORDS = """
     a about after all also am an and any are as at be been but by can could did do does for from had
     has have he her him his how i if in into is it its just like may me more most my no not of on or
     our out over she should so some such than that the their them then there these they this to too
     up us use used was we were what when where which who whom whose why will with would you your
     der die das ein eine und oder ist sind wie was wer wo wann warum welche den dem des im von mit
     le la les un une des et ou est sont comment que qui quoi dans pour
-    """.split()
-)
+"""
+_COMMON = frozenset(_COMMON_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)

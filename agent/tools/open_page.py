@@ -56,7 +56,8 @@ def open_page(backend: Backend, fence: Fence) -> Tool:
         data = {"url": url, "status": page["status"], "title": page["title"]}
         await context.emit.event("page_opened", {**data, "error": error_words(page["error"])})
         if page["status"] != "ok":
-            text = f"PAGE NOT READ ({page['status']}): {error_words(page['error']) or 'no readable text'}"
+            why = error_words(page["error"]) or "no readable text"
+            text = f"PAGE NOT READ ({page['status']}): {why}"
             details = {"kind": "page", "url": url, "status": page["status"]}
             return ToolResult(context.call_id, "open_page", text, is_error=True, details=details)
         return _page(url, page, context, fence)

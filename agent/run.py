@@ -90,7 +90,7 @@ class Run:
         except NativeSearchRejected as problem:
             if self.question.session.search != "auto" or not path.native:
                 raise
-            fallback = local_path(None)
+            fallback = local_path()
             recorder.path = fallback.name
             await recorder.event(
                 "notice",

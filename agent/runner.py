@@ -23,7 +23,7 @@ from agent.limits import DEFAULT_LIMITS, Limits
 from agent.log import EventLog
 from agent.providers import Provider, load, names, split_model
 from agent.run import Question, Run, interrupted
-from agent.search_path import SEARCHES, choose_path
+from agent.search_path import SEARCHES, choose_path, local_path
 from agent.session import Session
 from agent.settings import Settings
 from agent.tools import ALLOWED, Tool
@@ -82,10 +82,9 @@ class Runner:
         provider, name = self.provider(session.model)
         provider.check(name)
         can = provider.capabilities(name)
-        engine = await self._first_engine() if session.search in ("auto", "local") else None
-        path = choose_path(
-            session.search, provider.name, can, engine, offline=self._settings.offline
-        )
+        path = choose_path(session.search, provider.name, can, offline=self._settings.offline)
+        if path.local:
+            path = local_path(await self._first_engine())
         run_id = secrets.token_hex(8)
         self._log.claim(session_id, run_id, self._owner)
         try:

@@ -28,9 +28,9 @@ OFF = SearchPath("off")
 
 
 def choose_path(
-    search: Search, provider: str, capabilities: Capabilities, engine: str | None, *, offline: bool
+    search: Search, provider: str, capabilities: Capabilities, *, offline: bool
 ) -> SearchPath:
-    """The path for one turn. `engine` is the local engine that would be asked first.
+    """The path for one turn.
 
     Raises ConfigError for `native` on a model without it, before anything is sent.
     """
@@ -46,9 +46,9 @@ def choose_path(
         )
     if search in ("auto", "native") and native:
         return SearchPath(f"native:{provider}", native=NativeSearch())
-    return local_path(engine)
+    return local_path()
 
 
-def local_path(engine: str | None) -> SearchPath:
-    """Our own search, through `engine` first."""
+def local_path(engine: str | None = None) -> SearchPath:
+    """Our own search; `engine` is the one that is asked first, when that is known."""
     return SearchPath(f"local:{engine}" if engine else "local", local=True)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
+from agent import Agent, Settings
 from agent.errors import ConfigError, IncompleteError, ProviderError
 from agent.providers import load
 from agent.providers.ollama import Ollama, create
+from agent.settings import load_environment
 from agent.transport import Transport
 from agent.types import (
     Capabilities,
@@ -27,6 +31,7 @@ from agent.types import (
 from tests.fake_ollama import Answer, FakeOllama, Model, call, call_part, say, slip, think
 from tests.fakes import FakeServer, Reply, json_reply
 
+RECORDINGS = Path(__file__).parent.parent / "recordings" / "ollama"
 QWEN = Model("qwen3:8b", ("completion", "tools", "thinking"))
 CLOUD = Model("big:cloud", remote_host="https://ollama.com:443")
 SEARCH = ToolSpec("web_search", "Search.", {"type": "object", "properties": {"query": {}}})
@@ -408,3 +413,45 @@ def test_a_local_server_needs_nothing(env: dict[str, str]) -> None:
 def test_a_wrong_setting_is_said_in_the_picker() -> None:
     """The provider still loads; its one entry says which setting to mend."""
     assert "OLLAMA_CONTEXT_LENGTH" in missing(models("", OLLAMA_CONTEXT_LENGTH="many"))[0]
+
+
+# --- a whole run ------------------------------------------------------------------------------
+
+
+def backend(environ: dict[str, Any], start: Any) -> list[bytes]:
+    """A search backend with one result for everything."""
+    result = {"title": "Timetable", "url": "https://ferry.example/t", "snippet": "Daily 07:40."}
+    answers: dict[str, Any] = {
+        "/api/engines": {"engines": [{"name": "library", "available": True, "in_chain": True}]},
+        "/api/web-search": {
+            "query": "ferry",
+            "engine": "library",
+            "status": "ok",
+            "results": [{**result, "source": "library"}],
+            "attempts": [{"engine": "library", "status": "ok", "ms": 1}],
+        },
+    }
+    start("200 OK", [("Content-Type", "application/json")])
+    return [json.dumps(answers[environ["PATH_INFO"]]).encode()]
+
+
+def test_recorded_streams_drive_the_loop(tmp_path: Path) -> None:
+    """Two recorded calls are executed, their results sent back, and the answer is cited."""
+    recorded = json.loads((RECORDINGS / "chat_tool_calls_stream.json").read_text("utf-8"))
+    streams = [exchange["response"]["text"].encode() for exchange in recorded["exchanges"]]
+    kind = {"content-type": "application/x-ndjson"}
+    with FakeServer([Reply([stream], headers=kind) for stream in streams]) as server:
+        flags = {"SEARCHLOOP_HOME": str(tmp_path), "OLLAMA_HOST": server.url}
+        settings = Settings.load(load_environment(flags, {}, tmp_path))
+        with Agent(settings, search_backend=backend) as agent:
+            answer = agent.ask("Does it run?", model="ollama:qwen3:8b", search="auto")
+    assert answer.error is None
+    assert (answer.reason, answer.search_path) == ("stop", "local:library")
+    assert answer.text == "It runs, unless the wind turns [1]."
+    assert [c.url for c in answer.citations] == ["https://ferry.example/t"]
+    assert (answer.usage.input_tokens, answer.usage.searches) == (590, 2)
+    sent = server.requests[1].json["messages"]
+    assert [m["role"] for m in sent] == ["system", "user", "assistant", "tool", "tool"]
+    ids = [item["id"] for item in sent[2]["tool_calls"]]
+    assert [m["tool_call_id"] for m in sent[3:]] == ids
+    assert len(set(ids)) == 2

@@ -1,0 +1,170 @@
+"""Event streams: a session's log as server-sent events, native ASGI.
+
+A stream is one task that waits for the log and one that waits for the client. A frame is encoded
+once and shared by all who follow, so a follower costs a write. Who reads slowly holds up only
+itself: the write waits, and the log is read again from where it stopped.
+https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from urllib.parse import parse_qs
+
+from agent.errors import AgentError, ConfigError
+from agent.events import Event
+from agent.log import EventLog
+from web.asgi import Receive, Refusal, Scope, Send, refuse
+from web.frames import Frames
+from web.view import PageView
+
+MOST = 2000
+HEARTBEAT = 15.0  # seconds
+VIEWS = ("events", "page")
+_RETRY = b"retry: 1000\n\n"
+_BEAT = b":\n\n"
+_CHUNK = 64  # events of a replay that are sent as one
+_HEAVY = 6000  # characters; more of them are rendered off the loop
+_HEADERS = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+class Streams:
+    """All the streams of this process."""
+
+    def __init__(self, log: EventLog, *, most: int = MOST, heartbeat: float = HEARTBEAT) -> None:
+        self._log = log
+        self._most = most
+        self._heartbeat = heartbeat
+        self._plain = Frames()
+        self._page = Frames(16 * 1024 * 1024)
+        self._open: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def close(self) -> None:
+        """Ends every stream; the clients find out and come back to another start."""
+        for task in self._open:
+            task.cancel()
+
+    async def serve(self, session_id: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request for a session's events."""
+        refusal, after, view = self._admit(session_id, scope)
+        if refusal:
+            await refuse(refusal, scope, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        await send({"type": "http.response.body", "body": _RETRY, "more_body": True})
+        following = self._follow_page if view == "page" else self._follow_plain
+        task = asyncio.ensure_future(_write(following(session_id, after), send))
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+        watch = asyncio.ensure_future(self._watch(task, receive, send))
+        try:
+            await asyncio.wait([task])
+        finally:
+            task.cancel()
+            watch.cancel()
+        if task.cancelled() or not task.exception():
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            task.result()
+
+    def _admit(self, session_id: str, scope: Scope) -> tuple[Refusal | None, int, str]:
+        """Why not, or from where and in which form."""
+        if scope["method"] != "GET":
+            allow = ((b"allow", b"GET"),)
+            words = "A stream of events is read with GET."
+            return Refusal(405, "method_not_allowed", words, "", allow), 0, ""
+        try:
+            after, view = _asked(scope)
+            self._log.session(session_id)
+        except ConfigError as error:
+            return Refusal(400, error.code, error.message, error.remedy), 0, ""
+        except AgentError as error:
+            status = 404 if error.code == "no_session" else 503
+            return Refusal(status, error.code, error.message, error.remedy), 0, ""
+        if len(self._open) >= self._most:
+            message = f"{self._most} event streams are open, which is the most."
+            refusal = Refusal(503, "too_many_streams", message, "Close some pages and try again.")
+            return refusal, 0, ""
+        return None, after, view
+
+    async def _watch(self, task: asyncio.Task[None], receive: Receive, send: Send) -> None:
+        """Ends the stream when the client leaves, and lets it know that we are still there."""
+        while True:
+            try:
+                async with asyncio.timeout(self._heartbeat):
+                    message = await receive()
+            except TimeoutError:
+                await send({"type": "http.response.body", "body": _BEAT, "more_body": True})
+                continue
+            if message["type"] == "http.disconnect":
+                task.cancel()
+                return
+
+    async def _follow_plain(self, session_id: str, after: int) -> AsyncGenerator[bytes, None]:
+        of = self._plain.of
+        async with aclosing(self._log.follow(session_id, after)) as batches:
+            async for batch in batches:
+                for events in _chunks(batch):
+                    yield b"".join([of(session_id, event) for event in events])
+
+    async def _follow_page(self, session_id: str, after: int) -> AsyncGenerator[bytes, None]:
+        view = PageView(session_id, self._page)
+        if after:
+            known = await asyncio.to_thread(self._log.read, session_id)
+            await asyncio.to_thread(view.skip, [event for event in known if event.seq <= after])
+        loop = asyncio.get_running_loop()
+        async with aclosing(self._log.follow(session_id, after)) as batches:
+            async for batch in batches:
+                for events in _chunks(batch):
+                    began, heavy = loop.time(), view.weight(events) > _HEAVY
+                    if heavy:
+                        frames = await asyncio.to_thread(view.frames, events)
+                    else:
+                        frames = view.frames(events)
+                    wholes = {event.seq for event in events if event.type != "text_delta"}
+                    for seq, data in frames:
+                        if seq in wholes:
+                            self._page.keep((session_id, seq), data)
+                    yield b"".join([data for _, data in frames])
+                    if heavy and events[-1].type == "text_delta":
+                        # A growing text gets at most half of the time.
+                        await asyncio.sleep(min(loop.time() - began, 0.5))
+
+
+async def _write(frames: AsyncGenerator[bytes, None], send: Send) -> None:
+    async with aclosing(frames) as following:
+        async for data in following:
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+def _chunks(batch: Sequence[Event]) -> Sequence[Sequence[Event]]:
+    if len(batch) <= _CHUNK:
+        return (batch,)
+    return [batch[i : i + _CHUNK] for i in range(0, len(batch), _CHUNK)]
+
+
+def _asked(scope: Scope) -> tuple[int, str]:
+    """(after, view) as the request names them; Last-Event-ID is newer than the address."""
+    query = parse_qs(scope["query_string"].decode("ascii"), keep_blank_values=True)
+    view = query.get("view", ["events"])[-1]
+    if view not in VIEWS:
+        raise ConfigError(
+            "bad_view", f"There is no view {view[:40]!r}.", f"Choose one of {', '.join(VIEWS)}."
+        )
+    last = next((v for k, v in scope["headers"] if k == b"last-event-id"), None)
+    given = last.decode("latin-1") if last else query.get("after", ["0"])[-1]
+    if not (given.isascii() and given.isdigit() and len(given) <= 15):
+        raise ConfigError(
+            "bad_after",
+            f"{given[:40]!r} is not the number of an event.",
+            "Give the `id` of the last event that you have, or 0.",
+        )
+    return int(given), view

@@ -1,0 +1,161 @@
+// What an answer is doing, and afterwards what it did: searches, pages, tools.
+//
+// While the run lives every step has its own line; a line ends when the work has ended. Afterwards
+// the lines fold under one sentence.
+
+import { h, icon, outLink, placeOf, render, setText } from "./dom.js";
+import { nameOf, t } from "./strings.js";
+
+/** A view of a turn's steps: {element, update(turn)}. */
+export function activityView(cite) {
+  const title = h("span", { class: "activity-title" });
+  const clock = h("span", { class: "activity-clock" });
+  const list = h("ol", { class: "steps" });
+  const summary = h("summary", {}, h("span", { class: "pulse", "aria-hidden": "true" }), title, clock);
+  const element = h("details", { class: "activity" }, summary, list);
+  const lines = [];
+  let wasRunning = null;
+  let timer = 0;
+
+  function update(turn) {
+    element.hidden = turn.running ? false : turn.steps.length === 0;
+    element.classList.toggle("bare", turn.steps.length === 0);
+    turn.steps.forEach((step, i) => {
+      if (lines[i]?.step === step) return;
+      const node = lineOf(step, cite);
+      if (lines[i]) lines[i].node.replaceWith(node);
+      else list.append(node);
+      lines[i] = { step, node };
+    });
+    setText(title, turn.running ? doing(turn) : done(turn));
+    element.classList.toggle("running", turn.running);
+    if (wasRunning !== turn.running) element.open = turn.running;
+    wasRunning = turn.running;
+    tick(turn);
+  }
+
+  // Seconds are shown, not announced: the summary is no live region.
+  function tick(turn) {
+    clearTimeout(timer);
+    const seconds = Math.floor(Date.now() / 1000 - turn.startedAt);
+    setText(clock, turn.running && seconds >= 2 ? t("turn.elapsed", { s: seconds }) : "");
+    if (turn.running) timer = setTimeout(() => element.isConnected && tick(turn), 1000);
+  }
+
+  return { element, update };
+}
+
+function doing(turn) {
+  const open = turn.steps.findLast((s) => !s.done);
+  if (open) return t(`doing.${open.kind}`);
+  if (turn.text) return t("doing.writing");
+  if (turn.draftThinking) return t("doing.thinking");
+  return t("doing.waiting", { model: turn.model ?? "" });
+}
+
+function done(turn) {
+  const count = (kind) => turn.steps.filter((s) => s.kind === kind && !s.stopped).length;
+  const parts = [];
+  const searches = count("search");
+  const pages = turn.steps.filter((s) => s.kind === "page" && isRead(s)).length;
+  const tools = count("tool");
+  if (searches) parts.push(t("done.searches", { n: searches }));
+  if (pages) parts.push(t("done.pages", { n: pages }));
+  if (tools) parts.push(t("done.tools", { n: tools }));
+  const seconds = t("seconds", { s: secondsOf(turn) });
+  if (!parts.length) return t("done.nothing", { s: seconds });
+  const text = [...parts, seconds].join(", ");
+  return text[0].toUpperCase() + text.slice(1);
+}
+
+/** How long a turn took, as the server counted it or as its events lie apart. */
+export function secondsOf(turn) {
+  const seconds = turn.usage?.seconds ?? Math.max(0, (turn.endedAt ?? turn.at) - turn.startedAt);
+  return seconds < 10 ? seconds.toFixed(1) : Math.round(seconds);
+}
+
+function isRead(step) {
+  return step.done && !step.stopped && (step.status === "ok" || Number(step.status) === 200);
+}
+
+function lineOf(step, cite) {
+  if (step.kind === "note") {
+    return h("li", { class: "step note", dir: "auto" }, step.blocks.map((b) => render(b, cite)));
+  }
+  const [state, ...content] = LINES[step.kind](step);
+  const mark = step.done ? icon(MARKS[state] ?? ICONS[step.kind]) : h("span", { class: "spinner", "aria-hidden": "true" });
+  return h("li", { class: `step ${state}` }, mark, h("div", { class: "step-text", dir: "auto" }, content));
+}
+
+function searching(query) {
+  return query ? t("step.searching", { query }) : t("step.searching.unknown");
+}
+
+const ICONS = { search: "search", page: "page", tool: "tool" };
+const MARKS = { failed: "warn" };
+
+const LINES = {
+  search(step) {
+    if (!step.done) return ["open", searching(step.query)];
+    const failed = step.status === "error" || step.status === "blocked";
+    const query = step.query ? t("step.searched", { query: step.query }) : t("step.searched.unknown");
+    const trail = trailOf(step);
+    return [
+      failed ? "failed" : "ended",
+      query,
+      h("span", { class: "step-more" }, ` · ${[outcomeOf(step, failed), ...trail].join(" · ")}`),
+    ];
+  },
+
+  page(step) {
+    const host = placeOf(step.url);
+    if (!step.done) return ["open", t("step.reading", { host })];
+    if (step.stopped) return ["ended", t("step.reading", { host }), more(t("step.stopped"))];
+    if (!isRead(step)) {
+      return ["failed", t("step.notread", { host }), more(String(step.error || step.status || ""))];
+    }
+    return [
+      "ended",
+      outLink(step.url, { class: "plain", title: step.url }, t("step.read", { host })),
+      step.title ? more(step.title) : null,
+    ];
+  },
+
+  tool(step) {
+    const key = !step.done ? "step.tool" : step.failed ? "step.toolfailed" : "step.tooldone";
+    const body = [h("strong", {}, t("step.arguments")), plain(JSON.stringify(step.arguments, null, 2))];
+    if (step.result) body.push(h("strong", {}, t("step.result")), plain(step.result));
+    return [
+      !step.done ? "open" : step.failed ? "failed" : "ended",
+      h("details", { class: "tool" }, h("summary", {}, t(key, { name: step.name })), body),
+    ];
+  },
+};
+
+function outcomeOf(step, failed) {
+  if (step.stopped) return t("step.stopped");
+  if (failed) return step.error ? `${t("step.searchfailed")}: ${step.error}` : t("step.searchfailed");
+  if (step.status === "empty" || step.results === 0) return t("step.noresults");
+  return step.results ? t("step.results", { n: step.results }) : t("attempt.ok", { engine: t("switch.label") });
+}
+
+// "DuckDuckGo: not reachable · used Library": who was asked in vain is never left out.
+function trailOf(step) {
+  const attempts = step.attempts ?? [];
+  const used = attempts.find((a) => a.status === "ok");
+  const vain = attempts.filter((a) => a.status !== "ok");
+  const parts = vain.map((a) => {
+    const engine = nameOf(a.engine);
+    return a.error ? t("attempt.why", { engine, why: a.error }) : t(`attempt.${a.status}`, { engine });
+  });
+  if (used) parts.push(t("step.used", { engine: nameOf(used.engine) }));
+  return parts;
+}
+
+function more(text) {
+  return h("span", { class: "step-more" }, ` · ${text}`);
+}
+
+function plain(text) {
+  return h("pre", { class: "plain-text", tabindex: "0", dir: "auto" }, text);
+}

@@ -1,0 +1,66 @@
+// The server's JSON API. Every failure becomes a Failure: {code, message, remedy}.
+
+import { t } from "./strings.js";
+
+/** What went wrong, in words for people; `status` is 0 when the server did not answer. */
+export class Failure extends Error {
+  constructor(status, { code, message, remedy }) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.remedy = remedy ?? "";
+  }
+}
+
+async function call(method, path, body, options = {}) {
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      headers: method === "GET" ? {} : { "Content-Type": "application/json" },
+      credentials: "same-origin",
+      ...options,
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Failure(0, {
+      code: "unreachable",
+      message: t("net.unreachable"),
+      remedy: t("net.unreachable.next"),
+    });
+  }
+  const data = await response.json().catch(() => null);
+  if (response.ok) return data;
+  throw new Failure(response.status, data?.error ?? unexplained(response.status));
+}
+
+function unexplained(status) {
+  if (status === 401 || status === 403) {
+    return { code: "denied", message: t("net.denied"), remedy: t("net.denied.next") };
+  }
+  return { code: `http_${status}`, message: t("net.bad", { status }), remedy: t("net.bad.next") };
+}
+
+const session = (id) => `/api/sessions/${encodeURIComponent(id)}`;
+const listOf = (data, name) => (Array.isArray(data) ? data : (data?.[name] ?? []));
+
+export const health = () => call("GET", "/api/health");
+/** {list, chosen}: the models there are, and the one a new chat begins with. */
+export const models = async () => {
+  const data = await call("GET", "/api/models");
+  return { list: listOf(data, "models"), chosen: data?.default };
+};
+export const engines = () => call("GET", "/api/engines");
+export const sessions = async (q) =>
+  listOf(await call("GET", `/api/sessions${q ? `?q=${encodeURIComponent(q)}` : ""}`), "sessions");
+export const createSession = (settings) => call("POST", "/api/sessions", settings);
+export const readSession = (id) => call("GET", session(id));
+export const changeSession = (id, changes) => call("PATCH", session(id), changes);
+export const deleteSession = (id) => call("DELETE", session(id), undefined, { keepalive: true });
+export const ask = (id, message) => call("POST", `${session(id)}/messages`, message);
+export const cancel = (id) => call("POST", `${session(id)}/cancel`, {});
+export const openPage = (page, signal) => call("POST", "/api/open-page", page, { signal });
+
+/** The address of a session's event stream, after event number `seq`. */
+export const eventsUrl = (id, seq) => `${session(id)}/events?view=page&after=${seq}`;

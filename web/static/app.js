@@ -1,0 +1,275 @@
+// The page: which chat is open, what is asked of the server, and how the parts are told.
+
+import * as api from "./api.js";
+import { chatView, connectionLine } from "./chat.js";
+import { composer } from "./composer.js";
+import { makeDrawer } from "./drawer.js";
+import { adopt, draft, isUnused, learn, newFacts, worthListing } from "./facts.js";
+import { errorBox, toast } from "./notes.js";
+import { reader } from "./reader.js";
+import { sessionList } from "./sidebar.js";
+import { chips } from "./sources.js";
+import { t, translate } from "./strings.js";
+import { engineFacts } from "./switch.js";
+import { drawWelcome } from "./welcome.js";
+
+const GRACE = 1500; // milliseconds a connection may be away before it is mentioned
+const REFRESH = 3000; // milliseconds between looks at the list while a chat is answering
+const TYPING = 150; // milliseconds of silence before a search in the list is sent
+
+const el = (id) => document.getElementById(id);
+const facts = newFacts();
+const tabs = new BroadcastChannel("searchloop");
+let changing = Promise.resolve();
+let connectionTimer = 0;
+let refreshTimer = 0;
+let findTimer = 0;
+
+translate(document);
+const drawer = makeDrawer(el);
+const openReader = reader(el("reader"));
+const { chip, hide: hideCard } = chips(el("card"), openReader);
+const chat = chatView(
+  { scroller: el("scroller"), turns: el("turns"), latest: el("latest"), announcer: el("announcer") },
+  { chip, open: openReader, retry: send, changed: chatChanged, connection, refused },
+);
+const box = composer(el, { change: changeSettings, send, stop, recall: chat.lastQuestion });
+const sidebar = sessionList(el("sessions"), { open: openSession, rename, remove });
+
+// -- drawing --------------------------------------------------------------------------------------
+
+function draw() {
+  box.update({ ...facts });
+  const title = facts.session.title || t("untitled");
+  el("title").textContent = title;
+  document.title = facts.session.title ? `${title} - searchloop` : "searchloop";
+  sidebar.update(facts.list);
+  const { messages, pending } = facts.session;
+  const empty = !messages && !pending && !facts.running && chat.turns() === 0;
+  el("welcome").hidden = !empty;
+  if (empty) drawWelcome(el("welcome"), facts, askWithSearch);
+}
+
+function complain(failure) {
+  const known = failure instanceof api.Failure;
+  el("composer-notice").replaceChildren(
+    errorBox(known ? failure : { code: "page", message: String(failure) }),
+  );
+}
+
+function calm() {
+  el("composer-notice").replaceChildren();
+}
+
+function chatChanged(state, events) {
+  learn(facts, state, events);
+  const telling = ["user_message", "run_started", "run_finished"];
+  if (events.some((e) => telling.includes(e.type))) refresh();
+  draw();
+}
+
+function connection(state) {
+  clearTimeout(connectionTimer);
+  if (state === "live") return connectionLine(el("connection"), "");
+  connectionTimer = setTimeout(() => connectionLine(el("connection"), t("net.lost")), GRACE);
+}
+
+// -- chats ----------------------------------------------------------------------------------------
+
+/** Opens a chat; without an id a new one. */
+async function openSession(id, { push = true } = {}) {
+  drawer.close();
+  if (id && id === facts.session.id) return;
+  if (isUnused(facts, chat.turns())) api.deleteSession(facts.session.id).catch(() => {});
+  connection("live");
+  hideCard();
+  calm();
+  facts.running = false;
+  adopt(facts, facts.list.sessions.find((s) => s.id === id) ?? draft(facts, id));
+  if (push) history.pushState(null, "", id ? `#/s/${id}` : "#/");
+  chat.show(id);
+  draw();
+  box.focus();
+  if (id) await reread(id);
+}
+
+async function reread(id) {
+  try {
+    const session = await api.readSession(id);
+    if (facts.session.id === id) adopt(facts, session);
+    draw();
+  } catch (failure) {
+    if (facts.session.id === id && failure.status) refused(failure);
+  }
+}
+
+function refused(failure) {
+  chat.stop();
+  connection("live");
+  facts.running = false;
+  if (failure.status === 404) {
+    adopt(facts, draft(facts));
+    chat.show(null);
+    history.replaceState(null, "", "#/");
+    refresh();
+    failure = new api.Failure(404, {
+      code: "no_session",
+      message: t("session.gone"),
+      remedy: t("session.gone.next"),
+    });
+  }
+  draw();
+  complain(failure);
+}
+
+async function refresh() {
+  clearTimeout(refreshTimer);
+  const { list } = facts;
+  try {
+    list.sessions = worthListing(await api.sessions(list.query));
+  } catch {
+    return; // the stream's own line says that the server is away
+  }
+  const own = list.sessions.find((s) => s.id === facts.session.id);
+  if (own) adopt(facts, own);
+  draw();
+  if (list.sessions.some((s) => s.running)) refreshTimer = setTimeout(refresh, REFRESH);
+}
+
+async function rename(id, title) {
+  try {
+    await api.changeSession(id, { title });
+  } catch (failure) {
+    complain(failure);
+  }
+  await refresh();
+  tabs.postMessage("changed");
+}
+
+function remove(session) {
+  const { hidden } = facts.list;
+  hidden.add(session.id);
+  if (session.id === facts.session.id) openSession(null);
+  draw();
+  el("new-chat").focus();
+  const title = session.title || t("untitled");
+  toast(el("toasts"), t("sidebar.deleted", { title }), t("undo"), async (undone) => {
+    if (!undone) await api.deleteSession(session.id).catch(complain);
+    hidden.delete(session.id);
+    await refresh();
+    tabs.postMessage("changed");
+  });
+}
+
+// -- asking ---------------------------------------------------------------------------------------
+
+/** Changes the chat's settings at the server; what it answers is what is shown. */
+function changeSettings(changes) {
+  changing = changing.then(async () => {
+    try {
+      const { id } = facts.session;
+      if (id) adopt(facts, await api.changeSession(id, changes));
+      else await begin(changes);
+      calm();
+      tabs.postMessage("changed");
+    } catch (failure) {
+      complain(failure);
+    }
+    draw();
+  });
+  return changing;
+}
+
+async function begin(changes = {}) {
+  const { model, mode, search } = { ...facts.session, ...changes };
+  adopt(facts, await api.createSession({ model, mode, search }));
+  history.replaceState(null, "", `#/s/${facts.session.id}`);
+  chat.show(facts.session.id);
+}
+
+/** Asks with exactly the settings on show; true once the server has the question. */
+async function send(text) {
+  await changing;
+  try {
+    if (!facts.session.id) await begin();
+    const { id, model, mode, search } = facts.session;
+    await api.ask(id, { text, model, mode, search });
+    facts.session.messages += 1;
+    calm();
+    tabs.postMessage("changed");
+    return true;
+  } catch (failure) {
+    complain(failure);
+    return false;
+  } finally {
+    draw();
+  }
+}
+
+async function askWithSearch(question) {
+  if (facts.session.search === "off") await changeSettings({ search: "auto" });
+  if (facts.session.search === "off") return;
+  box.fill(question);
+  await box.send();
+}
+
+async function stop() {
+  if (!facts.session.id || !facts.running) return;
+  try {
+    await api.cancel(facts.session.id);
+  } catch (failure) {
+    complain(failure);
+  }
+}
+
+// -- the window -----------------------------------------------------------------------------------
+
+function onKey(event) {
+  if (event.key !== "Escape" || event.defaultPrevented || el("reader").open) return;
+  if (drawer.isOpen()) drawer.close();
+  else stop();
+}
+
+function fromAddress() {
+  return /^#\/s\/([\w-]+)$/.exec(location.hash)?.[1] ?? null;
+}
+
+function find(event) {
+  facts.list.query = event.target.value.trim();
+  clearTimeout(findTimer);
+  findTimer = setTimeout(refresh, TYPING);
+}
+
+// Another tab, or another program, may have changed what is shown here.
+async function look() {
+  await refresh();
+  if (facts.session.id) await reread(facts.session.id);
+}
+
+async function load() {
+  const [models, engines] = await Promise.allSettled([api.models(), api.engines()]);
+  if (models.status === "fulfilled") {
+    facts.models = models.value.list;
+    facts.defaultModel = models.value.chosen ?? facts.defaultModel;
+    if (!facts.session.id) facts.session.model = facts.defaultModel;
+  }
+  if (engines.status === "fulfilled") facts.engines = engineFacts(engines.value);
+  facts.loaded = true;
+  const failed = [models, engines].find((r) => r.status === "rejected");
+  if (failed) complain(failed.reason);
+  draw();
+}
+
+el("new-chat").addEventListener("click", () => openSession(null));
+el("find-session").addEventListener("input", find);
+addEventListener("keydown", onKey);
+addEventListener("popstate", () => openSession(fromAddress(), { push: false }));
+addEventListener("pagehide", chat.stop);
+addEventListener("pageshow", (event) => event.persisted && chat.show(facts.session.id));
+addEventListener("focus", look);
+tabs.addEventListener("message", look);
+draw();
+if (fromAddress()) openSession(fromAddress(), { push: false });
+refresh();
+load();
+box.focus();

@@ -1,0 +1,116 @@
+// The open chat: follows its events, folds them, and draws at most once a frame.
+
+import { h, textOf } from "./dom.js";
+import { announcer } from "./notes.js";
+import { emptyChat, isRunning, reduce, sourceOf } from "./state.js";
+import { follow } from "./stream.js";
+import { turnView } from "./turn.js";
+
+const NEAR = 48; // pixels from the end that still count as "at the end"
+
+/**
+ * The chat in `page` {scroller, turns, latest, announcer}.
+ * `on` holds chip, open, retry, changed(chat, events), connection(state), refused(failure).
+ * Returns {show(id), stop(), running(), lastQuestion(), jump()}.
+ */
+export function chatView(page, on) {
+  const announce = announcer(page.announcer);
+  let chat = emptyChat;
+  let views = [];
+  let stream = null;
+  let frame = 0;
+  let fresh = [];
+  let following = true;
+
+  function show(id) {
+    stop();
+    chat = emptyChat;
+    views = [];
+    fresh = [];
+    following = true;
+    page.turns.replaceChildren();
+    page.latest.hidden = true;
+    if (!id) return;
+    stream = follow(id, () => chat.seq, {
+      event: take,
+      state: on.connection,
+      refused: on.refused,
+    });
+  }
+
+  function stop() {
+    stream?.close();
+    stream = null;
+    cancelAnimationFrame(frame);
+    frame = 0;
+  }
+
+  function take(event) {
+    const next = reduce(chat, event);
+    if (next === chat) return;
+    chat = next;
+    fresh.push(event);
+    if (!frame) frame = requestAnimationFrame(draw);
+  }
+
+  function draw() {
+    frame = 0;
+    const events = fresh;
+    fresh = [];
+    chat.turns.forEach((turn, i) => {
+      if (views[i]) return views[i].update(turn);
+      views[i] = turnView(turn, { ...on, find: (_, n) => sourceOf(chat, i, n) });
+      page.turns.append(views[i].element);
+      following = true;
+    });
+    announce(chat.turns.at(-1), textOf);
+    keepUp();
+    on.changed(chat, events);
+  }
+
+  // New text is followed, but never so far that the question it answers leaves the screen: a reader
+  // starts at the top.
+  function keepUp() {
+    const { scroller } = page;
+    const end = scroller.scrollHeight - scroller.clientHeight;
+    const last = views.at(-1)?.element;
+    if (following && last) {
+      const top = last.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
+      scroller.scrollTop = Math.min(end, scroller.scrollTop + top - 8);
+    }
+    page.latest.hidden = scroller.scrollTop >= end - NEAR;
+  }
+
+  function watchScroll() {
+    const end = page.scroller.scrollHeight - page.scroller.clientHeight;
+    page.latest.hidden = page.scroller.scrollTop >= end - NEAR;
+  }
+
+  function jump() {
+    page.scroller.scrollTo({ top: page.scroller.scrollHeight });
+  }
+
+  // Whoever scrolls by hand during an answer decides what is seen until the next question.
+  for (const kind of ["wheel", "touchmove", "keydown"]) {
+    page.scroller.addEventListener(kind, () => (following = false), { passive: true });
+  }
+  page.scroller.addEventListener("scroll", watchScroll, { passive: true });
+  page.latest.addEventListener("click", jump);
+  addEventListener("online", () => stream?.wake());
+  addEventListener("focus", () => stream?.wake());
+
+  return {
+    show,
+    stop,
+    jump,
+    running: () => isRunning(chat),
+    lastQuestion: () => chat.turns.at(-1)?.question ?? "",
+    turns: () => chat.turns.length,
+  };
+}
+
+/** The status line of a connection that is not there. */
+export function connectionLine(node, text) {
+  node.hidden = !text;
+  node.replaceChildren(...(text ? [h("span", { class: "spinner", "aria-hidden": "true" }), text] : []));
+}

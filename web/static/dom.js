@@ -1,0 +1,175 @@
+// Elements out of data. The only place where the page makes elements, and none is made of markup.
+//
+// `render` turns the server's node tree into elements through an allow-list of tags and, for each,
+// of attributes. Text only ever becomes text nodes. Anything unknown is shown as its text.
+
+import { t } from "./strings.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element: h("p", {class: "x", onclick: f, hidden: true}, "text", child, null). */
+export function h(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  return node;
+}
+
+/** A symbol of the sprite in index.html. */
+export function icon(name) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS(SVG, "use");
+  use.setAttribute("href", `#i-${name}`);
+  svg.append(use);
+  return svg;
+}
+
+/** A button with an icon and a name that is read aloud and shown on hover. */
+export function iconButton(name, label, onclick, props = {}) {
+  return h("button", { type: "button", "aria-label": label, title: label, onclick, ...props }, icon(name));
+}
+
+/** Writes text only when it differs, so that screen readers are not told twice. */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** A link that leaves: own tab, and the site learns nothing of where it was clicked. */
+export function outLink(url, props, ...children) {
+  if (!isWeb(url)) return h("span", props, ...children);
+  return h(
+    "a",
+    {
+      ...props,
+      href: url,
+      target: "_blank",
+      rel: "noopener noreferrer nofollow",
+      referrerpolicy: "no-referrer",
+    },
+    ...children,
+  );
+}
+
+/** Whether this is an address that a browser may be sent to. */
+export function isWeb(url) {
+  try {
+    return ["http:", "https:"].includes(new URL(url).protocol);
+  } catch {
+    return false;
+  }
+}
+
+/** Who stands behind an address: the host in its ASCII form, or the library. */
+export function hostOf(url) {
+  try {
+    const parsed = new URL(url);
+    if (parsed.protocol === "library:") return t("source.library");
+    return parsed.hostname.replace(/^www\./, "") || String(url);
+  } catch {
+    return String(url);
+  }
+}
+
+/** The host of an address; of a library document also which one. */
+export function placeOf(url) {
+  if (isWeb(url)) return hostOf(url);
+  const path = String(url).replace(/^library:\/\/\/?/, "").replace(/#.*$/, "");
+  return `${hostOf(url)} · ${decoded(path)}`;
+}
+
+function decoded(path) {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
+}
+
+const PLAIN = new Set(
+  "p ul li blockquote em strong del thead tbody tr hr br code".split(" "),
+);
+const VOID = new Set(["hr", "br"]);
+const ALIGN = new Set(["left", "right", "center"]);
+const SPANS = new Set(["unlinked", "host"]);
+const DEEPEST = 100;
+
+/**
+ * A node of the server's tree as a DOM node.
+ * `cite(n)` makes the chip of citation `n`.
+ */
+export function render(node, cite, depth = 0) {
+  if (typeof node === "string") return document.createTextNode(node);
+  if (!node || typeof node !== "object" || depth > DEEPEST) return document.createTextNode("");
+  const attrs = node.a ?? {};
+  const children = () => (node.c ?? []).map((child) => render(child, cite, depth + 1));
+  if (PLAIN.has(node.t)) return VOID.has(node.t) ? h(node.t) : h(node.t, {}, children());
+  const make = Object.hasOwn(SPECIAL, node.t) ? SPECIAL[node.t] : null;
+  return make ? make(attrs, children, cite, node) : h("span", {}, children());
+}
+
+const SPECIAL = {
+  cite: (attrs, children, cite) => cite(Number(attrs.n)),
+  a: (attrs, children) => outLink(attrs.href, { class: "out" }, children()),
+  span: (attrs, children) =>
+    h("span", { class: SPANS.has(attrs.class) ? attrs.class : null }, children()),
+  ol: (attrs, children) => h("ol", { start: whole(attrs.start) }, children()),
+  pre: (attrs, children, cite, node) => codeBlock(attrs.lang, textOf(node)),
+  table: (attrs, children) =>
+    h(
+      "div",
+      { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("table.label") },
+      h("table", {}, children()),
+    ),
+  th: (attrs, children) => h("th", { scope: "col", class: alignOf(attrs) }, children()),
+  td: (attrs, children) => h("td", { class: alignOf(attrs) }, children()),
+};
+// The page's own headings are h1 (chat) and h2 (question), so an answer's start at h3.
+for (let level = 1; level <= 6; level++) {
+  SPECIAL[`h${level}`] = (attrs, children) => h(`h${Math.min(level + 2, 6)}`, {}, children());
+}
+
+function alignOf(attrs) {
+  return ALIGN.has(attrs.class) ? `align-${attrs.class}` : null;
+}
+
+function whole(value) {
+  return /^\d{1,9}$/.test(value ?? "") ? value : null;
+}
+
+/** All the text under a node of the tree. */
+export function textOf(node) {
+  if (typeof node === "string") return node;
+  if (node?.t === "cite") return "";
+  if (node?.t === "br") return "\n";
+  return (node?.c ?? []).map(textOf).join("");
+}
+
+function codeBlock(lang, text) {
+  const copy = h("button", { type: "button", class: "quiet small" }, t("copy.code"));
+  copy.addEventListener("click", () => copyText(text, copy));
+  const label = lang ? `${t("code.label")}: ${lang}` : t("code.label");
+  return h(
+    "div",
+    { class: "code" },
+    h("div", { class: "code-bar" }, h("span", {}, lang ?? ""), copy),
+    h("pre", { tabindex: "0", role: "region", "aria-label": label, dir: "ltr" }, h("code", {}, text)),
+  );
+}
+
+/** Puts text on the clipboard and says so on the button for two seconds. */
+export async function copyText(text, button) {
+  const before = button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = t("copied");
+  } catch {
+    button.textContent = t("copy.failed");
+  }
+  setTimeout(() => (button.textContent = before), 2000);
+}

@@ -1,0 +1,109 @@
+// The list of chats: by date, searchable, renamed and deleted in place.
+
+import { h, iconButton } from "./dom.js";
+import { t } from "./strings.js";
+
+/**
+ * Draws into `nav`. `on` holds open(id), rename(id, title), remove(session).
+ * Returns {update({sessions, current, query, hidden, running})}.
+ */
+export function sessionList(nav, on) {
+  let renaming = null;
+  let drawn = "";
+  let latest = null;
+
+  function update(state) {
+    latest = state;
+    if (renaming) return; // what is being typed is not pulled away
+    const rows = state.sessions.filter((s) => !state.hidden.has(s.id));
+    const key = JSON.stringify([state.current, state.query, rows.map((s) => [s.id, s.title, s.running, s.updated])]);
+    if (key === drawn) return;
+    drawn = key;
+    const focused = document.activeElement?.closest?.("[data-focus]")?.dataset.focus;
+    nav.replaceChildren(...groups(rows).flatMap(([label, list]) => group(label, list, state)));
+    if (!rows.length) nav.append(emptyLine(state.query));
+    if (focused) nav.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  function group(label, list, state) {
+    const id = `group-${label}`;
+    return [
+      h("h2", { id }, t(`sidebar.${label}`)),
+      h("ul", { "aria-labelledby": id }, list.map((s) => row(s, state.current === s.id))),
+    ];
+  }
+
+  function row(session, current) {
+    const title = session.title || t("untitled");
+    const link = h(
+      "a",
+      {
+        href: `#/s/${session.id}`,
+        "aria-current": current ? "page" : null,
+        "data-focus": `open-${session.id}`,
+        dir: "auto",
+        title,
+        onclick: (event) => openOnPlainClick(event, session.id),
+      },
+      session.running ? h("span", { class: "dot", role: "img", "aria-label": t("sidebar.running") }) : null,
+      title,
+    );
+    return h(
+      "li",
+      { class: "session", "data-id": session.id },
+      link,
+      iconButton("pencil", t("sidebar.rename", { title }), (e) => rename(e, session), { class: "quiet", "data-focus": `rename-${session.id}` }),
+      iconButton("trash", t("sidebar.delete", { title }), () => on.remove(session), { class: "quiet", "data-focus": `delete-${session.id}` }),
+    );
+  }
+
+  function openOnPlainClick(event, id) {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    on.open(id);
+  }
+
+  function rename(event, session) {
+    const line = event.currentTarget.closest("li");
+    const input = h("input", { type: "text", "aria-label": t("sidebar.newname"), maxlength: "200", dir: "auto" });
+    input.value = session.title;
+    renaming = session.id;
+    line.replaceChildren(input);
+    input.select();
+    input.focus();
+    const end = (save) => {
+      if (renaming !== session.id) return;
+      renaming = null;
+      drawn = "";
+      const title = input.value.trim();
+      update(latest);
+      nav.querySelector(`[data-focus="open-${CSS.escape(session.id)}"]`)?.focus();
+      if (save && title && title !== session.title) on.rename(session.id, title);
+    };
+    input.addEventListener("blur", () => end(true));
+    input.addEventListener("keydown", (e) => {
+      if (e.isComposing || !["Enter", "Escape"].includes(e.key)) return;
+      e.preventDefault();
+      e.stopPropagation();
+      end(e.key === "Enter");
+    });
+  }
+
+  return { update };
+}
+
+function emptyLine(query) {
+  return h("p", { class: "muted" }, query ? t("sidebar.nomatch", { q: query }) : t("sidebar.none"));
+}
+
+/** Sessions in groups [label, sessions], by the day of their last change in local time. */
+export function groups(sessions, now = new Date()) {
+  const today = new Date(now.getFullYear(), now.getMonth(), now.getDate()).getTime() / 1000;
+  const yesterday = new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1).getTime() / 1000;
+  const parts = { today: [], yesterday: [], earlier: [] };
+  for (const session of [...sessions].sort((a, b) => b.updated - a.updated)) {
+    const label = session.updated >= today ? "today" : session.updated >= yesterday ? "yesterday" : "earlier";
+    parts[label].push(session);
+  }
+  return Object.entries(parts).filter(([, list]) => list.length);
+}

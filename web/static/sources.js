@@ -1,0 +1,157 @@
+// Sources: the chips in the text, the card that a chip shows, and the numbered list underneath.
+
+import { h, hostOf, isWeb, outLink, placeOf, setText } from "./dom.js";
+import { t } from "./strings.js";
+
+const HUES = 8;
+
+/**
+ * Chips and their one shared card. `open(source)` shows a page inside the page.
+ * Returns chip(n, find): the element for citation `n`, with `find()` giving its source or null.
+ */
+export function chips(card, open) {
+  let owner = null;
+  let timer = 0;
+
+  function show(chip, source) {
+    clearTimeout(timer);
+    owner = chip;
+    card.replaceChildren(...cardContent(source));
+    card.showPopover();
+    place(card, chip);
+  }
+
+  function hide() {
+    clearTimeout(timer);
+    if (!owner) return;
+    owner = null;
+    card.hidePopover();
+  }
+
+  const later = () => (timer = setTimeout(hide, 120));
+  card.addEventListener("pointerenter", () => clearTimeout(timer));
+  card.addEventListener("pointerleave", later);
+  addEventListener("keydown", (event) => event.key === "Escape" && hide());
+  addEventListener("scroll", hide, { capture: true, passive: true });
+
+  function chip(n, find) {
+    const source = find();
+    if (!source) return h("span", { class: "chip lost", title: t("cite.unknown", { n }) }, `[${n}]`);
+    const label = t("cite.label", { n, host: hostOf(source.url) });
+    const props = { class: "chip", "aria-label": label, "data-n": n };
+    const node = isWeb(source.url)
+      ? outLink(source.url, props, String(n))
+      : h("button", { ...props, type: "button", onclick: () => open(source) }, String(n));
+    const reveal = () => show(node, find() ?? source);
+    node.addEventListener("pointerenter", (e) => e.pointerType === "mouse" && reveal());
+    node.addEventListener("pointerleave", later);
+    node.addEventListener("focus", reveal);
+    node.addEventListener("blur", later);
+    return node;
+  }
+
+  return { chip, hide };
+}
+
+function cardContent(source) {
+  const quote = source.quote
+    ? [h("blockquote", { dir: "auto" }, source.quote), verdict(source.verified)]
+    : [];
+  return [
+    h(
+      "div",
+      { class: "card-head" },
+      avatar(source.url),
+      h("div", {}, h("strong", { dir: "auto" }, source.title || source.url), h("span", {}, placeOf(source.url))),
+    ),
+    ...quote,
+  ];
+}
+
+function verdict(verified) {
+  const key = verified ? "cite.verified" : verified === false ? "cite.unverified" : "cite.unchecked";
+  const tone = verified ? "good" : verified === false ? "bad" : "unsure";
+  return h("span", { class: `verdict ${tone}` }, t(key));
+}
+
+function place(card, chip) {
+  const at = chip.getBoundingClientRect();
+  const box = card.getBoundingClientRect();
+  const left = Math.max(8, Math.min(at.left - 16, innerWidth - box.width - 8));
+  const above = at.top - box.height - 8;
+  card.style.setProperty("left", `${left}px`);
+  card.style.setProperty("top", `${above > 8 ? above : at.bottom + 8}px`);
+}
+
+/** A letter on a colour, both taken from the host: no picture is ever asked for. */
+export function avatar(url) {
+  const host = hostOf(url);
+  let sum = 0;
+  for (const character of host) sum = (sum * 31 + character.codePointAt(0)) % 9973;
+  const letter = [...host][0]?.toUpperCase() ?? "?";
+  return h("span", { class: `avatar hue-${sum % HUES}`, "aria-hidden": "true" }, letter);
+}
+
+/** The Sources block of one turn: {element, update(turn)}. */
+export function sourcesView(open) {
+  const counts = h("span", { class: "counts" });
+  const list = h("ol", { class: "source-list" });
+  const restList = h("ol", { class: "source-list" });
+  const restTitle = h("summary");
+  const rest = h("details", { class: "rest" }, restTitle, restList);
+  const element = h(
+    "details",
+    { class: "sources", open: true },
+    h("summary", {}, t("sources.title"), " ", counts),
+    list,
+    rest,
+  );
+  let shown = null;
+
+  function update(turn) {
+    element.hidden = turn.running || listed(turn).length === 0;
+    if (turn.running) return;
+    if (shown?.sources === turn.sources && shown?.citations === turn.citations) return;
+    shown = { sources: turn.sources, citations: turn.citations };
+    const all = listed(turn);
+    const cited = all.filter((s) => s.state === "cited");
+    const others = all.filter((s) => s.state !== "cited");
+    setText(counts, `(${t("sources.counts", { cited: cited.length, found: all.length })})`);
+    list.replaceChildren(...cited.map((s) => item(s, open)));
+    restList.replaceChildren(...others.map((s) => item(s, open)));
+    list.hidden = cited.length === 0;
+    rest.hidden = others.length === 0;
+    rest.open = cited.length === 0;
+    setText(restTitle, t("sources.more", { n: others.length }));
+  }
+
+  return { element, update };
+}
+
+// A citation's source counts as cited even when the provider's own list leaves it out.
+function listed(turn) {
+  const byUrl = new Map(turn.sources.map((s) => [s.url, s]));
+  for (const c of turn.citations) {
+    byUrl.set(c.url, { ...byUrl.get(c.url), n: c.n, url: c.url, title: c.title, quote: c.quote, verified: c.verified, state: "cited" });
+  }
+  return [...byUrl.values()].sort((a, b) => (a.n ?? Infinity) - (b.n ?? Infinity));
+}
+
+function item(source, open) {
+  const inside = !isWeb(source.url);
+  const body = [
+    h("span", { class: "source-title", dir: "auto" }, source.title || source.url),
+    h("span", { class: "source-host" }, placeOf(source.url)),
+  ];
+  const link = inside
+    ? h("button", { type: "button", class: "source-link", onclick: () => open(source) }, body)
+    : outLink(source.url, { class: "source-link", title: source.url }, body);
+  return h(
+    "li",
+    { class: "source", "data-n": source.n },
+    h("span", { class: "number" }, source.n && source.state === "cited" ? String(source.n) : "·"),
+    avatar(source.url),
+    link,
+    source.verified === true ? h("span", { class: "verdict good", title: t("cite.verified") }, t(`source.${source.state}`)) : h("span", { class: "state" }, t(`source.${source.state}`)),
+  );
+}

@@ -1,0 +1,169 @@
+// One question and its answer on the page. Only what changed in the turn is touched.
+
+import { activityView, secondsOf } from "./activity.js";
+import { h, icon, render, setText } from "./dom.js";
+import { errorBox } from "./notes.js";
+import { sourcesView } from "./sources.js";
+import { has, nameOf, t } from "./strings.js";
+import { pathText } from "./switch.js";
+
+/**
+ * {element, update(turn)}. `on` holds chip(n, find), find(turn, n), open(source), retry(question).
+ */
+export function turnView(first, on) {
+  let turn = first;
+  const cite = (n) => on.chip(n, () => on.find(turn, n));
+  const activity = activityView(cite);
+  const sources = sourcesView(on.open);
+  const thoughts = thoughtsView();
+  const answer = answerView(cite);
+  const ending = h("div", { class: "ending" });
+  const foot = h("footer", { class: "turn-foot" });
+  const element = h(
+    "article",
+    { class: "turn", "data-seq": first.id },
+    h(
+      "div",
+      { class: "question" },
+      h("h2", { class: "vh" }, t("turn.you")),
+      h("div", { class: "bubble", dir: "auto" }, first.question),
+    ),
+    h(
+      "div",
+      { class: "reply" },
+      h("h2", { class: "vh" }, t("turn.answer")),
+      activity.element,
+      thoughts.element,
+      answer.element,
+      ending,
+      sources.element,
+      foot,
+    ),
+  );
+  let shown = null;
+
+  function update(next) {
+    if (next === shown) return;
+    turn = next;
+    activity.update(turn);
+    thoughts.update(turn);
+    answer.update(turn, shown);
+    sources.update(turn);
+    if (ends(turn, shown)) ending.replaceChildren(...endingOf(turn, on.retry));
+    if (!turn.running) foot.replaceChildren(...footOf(turn));
+    foot.hidden = turn.running;
+    element.classList.toggle("running", turn.running);
+    element.setAttribute("aria-busy", String(turn.running));
+    shown = turn;
+  }
+
+  update(first);
+  return { element, update };
+}
+
+function ends(turn, shown) {
+  return !shown || turn.running !== shown.running || turn.notices !== shown.notices || turn.reason !== shown.reason;
+}
+
+function thoughtsView() {
+  const body = h("div", { class: "thoughts-text", dir: "auto" });
+  const element = h("details", { class: "thoughts" }, h("summary", {}, t("turn.thought")), body);
+  return {
+    element,
+    update(turn) {
+      const text = [turn.thinking, turn.draftThinking].filter(Boolean).join("\n\n");
+      element.hidden = !text;
+      setText(body, text);
+    },
+  };
+}
+
+function answerView(cite) {
+  const element = h("div", { class: "answer", dir: "auto" });
+  let drawn = []; // the block objects that stand on the page, in order
+  let citations = null;
+
+  // Chips look their source up when they are made, so new citations mean new chips.
+  function update(turn) {
+    const stale = citations !== null && citations !== turn.citations;
+    citations = turn.citations;
+    const blocks = turn.blocks;
+    let same = 0;
+    while (!stale && same < drawn.length && drawn[same] === blocks[same]) same++;
+    while (element.childNodes.length > same) element.lastChild.remove();
+    for (const block of blocks.slice(same)) element.append(blockOf(block, cite));
+    drawn = blocks;
+    element.hidden = blocks.length === 0;
+    element.classList.toggle("streaming", turn.running && blocks.length > 0);
+  }
+
+  return { element, update };
+}
+
+function blockOf(block, cite) {
+  const node = render(block, cite);
+  if (node.nodeType === Node.ELEMENT_NODE) node.setAttribute("dir", "auto");
+  return node;
+}
+
+function endingOf(turn, retry) {
+  const notes = turn.notices.map((n) => errorBox({ ...n, code: "" }, { tone: "info" }));
+  if (turn.running || turn.reason === null) return notes;
+  const ask = () => retry(turn.question);
+  const details = () => detailsOf(turn);
+  if (turn.error) {
+    return [...notes, errorBox(turn.error, { title: `${t("end.error")}.`, onretry: ask, details })];
+  }
+  const key = endingKey(turn);
+  if (!key) return notes;
+  const tone = turn.reason === "cancelled" ? "info" : "warn";
+  return [...notes, errorBox({ message: t(key) }, { tone, onretry: ask })];
+}
+
+function endingKey(turn) {
+  const nothing = turn.blocks.length === 0;
+  if (turn.reason === "stop") return nothing ? "end.empty" : null;
+  const exact = `end.${turn.reason}${nothing ? ".empty" : ""}`;
+  return has(exact) ? exact : `end.${turn.reason}`;
+}
+
+// What a person pastes into a bug report; the question stays out of it.
+function detailsOf(turn) {
+  const { error, model, mode, search, path, run, reason, endedAt } = turn;
+  const at = new Date((endedAt ?? turn.at) * 1000).toISOString();
+  return JSON.stringify({ error, reason, model, mode, search, path, run, at }, null, 2);
+}
+
+function footOf(turn) {
+  const usage = turn.usage ?? {};
+  const extractive = turn.model === "builtin:extractive";
+  const parts = [h("span", { class: "path" }, pathText(turn.path))];
+  if (turn.path && turn.path !== "off") parts[0].prepend(icon("globe"));
+  const add = (text) => parts.push(h("span", {}, text));
+  if (extractive) add(t("foot.extractive"));
+  else if (turn.model) add(modelText(turn.model));
+  if (usage.searches) add(t("foot.searches", { n: usage.searches }));
+  if (usage.pages) add(t("foot.pages", { n: usage.pages }));
+  add(t("seconds", { s: secondsOf(turn) }));
+  if (!extractive || usage.input_tokens || usage.output_tokens) add(tokensText(usage));
+  if (!extractive || usage.cost_usd) add(costText(usage));
+  return parts;
+}
+
+function modelText(model) {
+  const [provider, ...rest] = model.split(":");
+  return `${nameOf(provider)} · ${rest.join(":")}`;
+}
+
+function tokensText(usage) {
+  const known = (n) => (n === null || n === undefined ? "?" : n.toLocaleString());
+  const { input_tokens: input, output_tokens: output } = usage;
+  if (known(input) === "?" && known(output) === "?") return t("foot.tokens.unknown");
+  return t("foot.tokens", { in: known(input), out: known(output) });
+}
+
+function costText(usage) {
+  const cost = usage.cost_usd;
+  if (cost === null || cost === undefined) return t("foot.cost.unknown");
+  return t("foot.cost", { cost: cost < 0.01 ? cost.toFixed(4) : cost.toFixed(2) });
+}

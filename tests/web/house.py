@@ -1,0 +1,247 @@
+"""A house for the web tests: the real event log, and a runner that answers from a script.
+
+The runner writes the events that a real run writes, so everything behind the log is real.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agent.errors import ConfigError
+from agent.log import EventLog
+from agent.providers import split_model
+from agent.settings import Environment, Settings
+from agent.types import ModelInfo
+from web.access import Access
+from web.app import Web, create_app
+
+TOKEN = "t" * 43
+PORT = 8321
+HOST = f"127.0.0.1:{PORT}"
+SOURCE = {"n": 1, "url": "https://example.org/a", "title": "A page", "state": "cited"}
+CITATION = {**SOURCE, "quote": "so it is", "verified": True, "spans": [[6, 9]]}
+ANSWER = "It is [1]."
+
+
+class ScriptedRunner:
+    """A runner that says ANSWER; a question that contains `wait` is answered when it is stopped."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._runs: dict[str, tuple[str, asyncio.Event]] = {}
+        self.recovered = self.closed = False
+
+    async def start(self, session_id: str, text: str, **changes: Any) -> str:
+        """See `agent.runner.Runner.start`."""
+        if not text.strip():
+            raise ConfigError("empty_question", "The question is empty.", "Write something.")
+        self._log.session(session_id)
+        run = secrets.token_hex(8)
+        self._log.claim(session_id, run, "test")
+        self._log.update_session(session_id, title=text[:60], **changes)
+        started = {
+            "run_id": run,
+            "model": "m:x",
+            "mode": "ask",
+            "search": "off",
+            "search_path": "off",
+        }
+        self._log.append(session_id, [("user_message", {"text": text}), ("run_started", started)])
+        self._runs[session_id] = (run, asyncio.Event())
+        if "wait" not in text:
+            self._finish(session_id, "stop")
+        return run
+
+    def _finish(self, session_id: str, reason: str) -> None:
+        run, stopped = self._runs.pop(session_id)
+        self._log.append(session_id, [("text_delta", {"text": ANSWER})])
+        self._log.append(session_id, answer_events(run, reason))
+        self._log.release(session_id, run)
+        stopped.set()
+
+    async def cancel(self, session_id: str) -> bool:
+        """See `agent.runner.Runner.cancel`."""
+        if session_id not in self._runs:
+            return False
+        self._finish(session_id, "cancelled")
+        return True
+
+    async def models(self) -> list[ModelInfo]:
+        """See `agent.runner.Runner.models`."""
+        return [ModelInfo("m:x", "X")]
+
+    def provider(self, model: str) -> tuple[None, str]:
+        """See `agent.runner.Runner.provider`."""
+        name, rest = split_model(model)
+        if name != "m":
+            raise ConfigError("unknown_provider", f"No provider {name!r}.", "Providers are m.")
+        return None, rest
+
+    async def recover(self) -> int:
+        """See `agent.runner.Runner.recover`."""
+        self.recovered = True
+        return 0
+
+    async def aclose(self) -> None:
+        """See `agent.runner.Runner.aclose`."""
+        self.closed = True
+
+
+def answer_events(run: str, reason: str = "stop") -> list[tuple[str, dict[str, Any]]]:
+    """A message and the end of the run, as the log gets them."""
+    shared = {"citations": [CITATION], "sources": [SOURCE], "usage": {}}
+    message = {
+        "text": ANSWER,
+        "thinking": "",
+        "tool_calls": [],
+        "step": 1,
+        "provider_data": {"provider": "m", "model": "x", "version": "1", "blocks": ["OPAQUE"]},
+        **shared,
+    }
+    finished = {"run_id": run, "reason": reason, "answer": ANSWER, "search_path": "off", **shared}
+    return [("message", message), ("run_finished", finished)]
+
+
+@dataclass
+class FakeHouse:
+    """Log, runner, settings and a search backend that answers with what it was asked."""
+
+    settings: Settings
+    log: EventLog
+    runner: Any
+    searched: list[dict[str, Any]] = field(default_factory=list)
+
+    def search_app(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """A WSGI application in the place of the search backend."""
+        self.searched.append({"path": environ["PATH_INFO"], "method": environ["REQUEST_METHOD"]})
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        body = environ["wsgi.input"].read(length)
+        headers = [("Content-Type", "application/json"), ("Access-Control-Allow-Origin", "*")]
+        start_response("200 OK", headers)
+        return [b'{"engines": [], "asked": %s}' % (body or b"null")]
+
+
+def make_house(home: Path, **env: str) -> FakeHouse:
+    """A house in this folder."""
+    settings = Settings.load(Environment({"flag": {"SEARCHLOOP_HOME": str(home), **env}}))
+    log = EventLog(home / "sessions.sqlite3")
+    return FakeHouse(settings, log, ScriptedRunner(log))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole response."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    repeated: Sequence[tuple[bytes, bytes]] = ()
+
+    @property
+    def data(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> dict[str, str]:
+        """The error that was answered."""
+        error: dict[str, str] = self.data["error"]
+        return error
+
+
+App = Callable[..., Awaitable[None]]
+
+
+def allowed(**extra: str) -> dict[str, str]:
+    """The headers of a request that may come in."""
+    return {"host": HOST, "authorization": f"Bearer {TOKEN}", **extra}
+
+
+async def request(
+    app: App,
+    method: str,
+    target: str,
+    headers: Mapping[str, str] | None = None,
+    body: Any = None,
+    *,
+    chunks: Sequence[bytes] | None = None,
+    enough: Callable[[bytes], bool] = lambda body: False,
+) -> Answer:
+    """One request to an ASGI application; a stream is left when `enough` of it has come."""
+    head = dict(allowed() if headers is None else headers)
+    if body is not None and not isinstance(body, bytes):
+        body = json.dumps(body).encode()
+        head.setdefault("content-type", "application/json")
+    if chunks is None:
+        chunks = [body or b""]
+        if body:
+            head["content-length"] = str(len(body))
+    else:
+        head["transfer-encoding"] = "chunked"
+    path, _, query = target.partition("?")
+    sent, received, left = list(chunks), bytearray(), asyncio.Event()
+    starts: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        if sent:
+            piece = sent.pop(0)
+            return {"type": "http.request", "body": piece, "more_body": bool(sent)}
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            starts.append(message)
+            return
+        received.extend(message.get("body", b""))
+        if enough(bytes(received)) or not message.get("more_body", False):
+            left.set()
+
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [(k.lower().encode(), v.encode("latin-1")) for k, v in head.items()],
+        "server": ("127.0.0.1", PORT),
+        "client": ("127.0.0.1", 50000),
+    }
+    await app(scope, receive, send)
+    raw = tuple(starts[0]["headers"]) if starts else ()
+    status = starts[0]["status"] if starts else 0
+    return Answer(status, {k.decode(): v.decode() for k, v in raw}, bytes(received), raw)
+
+
+@asynccontextmanager
+async def living(house: FakeHouse) -> AsyncIterator[Web]:
+    """The whole application between its start and its end."""
+    app = create_app(house, Access(PORT, TOKEN))
+    todo: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    todo.put_nowait({"type": "lifespan.startup"})
+    life = asyncio.create_task(app({"type": "lifespan"}, todo.get, said.put))
+    assert (await said.get())["type"] == "lifespan.startup.complete"
+    try:
+        yield app
+    finally:
+        todo.put_nowait({"type": "lifespan.shutdown"})
+        await life
+
+
+def frames(body: bytes) -> list[dict[str, Any]]:
+    """The events of a stream."""
+    lines = body.split(b"\n")
+    return [json.loads(line[6:]) for line in lines if line.startswith(b"data: ")]

@@ -1,0 +1,246 @@
+"""The JSON API: one method a route, without a web framework.
+
+A handler gets path parameters, the query and the checked body, and gives a Reply. It runs on a
+thread; what belongs to the runner is handed over to the server's loop and waited for. Whatever is
+wrong with a request is an AgentError, and `status_of` says which HTTP status that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from agent import __version__
+from agent.backend import Wsgi
+from agent.errors import AgentError, ConfigError, Conflict, ProviderError, StoreError, ToolError
+from agent.log import EventLog
+from agent.runner import Runner
+from agent.search_path import SEARCHES
+from agent.settings import Settings
+from web.export import EXPORTS
+from web.openapi import FORMATS, MODES, document
+
+T = TypeVar("T")
+
+_TITLE = 200  # characters
+_WAIT = 60.0  # seconds for what the loop is asked to do
+_STATUS: Mapping[str, int] = {
+    "no_session": 404,
+    "busy": 409,
+    "nothing_to_approve": 409,
+    "question_too_long": 413,
+}
+_KINDS: tuple[tuple[type[AgentError], int], ...] = (
+    (ConfigError, 400),
+    (Conflict, 409),
+    (ToolError, 400),
+    (ProviderError, 502),
+    (StoreError, 503),
+)
+
+
+class House(Protocol):
+    """The parts that the web side is given."""
+
+    @property
+    def settings(self) -> Settings:
+        """What was set."""
+
+    @property
+    def log(self) -> EventLog:
+        """Sessions and events."""
+
+    @property
+    def runner(self) -> Runner:
+        """Runs; belongs to the server's loop."""
+
+    @property
+    def search_app(self) -> Wsgi:
+        """The search backend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a handler answers: data for JSON, or a file to save."""
+
+    data: Any = None
+    status: int = 200
+    file: str | None = None
+    kind: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request as a handler sees it."""
+
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Mapping[str, Any]
+
+    @property
+    def session(self) -> str:
+        """The session in the path."""
+        return self.path["id"]
+
+
+Handler = Callable[[Call], Reply]
+
+
+class OnLoop:
+    """The way from a thread to the loop that the runner lives on."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Called once the loop runs."""
+        self._loop = loop
+
+    def __call__(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs it there and waits for what comes of it."""
+        if self._loop is None:
+            work.close()
+            raise StoreError("not_ready", "The server is still starting.", "Try again in a second.")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(_WAIT)
+        except TimeoutError as error:
+            future.cancel()
+            words = f"searchloop did not get to this within {_WAIT:g} s."
+            raise StoreError("overloaded", words, "Try again in a moment.") from error
+
+
+class Api:
+    """The handlers. `on_loop` waits for a coroutine of the runner."""
+
+    def __init__(self, house: House, on_loop: OnLoop) -> None:
+        self._log = house.log
+        self._runner = house.runner
+        self._default = house.settings.model
+        self._on_loop = on_loop
+
+    def handlers(self) -> dict[tuple[str, str], Handler]:
+        """(method, path as in `openapi.ROUTES`) -> handler."""
+        session = "/api/sessions/{id}"
+        return {
+            ("get", "/api/health"): self.health,
+            ("get", "/api/openapi.json"): lambda call: Reply(document()),
+            ("get", "/api/models"): self.models,
+            ("get", "/api/sessions"): self.sessions,
+            ("post", "/api/sessions"): self.create,
+            ("get", session): lambda call: Reply(self._log.session(call.session).as_dict()),
+            ("patch", session): self.change,
+            ("delete", session): self.delete,
+            ("post", f"{session}/messages"): self.ask,
+            ("post", f"{session}/cancel"): self.cancel,
+            ("post", session + "/approvals/{call_id}"): self.approve,
+            ("get", f"{session}/export"): self.export,
+        }
+
+    def health(self, call: Call) -> Reply:
+        """Open to everybody on this machine, so it tells nothing but that we are here."""
+        return Reply({"name": "searchloop", "status": "ok", "version": __version__})
+
+    def models(self, call: Call) -> Reply:
+        """What can be chosen."""
+        models = [asdict(model) for model in self._on_loop(self._runner.models())]
+        choices = {"modes": list(MODES), "searches": list(SEARCHES)}
+        return Reply({"models": models, "default": self._default, **choices})
+
+    def sessions(self, call: Call) -> Reply:
+        """Newest first."""
+        found = self._log.sessions(call.query.get("q") or None)
+        return Reply({"sessions": [session.as_dict() for session in found]})
+
+    def create(self, call: Call) -> Reply:
+        """A new session; what is not named is the default, and search is off."""
+        body = {name: value for name, value in call.body.items() if value is not None}
+        self._check_model(body)
+        if "workspace" in body:
+            body["workspace"] = _folder(body["workspace"])
+        session = self._log.create_session(**{"model": self._default, **body})
+        return Reply(session.as_dict(), 201)
+
+    def change(self, call: Call) -> Reply:
+        """Title, model, mode, search."""
+        changes = dict(call.body)
+        self._check_model(changes)
+        if "title" in changes:
+            changes["title"] = _title(changes["title"])
+        self._log.session(call.session)
+        return Reply(self._log.update_session(call.session, **changes).as_dict())
+
+    def delete(self, call: Call) -> Reply:
+        """Stops what runs, then forgets everything."""
+        self._log.session(call.session)
+        self._on_loop(self._runner.cancel(call.session))
+        self._log.delete_session(call.session)
+        return Reply(status=204)
+
+    def ask(self, call: Call) -> Reply:
+        """Stores the question and starts the answer, which the event stream shows."""
+        body = dict(call.body)
+        session = call.session
+        seq = self._log.last_seq(session) or 0
+        run_id = self._on_loop(self._runner.start(session, body.pop("text"), **body))
+        return Reply({"run_id": run_id, "session_id": session, "seq": seq}, 202)
+
+    def cancel(self, call: Call) -> Reply:
+        """Stops the answer, if there is one under way."""
+        self._log.session(call.session)
+        return Reply({"cancelled": self._on_loop(self._runner.cancel(call.session))})
+
+    def approve(self, call: Call) -> Reply:
+        """No tool asks for leave: in every mode the tools there are may run."""
+        self._log.session(call.session)
+        raise Conflict(
+            "nothing_to_approve",
+            f"No call {call.path['call_id'][:80]!r} waits for a decision.",
+            "Decide on calls that an `approval_requested` event names.",
+        )
+
+    def export(self, call: Call) -> Reply:
+        """The session as a file."""
+        wanted = call.query.get("format", "md")
+        if wanted not in EXPORTS:
+            choices = ", ".join(FORMATS)
+            raise ConfigError(
+                "bad_format", f"There is no format {wanted[:40]!r}.", f"Choose one of {choices}."
+            )
+        session = self._log.session(call.session)
+        export = EXPORTS[wanted]
+        text = export.write(session, self._log.read(session.id))
+        return Reply(text, file=f"searchloop-{session.id[:8]}.{export.ending}", kind=export.kind)
+
+    def _check_model(self, body: Mapping[str, Any]) -> None:
+        if "model" in body:
+            self._on_loop(self._known(body["model"]))
+
+    async def _known(self, model: str) -> None:
+        self._runner.provider(model)
+
+
+def status_of(error: AgentError) -> int:
+    """The HTTP status that says the same as this error."""
+    known = next((status for kind, status in _KINDS if isinstance(error, kind)), 500)
+    return _STATUS.get(error.code, known)
+
+
+def _title(text: str) -> str:
+    title = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())[:_TITLE]
+    if not title:
+        raise ConfigError("empty_title", "The title is empty.", "Write a few words.")
+    return title
+
+
+def _folder(name: str) -> str:
+    path = Path(name).expanduser()
+    if "\0" in name or not path.is_absolute() or not path.is_dir():
+        raise ConfigError(
+            "bad_workspace", f"{name[:200]!r} is not a folder.", "Give the full path of a folder."
+        )
+    return str(path)

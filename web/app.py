@@ -1,0 +1,80 @@
+"""The whole web side as one ASGI application: gate, event streams, and Flask on threads."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+from typing import Any, cast
+
+from agent.errors import AgentError
+from web.access import Access
+from web.api import Api, House, OnLoop
+from web.asgi import App, Receive, Scope, Send
+from web.gate import Gate
+from web.pages import create_pages
+from web.streams import Streams
+
+_WORKERS = 16  # threads for pages and the API; event streams need none
+_EVENTS = re.compile(r"/api/sessions/([^/]+)/events")
+STREAM_PATHS = ("/api/sessions/{id}/events",)  # what is answered here and not by Flask
+
+
+class Web:
+    """The application. `failure` says why it could not start."""
+
+    def __init__(self, house: House, access: Access) -> None:
+        self._runner = house.runner
+        self._on_loop = OnLoop()
+        self._make = functools.partial(
+            create_pages, Api(house, self._on_loop).handlers(), house.search_app
+        )
+        self._gate = Gate(self._route, access)
+        self.streams = Streams(house.log)
+        self.failure: AgentError | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await self._gate(scope, receive, send)
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        events = _EVENTS.fullmatch(scope["path"])
+        if events:
+            await self.streams.serve(events[1], scope, receive, send)
+        else:
+            await self._on_threads(scope, receive, send)
+
+    @functools.cached_property
+    def flask(self) -> Any:
+        """The Flask application, made when it is first needed."""
+        return self._make()
+
+    @functools.cached_property
+    def _on_threads(self) -> App:
+        from a2wsgi import WSGIMiddleware
+
+        return cast(App, WSGIMiddleware(self.flask, workers=_WORKERS))
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Recovers broken runs before the first request, and stops all runs at the end."""
+        await receive()
+        self._on_loop.begin(asyncio.get_running_loop())
+        try:
+            await self._runner.recover()
+        except AgentError as error:
+            self.failure = error
+            await send({"type": "lifespan.startup.failed", "message": error.message})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self.streams.close()
+        await self._runner.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+def create_app(house: House, access: Access) -> Web:
+    """The ASGI application for this house, reached and opened as `access` says."""
+    return Web(house, access)

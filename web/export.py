@@ -1,0 +1,187 @@
+"""A session as a file: Markdown with footnotes, one HTML page, JSON, or a trace of every event.
+
+The HTML is made of the same tree as the page on the screen, so it holds nothing but the tags of
+`web.tree`; it has no script and loads nothing, and says so in a policy of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+
+from agent.events import DELTAS, Event, public_data
+from agent.session import Session
+from web.links import KnownLinks
+from web.markdown import render_known
+from web.marks import find_marks, substitute
+from web.tree import Node
+
+_VOID = frozenset({"hr", "br"})
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}"
+    "h2{border-top:1px solid #ccc;padding-top:1rem;white-space:pre-wrap;font-size:1.1rem}"
+    "pre{overflow:auto;background:#f4f4f4;padding:.7rem}table{border-collapse:collapse}"
+    "th,td{border:1px solid #ccc;padding:.2rem .5rem}.right{text-align:right}"
+    ".center{text-align:center}.note,.host,.unlinked{color:#666}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question and what became of it."""
+
+    question: str
+    answer: str
+    citations: Sequence[Mapping[str, Any]]
+    sources: Sequence[Mapping[str, Any]]
+    note: str
+
+
+def turns(events: Iterable[Event]) -> list[Turn]:
+    """The questions in order. An answer that is still being given counts as what there is of it."""
+    found: list[Turn] = []
+    said = ""
+    for event in events:
+        data = event.data
+        if event.type == "user_message":
+            found.append(Turn(data["text"], "", (), (), ""))
+            said = ""
+        elif event.type == "text_delta":
+            said += data["text"]
+            found[-1] = Turn(found[-1].question, said, (), (), "unfinished")
+        elif event.type == "message":
+            said = ""
+        elif event.type == "run_finished":
+            found[-1] = _ended(found[-1].question, data)
+    return found
+
+
+def _ended(question: str, data: Mapping[str, Any]) -> Turn:
+    note = f"{data.get('model', '')} · search: {data['search_path']}".strip(" ·")
+    if data["reason"] != "stop":
+        why = (data.get("error") or {}).get("message", "")
+        note += f" · {data['reason']}" + (f": {why}" if why else "")
+    return Turn(question, data["answer"], data["citations"], data["sources"], note)
+
+
+def markdown(session: Session, events: Sequence[Event]) -> str:
+    """Questions as headings, citations as footnotes."""
+    out = [f"# {_line(session.title)}", ""]
+    cited: dict[int, Mapping[str, Any]] = {}
+    for turn in turns(events):
+        marks = find_marks(turn.answer, turn.citations)
+        answer = substitute(
+            turn.answer, marks, lambda mark: "".join(f"[^{n}]" for n in mark.numbers)
+        )
+        out += ["## " + _line(turn.question), "", answer, "", f"*{_line(turn.note)}*", ""]
+        cited.update((c["n"], c) for c in turn.citations)
+    for n, citation in sorted(cited.items()):
+        quote = f" “{_line(citation['quote'])}”" if citation.get("quote") else ""
+        title = _line(citation.get("title") or citation["url"])
+        out.append(f"[^{n}]: {title} <{_address(citation['url'])}>{quote}")
+    return "\n".join(out).rstrip() + "\n"
+
+
+def _line(text: str) -> str:
+    """Someone else's words on one line of Markdown, as words."""
+    words = " ".join(text.split()) or "-"
+    return "".join(f"\\{ch}" if ch in "\\`*_[]<>#|!~&" else ch for ch in words)
+
+
+def _address(url: str) -> str:
+    return url.translate({ord(" "): "%20", ord("<"): "%3C", ord(">"): "%3E", 10: None, 13: None})
+
+
+def html(session: Session, events: Sequence[Event]) -> str:
+    """One page that stands alone."""
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    when = datetime.fromtimestamp(session.created, UTC).strftime("%Y-%m-%d")
+    links = KnownLinks()
+    out = [
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="referrer" content="no-referrer">',
+        f"<title>{escape(session.title)}</title><style>{_STYLE}</style></head><body>",
+        f'<h1>{escape(session.title)}</h1><p class="note">{when}</p>',
+    ]
+    for number, turn in enumerate(turns(events), 1):
+        links.add(turn.sources)
+        links.add(turn.citations)
+        out.append(f"<h2>{escape(turn.question)}</h2>")
+        nodes = render_known(turn.answer, turn.citations, links)
+        out.append(to_html(nodes, f"t{number}"))
+        out.append(f'<p class="note">{escape(turn.note)}</p>')
+        out += [_source(citation, f"t{number}") for citation in turn.citations]
+    return "\n".join([*out, "</body></html>\n"])
+
+
+def _source(citation: Mapping[str, Any], turn: str) -> str:
+    url = str(citation["url"])
+    words = escape(str(citation.get("title") or url))
+    shown = f"{words} <span class=host>{escape(url)}</span>"
+    known = KnownLinks([citation]).find(url)
+    linked = f'<a rel="{_REL}" href="{escape(known)}">{shown}</a>' if known else shown
+    quote = f"<br>“{escape(str(citation['quote']))}”" if citation.get("quote") else ""
+    n = int(citation["n"])
+    return f'<p id="{turn}-{n}">[{n}] {linked}{quote}</p>'
+
+
+_REL = "noopener noreferrer nofollow"
+
+
+def to_html(nodes: Sequence[Node], turn: str) -> str:
+    """The tree as markup. Its depth is bounded, so this may call itself."""
+    out: list[str] = []
+    for node in nodes:
+        if isinstance(node, str):
+            out.append(escape(node))
+            continue
+        tag, attributes = node["t"], node.get("a", {})
+        inner = to_html(node.get("c", ()), turn)
+        if tag == "cite":
+            n = int(attributes["n"])
+            out.append(f'<sup><a href="#{turn}-{n}">[{n}]</a></sup>')
+        elif tag == "pre":
+            out.append(f"<pre><code>{inner}</code></pre>")
+        else:
+            rel = f' rel="{_REL}"' if tag == "a" else ""
+            given = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
+            out.append(f"<{tag}{rel}{given}>" + ("" if tag in _VOID else f"{inner}</{tag}>"))
+    return "".join(out)
+
+
+def as_json(session: Session, events: Sequence[Event]) -> str:
+    """The session and its events, without the scaffolding of an answer under way."""
+    kept = [public_data(event) for event in events if event.type not in DELTAS]
+    data = {"session": session.as_dict(), "events": kept}
+    return json.dumps(data, ensure_ascii=False, indent=1)
+
+
+def trace(session: Session, events: Sequence[Event]) -> str:
+    """Every event as it was stored, one a line."""
+    lines = (json.dumps(public_data(event), ensure_ascii=False) for event in events)
+    return "".join(f"{line}\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A form in which a session can be had."""
+
+    ending: str
+    kind: str
+    write: Callable[[Session, Sequence[Event]], str]
+
+
+EXPORTS: Mapping[str, Export] = {
+    "md": Export("md", "text/markdown", markdown),
+    "html": Export("html", "text/html", html),
+    "json": Export("json", "application/json", as_json),
+    "trace": Export("jsonl", "application/x-ndjson", trace),
+}

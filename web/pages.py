@@ -1,0 +1,144 @@
+"""The Flask side: the page, its files, and the JSON API's handlers on their routes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.backend import Wsgi
+from agent.errors import AgentError
+from web.api import Call, Handler, Reply, status_of
+from web.asgi import policy
+from web.bodies import checked_body
+
+if TYPE_CHECKING:
+    from flask import Flask, Response
+
+_log = logging.getLogger(__name__)
+
+STATIC = Path(__file__).parent / "static"
+SEARCH_PATHS = {"/api/web-search": "POST", "/api/open-page": "POST", "/api/engines": "GET"}
+_KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+_FOREVER = "private, max-age=31536000, immutable"
+_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+
+
+def create_pages(handlers: dict[tuple[str, str], Handler], search_app: Wsgi) -> Flask:
+    """The WSGI application behind the gate. `search_app` answers for search and pages."""
+    from flask import Flask
+
+    app = Flask("web", static_folder=None, template_folder=None)
+    app.debug = False  # whatever FLASK_DEBUG says
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    app.url_map.merge_slashes = False
+    app.add_url_rule("/", "page", _page)
+    app.add_url_rule("/static/<path:name>", "file", _file)
+    for (method, path), handler in handlers.items():
+        rule = path.replace("{", "<").replace("}", ">")
+        view = _view(method, path, handler)
+        app.add_url_rule(rule, f"{method} {path}", view, methods=[method.upper()])
+    for path, method in SEARCH_PATHS.items():
+        app.add_url_rule(path, path, _mounted(search_app), methods=[method])
+    app.register_error_handler(Exception, _failed)
+    return app
+
+
+def _view(method: str, path: str, handler: Handler) -> Callable[..., Response]:
+    def view(**params: str) -> Response:
+        from flask import request
+
+        body = checked_body(method, path, request.get_data())
+        return _response(handler(Call(params, request.args, body)))
+
+    return view
+
+
+def _mounted(search_app: Wsgi) -> Callable[[], Any]:
+    def view() -> Any:
+        from flask import request
+        from werkzeug.wrappers import Response
+
+        return Response.from_app(search_app, request.environ, buffered=True)
+
+    return view
+
+
+def _response(reply: Reply) -> Response:
+    from flask import Response
+
+    if reply.status == 204:
+        return Response(status=204)
+    if reply.file is None:
+        text = json.dumps(reply.data, ensure_ascii=False, separators=(",", ":"))
+        return Response(text.encode("utf-8", "replace"), reply.status, mimetype=reply.kind)
+    headers = {"Content-Disposition": f'attachment; filename="{reply.file}"'}
+    text = reply.data.encode("utf-8", "replace")
+    return Response(text, reply.status, headers, mimetype=reply.kind)
+
+
+def _page() -> Response:
+    from flask import Response
+
+    nonce = secrets.token_urlsafe(16)
+    text = (STATIC / "index.html").read_text("utf-8").replace("{nonce}", nonce)
+    headers = {"Content-Security-Policy": policy(nonce)}
+    return Response(text, 200, headers, mimetype="text/html")
+
+
+def _file(name: str) -> Response:
+    from flask import abort, request, send_from_directory
+
+    kind = _KINDS.get(Path(name).suffix)
+    if kind is None:
+        abort(404)
+    response = send_from_directory(STATIC, name, mimetype=kind, conditional=True, etag=True)
+    response.headers["Cache-Control"] = _FOREVER if request.args.get("v") else "no-cache"
+    return response
+
+
+def _failed(error: Exception) -> Response:
+    """Whatever went wrong as {"error": {...}}; of a fault of ours no more than that it is one."""
+    from werkzeug.exceptions import HTTPException
+
+    if isinstance(error, AgentError):
+        status = status_of(error)
+        if status >= 500:
+            _log.warning("%s: %s", error.code, error.message)
+        return _error(status, error.as_dict())
+    if isinstance(error, HTTPException):
+        status = error.code or 500
+        code = _CODES.get(status, f"http_{status}")
+        remedy = "GET /api/openapi.json lists what there is."
+        response = _error(status, {"code": code, "message": _words(status), "remedy": remedy})
+        allow = dict(error.get_headers()).get("Allow")
+        if allow:
+            response.headers["Allow"] = allow
+        return response
+    _log.error("a request failed", exc_info=error)
+    words = "searchloop failed to answer this request."
+    told = {"code": "internal", "message": words, "remedy": "The server's log says why."}
+    return _error(500, told)
+
+
+def _words(status: int) -> str:
+    if status == 404:
+        return "There is nothing at this address."
+    if status == 405:
+        return "This address does not take that method."
+    return f"The request was refused with status {status}."
+
+
+def _error(status: int, told: dict[str, Any]) -> Response:
+    return _response(Reply({"error": told}, status))

@@ -62,3 +62,30 @@ class NotReachable(FetchFailed, FetchRefused):
             "Check the address for mistakes, or use another source.",
         )
         self.detail = detail
+
+
+def timed_out(seconds: float) -> FetchFailed:
+    """The page was not there when the deadline came."""
+    return FetchFailed(
+        "timeout",
+        f"The page did not come within {seconds:g} s.",
+        "Try again later, or use another source.",
+    )
+
+
+def too_large(most: int) -> FetchFailed:
+    """A file over the caps, of a kind of which a part is of no use."""
+    return FetchFailed(
+        "too_large",
+        f"The file is too large: more than {most:,} bytes are not loaded.",
+        "Use another source.",
+    )
+
+
+def bad_response(host: str) -> FetchFailed:
+    """The server answered, but not in HTTP or not to the end."""
+    return FetchFailed(
+        "bad_response",
+        f"The server of {host} broke off or gave an answer that is not valid HTTP.",
+        "Try again later, or use another source.",
+    )

@@ -1,0 +1,296 @@
+"""`fetch`: the only way from here to a web page, and the only module that opens connections.
+
+For each hop: the URL is checked, its host is looked up once, every address found must be public,
+and the connection is made to one of the addresses that were checked. The name travels on in the
+Host header and in TLS only, so an answer that changes between look-ups changes nothing. A redirect
+is a new URL and goes through all of it again. https may redirect to http: requests hold no secret
+that could leak by it, and a page may be asked for by http in the first place.
+
+Nothing of the user's goes along: no proxy, .netrc, cookie or referrer. One deadline holds for all
+hops and is armed anew before each read, so a server cannot win time by dripping. http.client parses
+the answer, over a reader that ends after a set number of bytes: lines, headers, interim answers and
+chunk sizes are bounded together, whatever each Python bounds by itself.
+
+What is not hidden from who measures: whether an address is refused by its spelling or by where it
+leads, and how long a public server lets a connection hang.
+
+Spec: RFC 9110, RFC 9112
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import SimpleNamespace
+from typing import cast
+
+from search_backend.addresses import Block, canonical, parse, parse_ranges, why_refused
+from search_backend.decode import Cut, Decoder, collect
+from search_backend.errors import (
+    FetchFailed,
+    FetchRefused,
+    NotReachable,
+    bad_response,
+    timed_out,
+    too_large,
+)
+from search_backend.fetched import (
+    DEFAULT_LIMITS,
+    Fetched,
+    FetchLimits,
+    content_type,
+    is_text,
+    kept,
+    location,
+)
+from search_backend.lookup import Resolver, look_up
+from search_backend.request import agent_name, request_head
+from search_backend.urls import Target, check_redirect, check_url
+from search_backend.wire import Reader, TooMuch, Wire
+
+__all__ = ["DEFAULT_LIMITS", "FetchLimits", "Fetched", "fetch", "open_socket", "system_resolver"]
+
+# (address, port, seconds) -> a connected socket. Raises OSError.
+Connect = Callable[[str, int, float], socket.socket]
+
+_INTERIM_ANSWERS = 8
+_ADDRESSES_TRIED = 4
+_PIECE = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Journey:
+    """What stays the same on all hops of one fetch."""
+
+    limits: FetchLimits
+    ends: float
+    resolve: Resolver
+    connect: Connect
+    allow: tuple[Block, ...]
+    tls: ssl.SSLContext | None
+    user_agent: str
+
+    def left(self) -> float:
+        """Seconds until the deadline. Raises TimeoutError when there are none."""
+        left = self.ends - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+
+def fetch(
+    url: str,
+    *,
+    limits: FetchLimits = DEFAULT_LIMITS,
+    resolve: Resolver | None = None,
+    connect: Connect | None = None,
+    host_allowed: Callable[[str], bool] | None = None,
+    allow_ranges: Sequence[str] = (),
+    tls: ssl.SSLContext | None = None,
+    user_agent: str = "",
+) -> Fetched:
+    """The answer to a GET of `url`, redirects followed. Any status is an answer.
+
+    `host_allowed` is asked for the canonical host of each hop. `allow_ranges` opens private ranges
+    (see `addresses`); `tls` replaces the system's trust. A text body that is cut short comes back
+    with `truncated`. Raises FetchRefused, FetchFailed, NotReachable (see `errors`), ConfigError.
+    """
+    started = time.monotonic()
+    journey = _Journey(
+        limits,
+        started + limits.seconds,
+        resolve or system_resolver,
+        connect or open_socket,
+        parse_ranges(allow_ranges),
+        tls,
+        agent_name(user_agent),
+    )
+    try:
+        return _follow(url, journey, host_allowed)
+    except NotReachable:
+        step = limits.failure_step
+        threading.Event().wait(-(time.monotonic() - started) % step if step > 0 else 0)
+        raise
+    except TimeoutError:
+        raise timed_out(limits.seconds) from None
+
+
+def system_resolver(host: str, port: int) -> Sequence[str]:
+    """All addresses of `host`, in the order of the system's preference. Raises OSError."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in found]
+
+
+def open_socket(address: str, port: int, seconds: float) -> socket.socket:
+    """A connection to a numeric address. Raises OSError, also when it leads to this machine."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(seconds)
+        connection.connect((address, port))
+        # A machine may have a public address of its own; what listens there is still local.
+        if parse(str(connection.getsockname()[0])) == parse(address):
+            raise OSError("an address of this machine")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _follow(url: str, journey: _Journey, host_allowed: Callable[[str], bool] | None) -> Fetched:
+    target = check_url(url, allow=journey.allow)
+    visited: list[str] = []
+    while True:
+        if host_allowed and not host_allowed(target.host):
+            raise FetchRefused(
+                "refused_domain",
+                f"The domain rules do not allow {target.host}.",
+                "Use a page of an allowed domain, or change the rules.",
+            )
+        with _answer(target, journey) as response:
+            leads_to = location(response.status, response.headers)
+            if leads_to is None:
+                return _read(response, url, target, tuple(visited), journey)
+        visited.append(target.url)
+        target = check_redirect(target, leads_to, allow=journey.allow)
+        if len(visited) > journey.limits.redirects or target.url in visited:
+            raise FetchFailed(
+                "too_many_redirects",
+                "The page redirects in a circle or too many times.",
+                "Use another source.",
+            )
+
+
+@contextlib.contextmanager
+def _answer(target: Target, journey: _Journey) -> Iterator[http.client.HTTPResponse]:
+    """The answer of `target`'s server with its head read; closed at the end whatever happens."""
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(_reach(target, journey))
+        try:
+            if target.scheme == "https":
+                connection.settimeout(journey.left())
+                context = journey.tls or _system_trust()
+                secured = context.wrap_socket(connection, server_hostname=target.host)
+                connection = stack.enter_context(secured)
+            connection.settimeout(journey.left())
+            connection.sendall(request_head(target, journey.user_agent))
+            wire = Wire(connection, journey.left, journey.limits.max_header_bytes)
+            response = _head(wire)
+        except ssl.SSLError as error:
+            raise FetchFailed(
+                "tls",
+                f"No trustworthy secure connection to {target.host} came about"
+                f" ({getattr(error, 'verify_message', '') or error.reason or 'TLS'}).",
+                "Use another source; do not enter secrets there.",
+            ) from error
+        except TimeoutError:
+            raise
+        except (OSError, ValueError, http.client.HTTPException, TooMuch) as error:
+            raise bad_response(target.host) from error
+        wire.allowance = 2 * journey.limits.max_bytes + _PIECE
+        yield response
+
+
+def _reach(target: Target, journey: _Journey) -> socket.socket:
+    """A connection to one of the addresses that were checked for `target`."""
+    problem: OSError | None = None
+    for address in _addresses(target, journey)[:_ADDRESSES_TRIED]:
+        try:
+            seconds = min(journey.left(), journey.limits.connect_seconds)
+            return journey.connect(address, target.port, seconds)
+        except OSError as error:
+            problem = error
+    raise NotReachable(f"{target.host}: {problem}") from problem
+
+
+def _addresses(target: Target, journey: _Journey) -> list[str]:
+    """The public addresses of `target`, from one look-up; one that is not public spoils all."""
+    if target.is_address:
+        return [target.host]
+    addresses = []
+    for found in look_up(journey.resolve, target.host, target.port, journey.left()):
+        if reason := why_refused(found, resolved=True, allow=journey.allow):
+            raise NotReachable(f"{target.host} is {found}: {reason}")
+        addresses.append(canonical(found) or found)
+    if not addresses:
+        raise NotReachable(f"{target.host} has no address")
+    return list(dict.fromkeys(addresses))
+
+
+def _head(wire: Wire) -> http.client.HTTPResponse:
+    """The final answer, interim ones (103 Early Hints and such) skipped."""
+    reader = Reader(wire, _PIECE)
+    # All that http.client wants of a socket is a file to read.
+    pipe = cast(socket.socket, SimpleNamespace(makefile=lambda _mode: reader))
+    for _ in range(_INTERIM_ANSWERS):
+        response = http.client.HTTPResponse(pipe, method="GET")
+        response.begin()
+        if response.status >= 200:
+            return response
+    raise http.client.HTTPException("interim answers without end")
+
+
+def _read(
+    response: http.client.HTTPResponse,
+    url: str,
+    target: Target,
+    visited: tuple[str, ...],
+    journey: _Journey,
+) -> Fetched:
+    headers = kept(response.headers)
+    kind, charset = content_type(headers.get("content-type", ""))
+    decoder = Decoder(headers.get("content-encoding", ""))
+    body, cut = collect(_pieces(response, journey.limits.max_bytes), decoder, journey.limits)
+    if cut and not (body and is_text(kind)):
+        raise _useless(cut, target.host, journey.limits)
+    return Fetched(
+        url=url,
+        final_url=target.url,
+        status=response.status,
+        content_type=kind,
+        charset=charset,
+        body=body,
+        truncated=bool(cut),
+        redirects=visited,
+        headers=headers,
+        cut=cut,
+    )
+
+
+def _pieces(response: http.client.HTTPResponse, most: int) -> Iterator[bytes]:
+    """The body without its framing, `most` bytes at the most. Raises Cut where it ends early."""
+    try:
+        while piece := response.read1(min(_PIECE, most + 1)):
+            yield piece[:most]
+            if len(piece) > most:
+                raise Cut("max_bytes")
+            most -= len(piece)
+    except TooMuch:
+        raise Cut("max_bytes") from None
+    except TimeoutError:
+        raise Cut("deadline") from None
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise Cut("connection") from error
+    if response.length:
+        raise Cut("connection")
+
+
+def _useless(cut: str, host: str, limits: FetchLimits) -> FetchFailed:
+    """The failure for a body of which no part is of use."""
+    if cut == "deadline":
+        return timed_out(limits.seconds)
+    return too_large(limits.max_bytes) if cut.startswith("max_") else bad_response(host)
+
+
+@cache
+def _system_trust() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context

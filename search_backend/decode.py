@@ -60,33 +60,34 @@ class Decoder:
         if not self._encoding:
             yield data
             return
-        while data and not self.finished:
-            if self._inflate is None:
-                self._inflate = self._start(data)
-            if piece := self._inflate.decompress(data, _PIECE):
+        full = False
+        # A full piece may hide more that zlib has taken in already and not given out.
+        while (data or full) and not self.finished:
+            inflate = self._inflate or self._start(data)
+            if inflate is None:
+                return
+            piece = inflate.decompress(data, _PIECE)
+            if piece:
                 yield piece
-            data = self._inflate.unconsumed_tail
-            if self._inflate.eof:
-                data = self._next_member(self._inflate.unused_data)
+            if inflate.eof:
+                data, full, self._inflate = inflate.unused_data, False, None
+                self.finished = self._encoding == "deflate"
+            else:
+                data, full, self._inflate = inflate.unconsumed_tail, len(piece) == _PIECE, inflate
 
-    def _start(self, data: bytes) -> zlib._Decompress:
-        self._members += 1
-        if self._encoding != "deflate":
-            return zlib.decompressobj(_GZIP)
-        # Some servers mean the bare stream by "deflate"; the first byte of the proper one has
-        # the method in its low half and a window of at most 32 KiB in its high half.
-        proper = data[0] & 0x0F == 8 and data[0] >> 4 <= 7
-        return zlib.decompressobj(_ZLIB if proper else _RAW)
-
-    def _next_member(self, rest: bytes) -> bytes:
-        """Go on with another gzip member, or end: servers pad with zeros, which mean nothing."""
-        if self._encoding == "deflate" or rest[:1] not in (b"", b"\x1f"):
-            self.finished = True
-        elif self._members >= _MEMBERS:
+    def _start(self, data: bytes) -> zlib._Decompress | None:
+        if self._members and data[:1] != b"\x1f":
+            self.finished = True  # servers pad the last gzip member with what means nothing
+            return None
+        if self._members == _MEMBERS:
             raise zlib.error("too many members")
-        else:
-            self._inflate = None
-        return rest
+        self._members += 1
+        bits = _GZIP
+        if self._encoding == "deflate":
+            # Some servers mean the bare stream by "deflate"; the first byte of the proper one has
+            # the method in its low half and a window of at most 32 KiB in its high half.
+            bits = _ZLIB if data[0] & 0x0F == 8 and data[0] >> 4 <= 7 else _RAW
+        return zlib.decompressobj(bits)
 
 
 def collect(pieces: Iterable[bytes], decoder: Decoder, limits: FetchLimits) -> tuple[bytes, str]:

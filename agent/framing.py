@@ -32,9 +32,19 @@ class SseSplitter:
         self._last = b""  # the end of what is held: a blank line may straddle two pieces
         self._after_cr = False
         self._start: bytes | None = b""  # None once the byte order mark is dealt with
+        self._at_start_of_event = False
 
     def feed(self, data: bytes) -> list[bytes]:
         """Payloads completed by `data`, several data lines of an event joined by a newline."""
+        at = data.find(b"\n\n")
+        if 0 < at == len(data) - 2 and self._at_start_of_event and b"\r" not in data:
+            payload = _data(data[:at])  # servers send an event a piece, so this is the usual case
+            return [payload] if payload else []
+        payloads = self._feed(data)
+        self._at_start_of_event = not (self._pieces or self._after_cr or self._start is not None)
+        return payloads
+
+    def _feed(self, data: bytes) -> list[bytes]:
         if self._start is not None:
             data = self._without_bom(data)
         if self._after_cr or b"\r" in data:
@@ -65,9 +75,8 @@ class SseSplitter:
         for block in blocks:
             if len(block) > MAX_EVENT:
                 raise _too_large()
-            if block.startswith(b"data: {") and b"\n" not in block:
-                payloads.append(block[6:])
-            elif payload := _data(block):
+            payload = _data(block)
+            if payload:
                 payloads.append(payload)
         return payloads
 
@@ -99,9 +108,9 @@ class SseSplitter:
 
 def _data(block: bytes) -> bytes:
     """The data lines of one event block; empty when there is nothing to dispatch."""
-    head, mark, rest = block.partition(b"\ndata: ")
-    if mark and b"\n" not in rest and b"\n" not in head and not head.startswith(b"data"):
-        return rest
+    start = block.find(b"\n") + 1 if block.startswith(b"event: ") else 0
+    if block.startswith(b"data: ", start) and block.find(b"\n", start) < 0:
+        return block[start + 6 :]
     lines = []
     for line in block.split(b"\n"):
         if line.startswith(b"data:"):

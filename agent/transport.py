@@ -50,8 +50,11 @@ JSON_LIMIT = 8 * 1024 * 1024
 class Transport:
     """The way to model providers; one for each process and event loop, cheap until first used."""
 
-    def __init__(self, timeouts: Timeouts | None = None, *, trust_env: bool = True) -> None:
+    def __init__(
+        self, timeouts: Timeouts | None = None, *, trust_env: bool = True, offline: bool = False
+    ) -> None:
         limits = timeouts or Timeouts()
+        self._offline = offline
         self._timeout = {"connect": limits.connect, "read": limits.read, "write": limits.write}
         self._lanes = _Lanes(trust_env)
         self._known: dict[str, tuple[Origin, httpx2.URL]] = {}
@@ -149,8 +152,15 @@ class Transport:
                 "Correct it, for example http://127.0.0.1:8000/v1.",
             )
         port = address.port or (443 if address.scheme == "https" else 80)
-        found = self._known[url] = (Origin(address.scheme, address.host, port), address)
-        return found
+        origin = Origin(address.scheme, address.host, port)
+        if self._offline and not origin.here:
+            raise ConfigError(
+                "offline",
+                f"{origin} is not on this machine, and nothing may leave it.",
+                "Choose a local model, or unset SEARCHLOOP_OFFLINE.",
+            )
+        self._known[url] = (origin, address)
+        return origin, address
 
 
 class _Exchange:

@@ -1,0 +1,199 @@
+"""The answer as it grows: its text in the order of reading, then its citations and sources.
+
+The text shown is the joined text of all parts without vendor marks, a blank line between message
+items. One part is shown as it streams; others wait until it is done, so that what was shown is
+always a beginning of the final text. Offsets of citations count in the part as the server wrote it,
+and are checked, moved and mapped here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agent.residue import Residue
+from agent.spans import locate, widen, without_tracking
+from agent.types import Citation, Source, SourceState
+
+Key = tuple[int, int]
+JOINER = "\n\n"
+
+
+class Part:
+    """One content part: its pieces as they came, and where it begins in the answer."""
+
+    __slots__ = ("annotations", "base", "done", "key", "raw", "residue")
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.raw: list[str] = []
+        self.residue = Residue()
+        self.base: int | None = None
+        self.done = False
+        self.annotations: list[Any] = []
+
+
+class Answer:
+    """Text parts of one response, by (output index, content index)."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Key, Part] = {}
+        self._shown: list[str] = []
+        self._open: Part | None = None
+        self._last_item: int | None = None
+
+    @property
+    def text(self) -> str:
+        """What was shown so far."""
+        return "".join(self._shown)
+
+    def add(self, key: Key, piece: str) -> str:
+        """More of a part. Returns what can be shown of it now."""
+        part = self._open
+        if part is None or part.key != key:
+            part = self._parts.get(key)
+            if part is None:
+                part = self._parts[key] = Part(key)
+            if part.done:
+                return ""
+            if self._open is None:
+                self._open = part
+            elif self._open is not part:
+                part.raw.append(piece)
+                return ""
+        part.raw.append(piece)
+        text = part.residue.feed(piece)
+        if part.base is None:
+            return self._show(part, text)
+        self._shown.append(text)
+        return text
+
+    def finish(self, key: Key, full: str, annotations: Iterable[Any]) -> str:
+        """The end of a part with its whole text. Returns what was not shown yet."""
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = Part(key)
+        if annotations:
+            part.annotations = list(annotations)
+        if part.done:
+            return ""
+        streamed = "".join(part.raw)
+        missing = full[len(streamed) :] if full.startswith(streamed) else ""
+        shown = self.add(key, missing) if missing else ""
+        part.done = True
+        if self._open is not None and self._open is not part:
+            return shown
+        return shown + self._close(part) + self._show_waiting()
+
+    def end(self) -> str:
+        """No more parts will come. Returns what was not shown yet."""
+        rest = ""
+        for key in sorted(self._parts):
+            rest += self.finish(key, "", ())
+        return rest
+
+    def citations(self) -> tuple[Citation, ...]:
+        """The cited addresses, numbered by first appearance in the text."""
+        text = self.text
+        found: list[tuple[tuple[int, int], str, str]] = []
+        loose: list[tuple[str, str]] = []
+        for part in self._parts.values():
+            raw = "".join(part.raw)
+            for note in part.annotations:
+                if not _is_citation(note):
+                    continue
+                url, title = note["url"], note.get("title") or ""
+                span = self._span(part, raw, note, text)
+                if span:
+                    found.append((span, url, title))
+                else:
+                    loose.append((url, title))
+        return _numbered(sorted(found, key=lambda f: f[0]), loose)
+
+    def _span(
+        self, part: Part, raw: str, note: Mapping[str, Any], text: str
+    ) -> tuple[int, int] | None:
+        start, end = _number(note.get("start_index")), _number(note.get("end_index"))
+        where = locate(raw, start, end, note["url"])
+        if where is None or part.base is None:
+            return None
+        first, last = (part.base + part.residue.position(at) for at in where)
+        last = min(last, len(text))
+        return (first, last) if first < last else widen(text, min(first, len(text)))
+
+    def _show(self, part: Part, text: str) -> str:
+        if not text:
+            return ""
+        if part.base is None:
+            item = part.key[0]
+            joiner = JOINER if self._last_item not in (None, item) else ""
+            self._last_item = item
+            part.base = sum(map(len, self._shown)) + len(joiner)
+            text = joiner + text
+        self._shown.append(text)
+        return text
+
+    def _close(self, part: Part) -> str:
+        if self._open is part:
+            self._open = None
+        return self._show(part, part.residue.close())
+
+    def _show_waiting(self) -> str:
+        """Parts that came meanwhile, in order, up to one that is not done yet."""
+        shown = ""
+        for key in sorted(self._parts):
+            part = self._parts[key]
+            if part.base is None and part.raw and self._open is None:
+                self._open = part
+                shown += self._show(part, part.residue.feed("".join(part.raw)))
+                if part.done:
+                    shown += self._close(part)
+        return shown
+
+
+def sources(consulted: Iterable[Source], citations: Iterable[Citation]) -> tuple[Source, ...]:
+    """Everything that was consulted, in order; the same page once, under the address cited."""
+    rank: dict[SourceState, int] = {"found": 0, "opened": 1, "cited": 2}
+    cited = (Source(c.url, c.title, "cited", c.n) for c in citations)
+    merged: dict[str, Source] = {}
+    for source in (*consulted, *cited):
+        page = without_tracking(source.url)
+        known = merged.get(page)
+        if known is None or (known.n is not None and source.n is not None):
+            merged[page if known is None else f"{page} {source.n}"] = source
+            continue
+        state = max(known.state, source.state, key=lambda s: rank[s])
+        url = source.url if source.n else known.url
+        merged[page] = Source(url, source.title or known.title, state, source.n or known.n)
+    return tuple(merged.values())
+
+
+def _numbered(
+    found: list[tuple[tuple[int, int], str, str]], loose: list[tuple[str, str]]
+) -> tuple[Citation, ...]:
+    spans: dict[str, list[tuple[int, int]]] = {}
+    titles: dict[str, str] = {}
+    for span, url, title in found:
+        if span not in spans.setdefault(url, []):
+            spans[url].append(span)
+        titles[url] = titles.get(url) or title
+    for url, title in loose:
+        spans.setdefault(url, [])
+        titles[url] = titles.get(url) or title
+    return tuple(
+        Citation(n, url, titles[url], spans=tuple(where))
+        for n, (url, where) in enumerate(spans.items(), 1)
+    )
+
+
+def _is_citation(note: Any) -> bool:
+    return (
+        isinstance(note, dict)
+        and note.get("type") == "url_citation"
+        and isinstance(note.get("url"), str)
+        and bool(note["url"])
+    )
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0

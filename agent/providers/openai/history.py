@@ -1,0 +1,201 @@
+"""Messages as input items of the Responses API, so that no history is ever refused.
+
+The server checks that a reasoning item and what followed from it come together, by their ids, and
+keeps nothing for us (`store: false`). So the items of a turn are taken in groups, a reasoning item
+and all that follows it up to the next. A group is replayed as it came, or flattened: text without
+ids and calls without ids, which the server never checks. It is flattened when
+
+- its reasoning came without encrypted content, which nobody could look up,
+- one of its items is unfinished or names a call that we do not answer,
+- it holds a native search and the request offers none. Whether the server would take it is not
+  documented; and with the switch off no request speaks of searching.
+
+An answer by another model is replayed as neutral text and calls.
+
+Spec: https://platform.openai.com/docs/guides/conversation-state
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from agent.types import Message
+
+PROVIDER = "openai"
+VERSION = "1"
+_BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_LOST = "No result: the call was interrupted."
+
+Item = dict[str, Any]
+
+
+def encode_items(messages: Sequence[Message], model: str, searching: bool) -> bytes:
+    """The elements of `input`, joined by commas. Each message is serialised once."""
+    pieces: list[bytes] = []
+    waiting: dict[str, None] = {}
+    for message in messages:
+        if message.role == "tool":
+            known = message.tool_call_id in waiting
+            waiting.pop(message.tool_call_id or "", None)
+            pieces.append(_remembered(message, "openai" if known else "openai:orphan", model))
+            continue
+        if waiting:
+            pieces.extend(_interrupted(waiting))
+            waiting.clear()
+        pieces.append(_remembered(message, _variant(message, model, searching), model))
+        waiting.update((call.id, None) for call in message.tool_calls)
+    pieces.extend(_interrupted(waiting))
+    return b",".join(filter(None, pieces))
+
+
+def _variant(message: Message, model: str, searching: bool) -> str:
+    data = message.provider_data
+    if data is None or (data.provider, data.model, data.version) != (PROVIDER, model, VERSION):
+        return "openai"
+    return "openai:raw+search" if searching else "openai:raw"
+
+
+def _remembered(message: Message, variant: str, model: str) -> bytes:
+    encoded = message.encoded.get(variant)
+    if encoded is None:
+        encoded = b",".join(_dump(item) for item in _items(message, variant))
+        message.encoded[variant] = encoded
+    return encoded
+
+
+def _items(message: Message, variant: str) -> Iterator[Item]:
+    if message.role == "tool":
+        yield _orphan(message) if variant.endswith("orphan") else _output(message)
+    elif message.role == "user":
+        yield {"role": "user", "content": message.content}
+    elif variant == "openai":
+        if message.content:
+            yield {"role": "assistant", "content": message.content}
+        for call in message.tool_calls:
+            yield _call(call.id, call.name, json.dumps(call.arguments, ensure_ascii=False))
+    else:
+        yield from _replayed(message, searching=variant.endswith("search"))
+
+
+def _replayed(message: Message, searching: bool) -> Iterator[Item]:
+    assert message.provider_data is not None
+    answered = {call.id for call in message.tool_calls}
+    for group in _groups(message.provider_data.blocks):
+        whole = all(_replayable(item, answered, searching) for item in group)
+        if whole and not (len(group) == 1 and group[0].get("type") == "reasoning"):
+            yield from map(_clean, group)
+        else:
+            yield from _flat(group, answered)
+
+
+def _groups(blocks: Iterable[Any]) -> Iterator[list[Item]]:
+    """Each reasoning item with what follows from it."""
+    group: list[Item] = []
+    for item in blocks:
+        if item.get("type") == "reasoning" and group:
+            yield group
+            group = []
+        group.append(item)
+    if group:
+        yield group
+
+
+def _replayable(item: Item, answered: set[str], searching: bool) -> bool:
+    if item.get("status") in ("in_progress", "incomplete", "searching"):
+        return False
+    match item.get("type"):
+        case "reasoning":
+            return bool(item.get("encrypted_content") and item.get("id"))
+        case "web_search_call":
+            return searching and bool(item.get("id") and item.get("action"))
+        case "function_call":
+            return item.get("call_id") in answered
+        case "message":
+            return bool(item.get("id"))
+    return True
+
+
+def _clean(item: Item) -> Item:
+    """The item without what the server sends and does not take back: nulls, sources, logprobs."""
+    clean = {key: value for key, value in item.items() if value is not None}
+    match item.get("type"):
+        case "reasoning":
+            clean.setdefault("summary", [])
+            if not clean.get("content"):
+                clean.pop("content", None)
+        case "web_search_call":
+            action = item["action"]
+            clean.pop("results", None)
+            clean["action"] = {k: v for k, v in action.items() if v is not None and k != "sources"}
+        case "message":
+            clean["content"] = [_part(part) for part in item.get("content") or []]
+    return clean
+
+
+def _part(part: Mapping[str, Any]) -> Item:
+    clean = {k: v for k, v in part.items() if v is not None and k != "logprobs"}
+    if "annotations" in clean:
+        clean["annotations"] = [a for a in clean["annotations"] if a and a.get("url", "x")]
+    return clean
+
+
+def _flat(group: list[Item], answered: set[str]) -> Iterator[Item]:
+    for item in group:
+        if item.get("type") == "message":
+            parts = item.get("content") or []
+            text = "".join(part.get("text") or part.get("refusal") or "" for part in parts)
+            phase = {"phase": item["phase"]} if item.get("phase") else {}
+            if text:
+                yield {"role": "assistant", "content": text, **phase}
+        elif item.get("type") == "function_call" and item.get("call_id") in answered:
+            call = _call(item["call_id"], item.get("name") or "", item.get("arguments") or "{}")
+            namespace = item.get("namespace")
+            yield {**call, "namespace": namespace} if namespace else call
+
+
+def _call(call_id: str, name: str, arguments: str) -> Item:
+    name = _BAD_NAME.sub("_", name)[:64] or "unknown"
+    return {
+        "type": "function_call",
+        "call_id": _short(call_id),
+        "name": name,
+        "arguments": arguments,
+    }
+
+
+def _output(message: Message) -> Item:
+    text = message.content or "(empty)"
+    if message.is_error and not text.lower().startswith("error"):
+        text = f"Error: {text}"
+    return {
+        "type": "function_call_output",
+        "call_id": _short(message.tool_call_id or ""),
+        "output": text,
+    }
+
+
+def _orphan(message: Message) -> Item:
+    """A result without its call is refused as such; as text it is not lost."""
+    name = message.tool_name or "a tool"
+    return {"role": "user", "content": f"(Result of {name}, out of order)\n{message.content}"}
+
+
+def _interrupted(call_ids: Iterable[str]) -> Iterator[bytes]:
+    for call_id in call_ids:
+        yield _dump({"type": "function_call_output", "call_id": _short(call_id), "output": _LOST})
+
+
+def _short(call_id: str) -> str:
+    """Ids of other makers may be longer than the 64 characters allowed here."""
+    if len(call_id) <= 64:
+        return call_id
+    return "call_" + blake2b(call_id.encode(), digest_size=16).hexdigest()
+
+
+def _dump(item: Item) -> bytes:
+    text = json.dumps(item, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")

@@ -104,18 +104,26 @@ class HttpProvider:
                 await self._sleep(wait)
 
     async def _attempt(self, request: Request, body: bytes) -> AsyncGenerator[StreamEvent, None]:
+        """Yields `Finished` when the connection is free again: who has that reads no further."""
         codec = self._codec
+        last: Finished | None = None
         async with self._transport.post(codec.url(request), codec.headers(), body) as response:
             if response.status >= 400:
                 raise codec.error(response.status, response.headers, await response.read())
             decoder = codec.decoder(request, response.headers.get("content-type", ""))
             async for data in response.chunks():
                 for event in decoder.feed(data):
-                    yield event
                     if type(event) is Finished:
-                        return
-            for event in decoder.close():
-                yield event
+                        last = event
+                        break
+                    yield event
+                if last is not None:
+                    break
+            else:
+                for event in decoder.close():
+                    yield event
+        if last is not None:
+            yield last
 
 
 def names() -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 
 from agent.events import Event
 
@@ -25,11 +27,15 @@ class Follower:
         if threading.get_ident() == self._thread:
             self._put(events)
         else:
-            self._loop.call_soon_threadsafe(self._put, events)
+            self._call(self._put, events)
 
     def wake(self) -> None:
         """Makes the reader look at the store."""
-        self._loop.call_soon_threadsafe(self._lag)
+        self._call(self._lag)
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the reader's loop is closed: nobody is waiting
+            self._loop.call_soon_threadsafe(function, *arguments)
 
     def _lag(self) -> None:
         self._lagging = True
@@ -43,10 +49,16 @@ class Follower:
             self._queue.extend(events)
         self._waiting.set()
 
-    def take(self, after: int) -> list[Event]:
-        """What has come since, without what the reader has had from the store."""
+    def take(self, after: int) -> list[Event] | None:
+        """What has come since, without what the reader has had from the store.
+
+        None when a number is missing: two threads may push out of order, and another process does
+        not push at all. The store knows.
+        """
         queue, self._queue = self._queue, []
-        return [e for e in queue if e.seq > after]
+        fresh = [e for e in queue if e.seq > after]
+        whole = all(e.seq == seq for seq, e in enumerate(fresh, after + 1))
+        return fresh if whole else None
 
     async def wait(self, seconds: float) -> bool:
         """True when the store has to be read: the queue overflowed, or nothing came for long."""

@@ -3,7 +3,7 @@
 A session is a row of settings and a run of events numbered from 1; nothing else is kept. Appending
 a `message` removes the deltas it replaces in the same transaction. Followers get what is stored,
 then what is appended: from this process at once, from another process within two seconds.
-Writes share one connection under a lock; each thread reads through a connection of its own.
+Writes share one connection under a lock; each reader of the moment has one of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from agent.events import Event
 from agent.followers import Follower
 from agent.session import Session
 from agent.store import open_database, store_errors
+from agent.text import plain, to_json
 
 Pending = tuple[str, Mapping[str, Any]]
 
@@ -55,7 +56,7 @@ class EventLog:
     def __init__(self, path: Path | str) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._local = threading.local()
+        self._idle: list[sqlite3.Connection] = []
         self._followers: dict[str, set[Follower]] = {}
         self._write = open_database(path, _SCHEMA, SCHEMA_VERSION)
 
@@ -83,9 +84,9 @@ class EventLog:
         where, values = "", []
         if q:
             where = """WHERE title LIKE ?1 ESCAPE '\\' OR EXISTS (SELECT 1 FROM events
-                WHERE session = sessions.id AND type = 'user_message' AND data LIKE ?2 ESCAPE '\\')
-                """
-            values = [_like(q), _like(json.dumps(q, ensure_ascii=False)[1:-1])]
+                WHERE session = sessions.id AND type = 'user_message'
+                AND json_extract(data, '$.text') LIKE ?1 ESCAPE '\\')"""
+            values = [_like(q)]
         query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY updated DESC LIMIT {int(limit)}"
         rows = self._all(query, values)
         return [_session(row) for row in rows]
@@ -129,17 +130,18 @@ class EventLog:
             if row is None:
                 raise _gone(session_id)
             first = row[0] - len(events) + 1
-            stored = [Event(first + i, kind, data, now) for i, (kind, data) in enumerate(events)]
+            stored, rows = [], []
+            for seq, (kind, given) in enumerate(events, first):
+                data, text = _dump(given)
+                stored.append(Event(seq, kind, data, now))
+                rows.append((session_id, seq, kind, text, now))
             if any(kind == "message" for kind, _ in events):
                 db.execute(
                     "DELETE FROM events WHERE session = ? AND type IN ('text_delta',"
                     " 'thinking_delta')",
                     (session_id,),
                 )
-            db.executemany(
-                "INSERT INTO events VALUES (?, ?, ?, ?, ?)",
-                [(session_id, e.seq, e.type, _dump(e.data), now) for e in stored],
-            )
+            db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
         for follower in tuple(self._followers.get(session_id, ())):
             follower.push(stored)
         return stored
@@ -150,7 +152,7 @@ class EventLog:
             "SELECT seq, type, data, at FROM events WHERE session = ? AND seq > ? ORDER BY seq",
             (session_id, after),
         )
-        return [Event(seq, kind, json.loads(data), at) for seq, kind, data, at in rows]
+        return [self._event(row) for row in rows]
 
     def last_event(self, session_id: str) -> Event:
         """The newest event; after a run that is its `run_finished`. Raises Conflict if none."""
@@ -160,7 +162,7 @@ class EventLog:
         )
         if row is None:
             raise _gone(session_id)
-        return Event(row[0], row[1], json.loads(row[2]), row[3])
+        return self._event(row)
 
     def last_seq(self, session_id: str) -> int | None:
         """The number of the newest event, or None when the session is gone."""
@@ -175,9 +177,11 @@ class EventLog:
         follower = Follower(asyncio.get_running_loop())
         self._followers.setdefault(session_id, set()).add(follower)
         try:
-            behind = True
+            after, behind = min(after, self.last_seq(session_id) or 0), True
             while True:
-                batch = self.read(session_id, after) if behind else follower.take(after)
+                batch = None if behind else follower.take(after)
+                if batch is None:
+                    batch = self.read(session_id, after)
                 if batch:
                     after = batch[-1].seq
                     yield batch
@@ -195,17 +199,14 @@ class EventLog:
 
     def claim(self, session_id: str, run_id: str, owner: str) -> None:
         """Marks the session as being answered; raises Conflict('busy') when it is already."""
-        try:
-            with self._transaction() as db:
-                db.execute(
-                    "INSERT INTO runs VALUES (?, ?, ?, ?)", (session_id, run_id, owner, time.time())
-                )
-        except sqlite3.IntegrityError:
-            raise Conflict(
-                "busy",
-                "This session is still answering.",
-                "Wait for the answer, or stop it first.",
-            ) from None
+        with self._transaction() as db:
+            done = db.execute(
+                "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?)",
+                (session_id, run_id, owner, time.time()),
+            )
+        if done.rowcount == 0:
+            what = "This session is still answering."
+            raise Conflict("busy", what, "Wait for the answer, or stop it first.")
 
     def beat(self, owner: str) -> None:
         """Says that the runs of `owner` are alive."""
@@ -227,9 +228,11 @@ class EventLog:
         return [(session, run, owner, now - beat) for session, run, owner, beat in rows]
 
     def close(self) -> None:
-        """Closes the writing connection; readers close with their threads."""
+        """Closes the connections; a reader that is in use closes with its thread."""
         with self._lock:
             self._write.close()
+        while self._idle:
+            self._idle.pop().close()
 
     @contextmanager
     def _transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
@@ -239,37 +242,47 @@ class EventLog:
                 db.execute("PRAGMA synchronous = FULL")
             try:
                 db.execute("BEGIN IMMEDIATE")
-                try:
-                    yield db
-                except BaseException:
-                    db.execute("ROLLBACK")
-                    raise
+                yield db
                 db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:  # a full disk may have ended it already
+                    db.execute("ROLLBACK")
+                raise
             finally:
                 if durable:
                     db.execute("PRAGMA synchronous = NORMAL")
 
-    def _reader(self) -> sqlite3.Connection:
-        db: sqlite3.Connection | None = getattr(self._local, "db", None)
-        if db is None:
-            db = self._local.db = open_database(self._path)
-        return db
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with store_errors(self._path):
+            db = self._idle.pop() if self._idle else open_database(self._path)
+            try:
+                yield db
+            finally:
+                self._idle.append(db)
 
     def _one(self, query: str, values: Sequence[Any]) -> Any:
-        with store_errors(self._path):
-            return self._reader().execute(query, values).fetchone()
+        with self._reading() as db:
+            return db.execute(query, values).fetchone()
 
     def _all(self, query: str, values: Sequence[Any]) -> list[Any]:
+        with self._reading() as db:
+            return db.execute(query, values).fetchall()
+
+    def _event(self, row: Sequence[Any]) -> Event:
         with store_errors(self._path):
-            return self._reader().execute(query, values).fetchall()
+            return Event(row[0], row[1], json.loads(row[2]), row[3])
 
 
 def _session(row: Sequence[Any]) -> Session:
     return Session(*(*row[:-1], bool(row[-1])))
 
 
-def _dump(data: Mapping[str, Any]) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+def _dump(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    try:
+        return data, to_json(data)
+    except (ValueError, TypeError):
+        return (data := plain(data)), to_json(data)
 
 
 def _like(text: str) -> str:

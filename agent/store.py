@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from json import JSONDecodeError
 from pathlib import Path
 
 from agent.errors import StoreError
@@ -22,22 +23,27 @@ def open_database(
         if schema is not None:
             _prepare(Path(path))
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
-        db.execute("PRAGMA busy_timeout = 10000")
-        if schema is None:
-            return db
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        found = db.execute("PRAGMA user_version").fetchone()[0]
-        if found > version:
+        try:
+            if schema is not None:
+                _bring(db, path, schema, version)
+        except BaseException:
             db.close()
-            raise StoreError(
-                "newer_store",
-                f"{path} is of a newer searchloop (schema {found}; this one knows {version}).",
-                "Update searchloop, or set SEARCHLOOP_HOME to another folder.",
-            )
-        if found < version:
-            db.executescript(f"BEGIN IMMEDIATE;{schema}PRAGMA user_version = {version};COMMIT;")
+            raise
         return db
+
+
+def _bring(db: sqlite3.Connection, path: Path | str, schema: str, version: int) -> None:
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    found = db.execute("PRAGMA user_version").fetchone()[0]
+    if found > version:
+        raise StoreError(
+            "newer_store",
+            f"{path} is of a newer searchloop (schema {found}; this one knows {version}).",
+            "Update searchloop, or set SEARCHLOOP_HOME to another folder.",
+        )
+    if found < version:
+        db.executescript(f"BEGIN IMMEDIATE;{schema}PRAGMA user_version = {version};COMMIT;")
 
 
 def _prepare(path: Path) -> None:
@@ -53,10 +59,9 @@ def store_errors(path: Path | str) -> Iterator[None]:
     """SQLite's and the system's complaints as StoreError, translated here and nowhere else."""
     try:
         yield
-    except sqlite3.IntegrityError:
-        raise
-    except (sqlite3.Error, OSError) as error:
-        code, what, remedy = _cause(str(error).lower())
+    except (sqlite3.Error, OSError, JSONDecodeError) as error:
+        broken = isinstance(error, sqlite3.IntegrityError | JSONDecodeError)
+        code, what, remedy = _cause("malformed" if broken else str(error).lower())
         raise StoreError(code, f"{what} ({path}: {error}).", remedy) from error
 
 
@@ -69,7 +74,7 @@ _CAUSES = (
     ),
     (("full", "no space"), "disk_full", "The disk is full"),
     (("locked", "busy"), "locked", "Another process holds the session store"),
-    (("malformed", "not a database"), "damaged", "The session store is damaged"),
+    (("malformed", "not a database", "decode"), "damaged", "The session store is damaged"),
 )
 _REMEDIES = {
     "read_only": "Make it writable, or set SEARCHLOOP_HOME to a folder that is.",

@@ -126,13 +126,26 @@ def messages_from(events: Iterable[Event]) -> list[Message]:
             partial.append(data["text"])
         elif event.type == "message":
             partial.clear()
+            _close(transcript, waiting, partial)
             message = _assistant(data)
             transcript.append(message)
             waiting.update((call.id, call.name) for call in message.tool_calls)
-        elif event.type == "tool_result" and waiting.pop(data["call_id"], ""):
+        elif event.type == "tool_result" and data["call_id"] in waiting:
+            del waiting[data["call_id"]]
             transcript.append(_tool(data))
     _close(transcript, waiting, partial)
     return transcript
+
+
+def unfinished(events: Iterable[Event]) -> str:
+    """The text of an answer whose message never came."""
+    pieces: list[str] = []
+    for event in events:
+        if event.type in ("message", "user_message"):
+            pieces.clear()
+        elif event.type == "text_delta":
+            pieces.append(event.data["text"])
+    return "".join(pieces)
 
 
 def _close(transcript: list[Message], waiting: dict[str, str], partial: list[str]) -> None:

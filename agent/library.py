@@ -19,10 +19,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from agent.backend import Backend, LocalBackend, RemoteBackend, Wsgi
-from agent.errors import ToolError
+from agent.errors import ConfigError, StoreError, ToolError
 from agent.events import Event, citation_from
 from agent.limits import Limits
 from agent.log import EventLog
+from agent.providers import Provider
 from agent.runner import Runner
 from agent.settings import Settings
 from agent.tools import Tool
@@ -30,6 +31,7 @@ from agent.transport import Transport
 from agent.types import Citation, ModelInfo, RunReason, Source, Usage
 
 T = TypeVar("T")
+_LATE = 1.0  # seconds after the end of a run in which its last event must have come
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,10 @@ def backend_for(settings: Settings, transport: Transport, app: Wsgi | None) -> B
 
 
 class Agent:
-    """Sessions and answers on a background loop; safe to use from several threads."""
+    """Sessions and answers on a background loop; safe to use from several threads.
+
+    `tools` and `providers` are the caller's own, beside those that come with searchloop.
+    """
 
     def __init__(
         self,
@@ -90,15 +95,17 @@ class Agent:
         search_backend: Wsgi | None = None,
         tools: Iterable[Tool] = (),
         log: EventLog | None = None,
+        providers: Iterable[Provider] = (),
     ) -> None:
         self.settings = settings or Settings.load()
+        self._own_log = log is None
         self.log = log or EventLog(self.settings.home / "sessions.sqlite3")
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent", daemon=True)
         self._thread.start()
         transport = Transport()
         backend = backend_for(self.settings, transport, search_backend)
-        self.runner = Runner(self.settings, self.log, backend, tools, transport)
+        self.runner = Runner(self.settings, self.log, backend, tools, transport, providers)
 
     def ask(
         self,
@@ -120,7 +127,10 @@ class Agent:
             await self.runner.wait(session)
             return self.log.last_event(session)
 
-        return Answer.of(self._wait(answered()))
+        event = self._wait(answered())
+        if event.type != "run_finished":
+            raise _unwritten()
+        return Answer.of(event)
 
     def stream(
         self,
@@ -151,12 +161,20 @@ class Agent:
         batches: SimpleQueue[list[Event] | None] = SimpleQueue()
 
         async def feed() -> None:
+            run = asyncio.ensure_future(self.runner.wait(session))
             try:
-                async with aclosing(self.log.follow(session, after)) as follower:
+                async with (
+                    asyncio.timeout(None) as patience,
+                    aclosing(self.log.follow(session, after)) as follower,
+                ):
+                    run.add_done_callback(lambda _: patience.reschedule(self._loop.time() + _LATE))
                     async for batch in follower:
-                        batches.put(batch)
-                        if batch[-1].type == "run_finished":
+                        ends = [i for i, e in enumerate(batch, 1) if e.type == "run_finished"]
+                        batches.put(batch[: ends[0]] if ends else batch)
+                        if ends:
                             return
+            except TimeoutError:
+                pass
             finally:
                 batches.put(None)
 
@@ -166,6 +184,9 @@ class Agent:
             while (batch := batches.get()) is not None:
                 done = batch[-1].type == "run_finished"
                 yield from batch
+            if not done:
+                self.log.session(session)
+                raise _unwritten()
         finally:
             if not done:
                 self._wait(self.runner.cancel(session))
@@ -181,11 +202,19 @@ class Agent:
     def close(self) -> None:
         """Stops what is running and ends the loop."""
         if self._thread.is_alive():
-            self._wait(self.runner.aclose())
+            self._wait(self._end())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
-            self.log.close()
+            if self._own_log:
+                self.log.close()
+
+    async def _end(self) -> None:
+        await self.runner.aclose()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
     def __enter__(self) -> Agent:
         return self
@@ -199,4 +228,14 @@ class Agent:
         self.close()
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        try:
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except RuntimeError as error:
+            coroutine.close()
+            raise ConfigError("closed", "This agent is closed.", "Make a new Agent.") from error
+        return future.result()
+
+
+def _unwritten() -> StoreError:
+    what = "The answer could not be stored to its end."
+    return StoreError("store_failed", what, "Check the disk, then send the question again.")

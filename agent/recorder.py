@@ -18,6 +18,7 @@ from agent.types import (
     StreamEvent,
     TextDelta,
     ThinkingDelta,
+    Usage,
 )
 
 WINDOW = 0.03  # seconds for which deltas are gathered
@@ -39,9 +40,12 @@ class Recorder:
         self.pages = 0
         self.local_searches = 0
         self.engine: str | None = None
+        self.usage = Usage()
 
     def delta(self, event: TextDelta | ThinkingDelta) -> None:
         """See `Emit.delta`."""
+        if self._failed:
+            raise self._failed
         kind = type(event)
         if kind is not self._kind:
             self._flush()
@@ -68,7 +72,7 @@ class Recorder:
             self.said.append(text)
         try:
             self._log.append(self._session, [(name, {"text": text})])
-        except Exception as error:  # raised again at the next event, where the run can end
+        except Exception as error:  # raised again at the next delta or event, where the run can end
             self._failed = error
 
     async def event(self, type: str, data: Mapping[str, Any]) -> None:
@@ -78,6 +82,7 @@ class Recorder:
             raise self._failed
         if type == "message":
             self.said.clear()
+            self.usage = Usage(**data["usage"])
         elif type == "page_opened":
             self.pages += data["status"] == "ok"
         elif type == "search_finished":

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from typing import Any
 
 from agent.backend import Backend
 from agent.errors import AgentError, IncompleteError, NativeSearchRejected
-from agent.events import message_data, source_data
+from agent.events import Event, message_data, source_data, unfinished
 from agent.fence import Fence
 from agent.limits import DEFAULT_LIMITS, Limits
 from agent.log import EventLog, Pending
@@ -139,12 +139,9 @@ class Run:
         reason: RunReason,
         error: dict[str, str] | None,
     ) -> list[Pending]:
-        usage = self._usage(recorder, outcome.usage if outcome else Usage())
+        usage = self._usage(recorder, outcome.usage if outcome else recorder.usage)
         message = outcome.message if outcome else Message("assistant", recorder.partial())
-        events: list[Pending] = []
-        if message.content and not outcome:
-            data = message_data(message, step=0, usage=usage, stop_reason=None, partial=True)
-            events.append(("message", data))
+        events = [] if outcome else _partial(message.content, usage)
         finished: dict[str, Any] = {
             "run_id": self.question.run_id,
             "reason": reason,
@@ -179,12 +176,16 @@ def _nothing(outcome: Outcome | None) -> str:
     return ""
 
 
-def interrupted(run_id: str, search_path: str) -> Mapping[str, Any]:
-    """The `run_finished` of a run whose process died."""
-    return {
+def interrupted(run_id: str, search_path: str, events: Sequence[Event]) -> list[Pending]:
+    """The last words of a run whose process died, made of its session's events; none if it had."""
+    last = events[-1] if events else None
+    if last and last.type == "run_finished" and last.data["run_id"] == run_id:
+        return []
+    said = unfinished(events)
+    finished = {
         "run_id": run_id,
         "reason": "incomplete",
-        "answer": "",
+        "answer": said,
         "citations": [],
         "sources": [],
         "usage": asdict(Usage()),
@@ -195,3 +196,11 @@ def interrupted(run_id: str, search_path: str) -> Mapping[str, Any]:
             "remedy": "What came is kept. Send the question again.",
         },
     }
+    return [*_partial(said, Usage()), ("run_finished", finished)]
+
+
+def _partial(text: str, usage: Usage) -> list[Pending]:
+    """What there is of an answer that broke off, as a message; nothing if there is nothing."""
+    message = Message("assistant", text)
+    data = message_data(message, step=0, usage=usage, stop_reason=None, partial=True)
+    return [("message", data)] if text else []

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
+import platform
 import secrets
-import socket
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import replace
 
 from agent.backend import Backend
-from agent.errors import ConfigError, ToolError
+from agent.errors import AgentError, ConfigError, Conflict, ToolError
 from agent.events import messages_from
 from agent.limits import DEFAULT_LIMITS, Limits
 from agent.log import EventLog
@@ -26,10 +27,12 @@ from agent.run import Question, Run, interrupted
 from agent.search_path import SEARCHES, choose_path, local_path
 from agent.session import Session
 from agent.settings import Settings
+from agent.text import well_formed
 from agent.tools import ALLOWED, Tool
 from agent.transport import Transport
 from agent.types import Message, ModelInfo
 
+_log = logging.getLogger(__name__)
 MAX_QUESTION = 1_000_000  # characters
 _BEAT = 2.0
 _DEAD = 10.0
@@ -47,15 +50,16 @@ class Runner:
         backend: Backend,
         tools: Iterable[Tool] = (),
         transport: Transport | None = None,
+        providers: Iterable[Provider] = (),
     ) -> None:
         self._settings = settings
         self._log = log
         self._backend = backend
         self._tools = tuple(tools)
         self._transport = transport or Transport()
-        self._owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        self._owner = f"{platform.node()}/{os.getpid()}/{secrets.token_hex(4)}"
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._providers: dict[str, Provider] = {}
+        self._providers = {provider.name: provider for provider in providers}
         self._kept: OrderedDict[str, tuple[int, list[Message]]] = OrderedDict()
         self._engine: tuple[float, str | None] = (0.0, None)
         self._beating: asyncio.Task[None] | None = None
@@ -75,7 +79,7 @@ class Runner:
         `model`, `mode` and `search` are kept for the session. Raises ConfigError for a question
         that cannot be sent and Conflict when the session is busy or gone; nothing is stored then.
         """
-        _check_text(text)
+        text = _checked(text)
         asked = {"model": model, "mode": mode, "search": search}
         changes = {name: value for name, value in asked.items() if value is not None}
         session = _changed(self._log.session(session_id), changes)
@@ -86,7 +90,7 @@ class Runner:
         if path.local:
             path = local_path(await self._first_engine())
         run_id = secrets.token_hex(8)
-        self._log.claim(session_id, run_id, self._owner)
+        await self._claim(session_id, run_id)
         try:
             before = self._transcript(session_id)
             changes["title"] = session.title or _title(text)
@@ -108,8 +112,6 @@ class Runner:
         run = Run(question, self._log, self._backend, self._tools, before)
         task = asyncio.create_task(self._answer(run), name=f"run {run_id}")
         self._tasks[session_id] = task
-        if self._beating is None:
-            self._beating = asyncio.create_task(self._beat())
         await asyncio.sleep(0)  # lets the run begin: a task cancelled before that would say nothing
         return run_id
 
@@ -119,9 +121,11 @@ class Runner:
             await run.answer()
             if run.clean:
                 self._keep(session_id, run.messages)
+            self._log.release(session_id, run_id)
+        except Exception as error:  # the log failed: `recover` writes the end once it works again
+            _log.error("run %s could not be ended: %s", run_id, error)
         finally:
             self._tasks.pop(session_id, None)
-            self._log.release(session_id, run_id)
 
     async def cancel(self, session_id: str) -> bool:
         """Stops the session's run and waits until it has said so; False when there is none."""
@@ -140,20 +144,23 @@ class Runner:
 
     async def models(self) -> list[ModelInfo]:
         """What every provider offers, in the providers' order."""
-        providers = [self._named(name) for name in names()]
+        providers = [self._named(name) for name in dict.fromkeys((*names(), *self._providers))]
         lists = await asyncio.gather(*(provider.models() for provider in providers))
         return [model for models in lists for model in models]
 
     async def recover(self) -> int:
         """Closes the runs whose process is gone; what they said is kept. Returns how many."""
+        self._keep_beating()
         done = 0
         for session_id, run_id, owner, age in self._log.claims():
-            if owner == self._owner or (age < _DEAD and not _gone(owner)):
+            ours = owner == self._owner
+            if session_id in self._tasks if ours else age < _DEAD and not _gone(owner):
                 continue
             if self._log.release(session_id, run_id):
                 path = self._log.session(session_id).search_path
-                finished = interrupted(run_id, path)
-                self._log.append(session_id, [("run_finished", finished)], durable=True)
+                ending = interrupted(run_id, path, self._log.read(session_id))
+                if ending:
+                    self._log.append(session_id, ending, durable=True)
                 done += 1
         return done
 
@@ -161,9 +168,19 @@ class Runner:
         """Stops every run, says so in the log, and closes the connections."""
         if self._beating:
             self._beating.cancel()
+            await asyncio.wait([self._beating])
         for session_id in list(self._tasks):
             await self.cancel(session_id)
         await self._transport.aclose()
+
+    async def _claim(self, session_id: str, run_id: str) -> None:
+        self._keep_beating()
+        try:
+            self._log.claim(session_id, run_id, self._owner)
+        except Conflict:
+            if not await self.recover():
+                raise
+            self._log.claim(session_id, run_id, self._owner)
 
     def provider(self, model: str) -> tuple[Provider, str]:
         """The provider behind `provider:model`, and the model's own name."""
@@ -191,27 +208,35 @@ class Runner:
         asked, engine = self._engine
         if asked and time.monotonic() - asked < _ENGINE_SECONDS:
             return engine
-        with contextlib.suppress(ToolError):
+        with contextlib.suppress(ToolError, LookupError, TypeError):  # not ours, or newer
             answer = await self._backend.ask("/api/engines")
             usable = [e["name"] for e in answer["engines"] if e["available"] and e["in_chain"]]
             self._engine = (time.monotonic(), usable[0] if usable else None)
         return self._engine[1]
 
+    def _keep_beating(self) -> None:
+        if self._beating is None:
+            self._beating = asyncio.create_task(self._beat())
+
     async def _beat(self) -> None:
         """Tells other processes that our runs are alive, and closes those of dead ones."""
         while True:
             await asyncio.sleep(_BEAT)
-            if self._tasks:
-                self._log.beat(self._owner)
-            await self.recover()
+            try:
+                if self._tasks:
+                    self._log.beat(self._owner)
+                await self.recover()
+            except AgentError as error:
+                _log.warning("the session store does not answer: %s", error)
 
 
 def _changed(session: Session, changes: dict[str, str]) -> Session:
-    if changes.get("mode", session.mode) not in ALLOWED:
-        raise _bad_choice("mode", changes["mode"], ALLOWED)
-    if changes.get("search", session.search) not in SEARCHES:
-        raise _bad_choice("search", changes["search"], SEARCHES)
-    return replace(session, **changes)  # type: ignore[arg-type]
+    session = replace(session, **changes)  # type: ignore[arg-type]
+    if session.mode not in ALLOWED:
+        raise _bad_choice("mode", session.mode, ALLOWED)
+    if session.search not in SEARCHES:
+        raise _bad_choice("search", session.search, SEARCHES)
+    return session
 
 
 def _bad_choice(what: str, value: str, choices: Iterable[str]) -> ConfigError:
@@ -220,7 +245,7 @@ def _bad_choice(what: str, value: str, choices: Iterable[str]) -> ConfigError:
     )
 
 
-def _check_text(text: str) -> None:
+def _checked(text: str) -> str:
     if not text.strip():
         raise ConfigError("empty_question", "The question is empty.", "Write something to ask.")
     if len(text) > MAX_QUESTION:
@@ -229,6 +254,7 @@ def _check_text(text: str) -> None:
             f"The question has {len(text):,} characters; {MAX_QUESTION:,} is the most.",
             "Shorten it, or put the text in a file and add that with `searchloop library add`.",
         )
+    return well_formed(text)
 
 
 def _title(text: str) -> str:
@@ -239,7 +265,7 @@ def _title(text: str) -> str:
 def _gone(owner: str) -> bool:
     """Whether a process of this machine is certainly dead; one elsewhere is judged by its beat."""
     host, pid, _ = owner.rsplit("/", 2)
-    if host != socket.gethostname() or os.name != "posix":
+    if host != platform.node() or os.name != "posix":
         return False
     try:
         os.kill(int(pid), 0)

@@ -14,7 +14,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.errors import AgentError
@@ -22,6 +22,7 @@ from agent.events import result_data
 from agent.schema import problems_with, schema_of
 from agent.seams import Emit
 from agent.sources import SourceTable
+from agent.text import well_formed
 from agent.types import Effect, Mode, ToolCall, ToolResult, ToolSpec
 
 _log = logging.getLogger(__name__)
@@ -119,24 +120,27 @@ class Toolset:
     async def _call(self, call: ToolCall, emit: Emit) -> ToolResult:
         refusal = self._refusal(call)
         if refusal:
-            return ToolResult(call.id, call.name, refusal, is_error=True)
+            return _error(call, refusal)
         found = self._all[call.name]
         try:
             async with asyncio.timeout(found.seconds):
                 value = await found.run(call.arguments, ToolContext(call.id, self._sources, emit))
+            if isinstance(value, str):
+                value = ToolResult(call.id, call.name, value)
+            result = replace(value, content=well_formed(value.content))
         except TimeoutError:
-            text = f"{call.name} gave no result within {found.seconds:g} seconds."
-            return ToolResult(call.id, call.name, text, is_error=True)
+            result = _error(call, f"{call.name} gave no result within {found.seconds:g} seconds.")
         except AgentError as error:
             text = f"{error.message} {error.remedy}".strip()
-            return ToolResult(
-                call.id, call.name, text, is_error=True, details={"error": error.as_dict()}
-            )
+            result = _error(call, text, {"error": error.as_dict()})
+        except asyncio.CancelledError:
+            result = _error(call, f"{call.name} failed: something in it was cancelled.")
         except Exception as error:
             _log.exception("tool %s failed", call.name)
-            text = f"{call.name} failed: {type(error).__name__}: {error}"
-            return ToolResult(call.id, call.name, text, is_error=True)
-        return value if isinstance(value, ToolResult) else ToolResult(call.id, call.name, value)
+            result = _error(call, f"{call.name} failed: {type(error).__name__}: {error}")
+        if _stopping():  # whatever the tool made of it
+            raise asyncio.CancelledError
+        return result
 
     def _refusal(self, call: ToolCall) -> str | None:
         """Why a call may not run, in words for the model; None when it may."""
@@ -152,3 +156,13 @@ class Toolset:
             return f"The arguments of {call.name} could not be read: {call.problem}"
         problem = problems_with(call.arguments, known.spec.parameters)
         return f"{call.name} was not run: {problem}" if problem else None
+
+
+def _error(call: ToolCall, text: str, details: Mapping[str, Any] | None = None) -> ToolResult:
+    return ToolResult(call.id, call.name, well_formed(text), is_error=True, details=details or {})
+
+
+def _stopping() -> bool:
+    """Whether this run is being cancelled, which is not the same as a tool's own cancellation."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

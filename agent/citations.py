@@ -15,12 +15,17 @@ from dataclasses import replace
 from agent.sources import SourceTable
 from agent.types import Citation, Message
 
-_CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`", re.DOTALL)
+_CODE = re.compile(
+    r"^[ \t>]*(?P<fence>`{3,}+(?![^\n]*`)|~~~).*?(?:^[ \t>]*(?P=fence)|\Z)|`[^`\n]+`",
+    re.DOTALL | re.MULTILINE,
+)
 _MARK = re.compile(r"\[(\d{1,4}(?:[,;] ?\d{1,4})*)\](?![(:])")
 _QUOTED = re.compile(r"[\"“«„]([^\"“”«»„]{12,})[\"”»“]")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+")
+_SHORTEST = 12  # characters: less is no sentence that could bear a claim out
+_LAST_MARK = re.compile(r"\[\d{1,4}\]\Z")
 
 
 def settle(message: Message, table: SourceTable) -> Message:
@@ -82,8 +87,10 @@ def _cite(n: int, spans: list[tuple[int, int]], text: str, table: SourceTable) -
 
 def claim_before(text: str, position: int) -> str:
     """The sentence that a mark at `position` stands behind."""
-    before = re.sub(r"(\s*\[\d+\])+\s*$", "", text[max(0, position - 1200) : position])
-    parts = [p for p in _SENTENCE.split(before.rstrip()) if p.strip()]
+    before = text[max(0, position - 1200) : position].rstrip()
+    while mark := _LAST_MARK.search(before, max(0, len(before) - 6)):
+        before = before[: mark.start()].rstrip()
+    parts = [p for p in _SENTENCE.split(before) if p.strip()]
     return parts[-1].strip(" \t-*>#") if parts else ""
 
 
@@ -101,6 +108,8 @@ def check(claim: str, page: str) -> tuple[str | None, bool]:
     words = set(_WORD.findall(_flat(claim)))
     best, score = "", 0.0
     for sentence in _SENTENCE.split(page):
+        if len(sentence) < _SHORTEST:
+            continue
         found = words & set(_WORD.findall(_flat(sentence)))
         if words and len(found) / len(words) > score:
             best, score = sentence.strip(), len(found) / len(words)
@@ -111,8 +120,8 @@ def check(claim: str, page: str) -> tuple[str | None, bool]:
 
 
 def _flat(text: str) -> str:
-    """Case, white space, Markdown marks and typographic quotes out of the comparison."""
-    text = _LINK.sub(r"\1", text).translate(_PLAIN).casefold()
+    """Case, white space, Markdown and footnote marks, typographic quotes out of the comparison."""
+    text = _MARK.sub("", _LINK.sub(r"\1", text)).translate(_PLAIN).casefold()
     return " ".join(text.split())
 
 

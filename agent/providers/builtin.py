@@ -37,7 +37,11 @@ _PAGES = 3
 _QUOTES = 4
 _WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|\n+")
-_MARKS = re.compile(r"^\s*(?:[#>]+|[-*+]|\d+[.)]|\|)\s*|[*_`]{1,3}|\s*\|\s*$")
+_MARKS = re.compile(
+    r"^\s*(?:[#>]+|[-*+]|\d+[.)]|\|)\s*|\s*\|\s*$"
+    r"|(?<!\w)_{1,3}|_{1,3}(?!\w)|(?<!\s)[*`]{1,3}|[*`]{1,3}(?!\s)"
+)
+_NOTE = re.compile(r"\s?\[\d{1,4}(?:[,;] ?\d{1,4})*\]")  # a page's own [1] is none of ours
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 _COMMON_WORDS = """
     a about after all also am an and any are as at be been but by can could did do does for from had
@@ -213,7 +217,7 @@ def _stems(text: str) -> list[str]:
 
 
 def _short(text: str) -> str:
-    return text.replace("“", '"').replace("”", '"')
+    return _NOTE.sub("", text).replace("“", '"').replace("”", '"')
 
 
 def _finished(text: str, calls: tuple[ToolCall, ...]) -> Finished:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from agent.types import Message, Source, SourceState
 
 _RANK: dict[SourceState, int] = {"found": 0, "opened": 1, "cited": 2}
+_KEPT = 400_000  # characters of one page, the latest read: as much as ten long parts
 _URL = re.compile(r"(?:https?|library)://[^\s<>\"'`\\^{}|]+")
 
 
@@ -66,8 +67,10 @@ class SourceTable:
     def restore(self, source: Source) -> None:
         """Takes over a source with the number it already has."""
         known = self._by_key.get(url_key(source.url))
-        if known and _RANK[known.state] > _RANK[source.state]:
-            source = replace(source, state=known.state, n=source.n or known.n)
+        if known:
+            state = max(known.state, source.state, key=_RANK.__getitem__)
+            title, n = known.title or source.title, known.n or source.n
+            source = replace(known, state=state, title=title, n=n)
         self._keep(url_key(source.url), source)
 
     def _keep(self, key: str, source: Source) -> Source:
@@ -94,7 +97,11 @@ class SourceTable:
     def read(self, url: str, text: str) -> None:
         """Keeps the text of a page that was opened, to check quotes against."""
         key = url_key(url)
-        self._texts[key] = f"{self._texts[key]}\n{text}" if key in self._texts else text
+        known = self._texts.get(key, "")
+        if not known:
+            self._texts[key] = text[-_KEPT:]
+        elif text not in known:
+            self._texts[key] = f"{known}\n{text}"[-_KEPT:]
 
     def text(self, url: str) -> str | None:
         """What was read of this page, or None if it was not opened."""
@@ -112,16 +119,20 @@ def urls_in(text: str) -> list[str]:
 
 
 def _trim(url: str) -> str:
-    url = url.rstrip(".,;:!?*_")
-    while url.endswith((")", "]")) and url.count(")") + url.count("]") > url.count("(") + url.count(
-        "["
-    ):
-        url = url[:-1].rstrip(".,;:!?")
-    return url
+    end = len(url.rstrip(".,;:!?*_"))
+    opened = url.count("(", 0, end) + url.count("[", 0, end)
+    closed = url.count(")", 0, end) + url.count("]", 0, end)
+    while closed > opened and url[end - 1] in ")].,;:!?":
+        closed -= url[end - 1] in ")]"
+        end -= 1
+    return url[:end].rstrip(".,;:!?")
 
 
 def url_key(url: str) -> str:
-    """One key for the spellings of one address: case of scheme and host, default port, fragment."""
+    """One key for the spellings of one address: case of scheme and host, default port, fragment.
+
+    A user name in an address is sent to the host, so an address with one is another address.
+    """
     try:
         parts = urlsplit(url.strip())
         port = parts.port
@@ -130,6 +141,7 @@ def url_key(url: str) -> str:
     host = (parts.hostname or "").rstrip(".")
     if port and (parts.scheme.lower(), port) not in {("http", 80), ("https", 443)}:
         host = f"{host}:{port}"
+    user, at, _ = parts.netloc.rpartition("@")
     fragment = f"#{parts.fragment}" if parts.scheme == "library" and parts.fragment else ""
     query = f"?{parts.query}" if parts.query else ""
-    return f"{parts.scheme.lower()}://{host}{parts.path or '/'}{query}{fragment}"
+    return f"{parts.scheme.lower()}://{user}{at}{host}{parts.path or '/'}{query}{fragment}"

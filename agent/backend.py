@@ -20,6 +20,7 @@ from agent.transport import Transport
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _WORKERS = 32
+_SECONDS = 60.0  # for one request elsewhere: a chain of engines may need that long
 
 
 class Backend(Protocol):
@@ -59,7 +60,8 @@ class RemoteBackend:
         try:
             if payload is None:
                 return _checked(200, await self._transport.get_json(url, self._headers))
-            return _checked(*await self._transport.post_json(url, payload, self._headers))
+            post = self._transport.post_json(url, payload, self._headers, _SECONDS)
+            return _checked(*await post)
         except ProviderError as error:
             raise ToolError(
                 "backend_unreachable",

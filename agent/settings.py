@@ -48,7 +48,7 @@ class Environment(Mapping[str, str]):
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter({name for values in self._layers.values() for name in values})
+        return iter({name for values in self._layers.values() for name in values if values[name]})
 
     def __len__(self) -> int:
         return len(set(self))
@@ -91,14 +91,15 @@ def _read_dotenv(path: Path) -> dict[str, str]:
     from dotenv import dotenv_values
 
     try:
-        return {k: v for k, v in dotenv_values(path, interpolate=False).items() if v}
+        values = dotenv_values(path, interpolate=False, encoding="utf-8-sig")
+        return {k: v for k, v in values.items() if v}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError("bad_dotenv", f"{path} cannot be read: {error}.", "Fix it.") from error
 
 
 def _read_config(path: Path) -> dict[str, str]:
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
+        data = tomllib.loads(path.read_text("utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
     except (OSError, ValueError) as error:

@@ -1,0 +1,34 @@
+"""Take out characters that a person does not see but a model would read."""
+
+from __future__ import annotations
+
+import re
+
+_INVISIBLE = re.compile(
+    "["
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls other than tab and line ends
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"  # soft hyphen, fillers, Arabic mark
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f"  # zero width, bidi, invisible operators
+    "\u3164\ufeff\uffa0\ufff0-\ufffc\ufffe\uffff"  # fillers, byte order mark, specials
+    "\ud800-\udfff"  # half characters, which cannot be encoded again
+    "\U000e0000-\U000e0fff"  # tags and variation selectors 17 to 256
+    "]+"
+)
+_LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*){2,}")
+_TRAILING = re.compile(r"[ \t]+\n")
+
+
+def clean(text: str) -> str:
+    """`text` without invisible characters, with plain line ends."""
+    return _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
+
+
+def tidy(text: str) -> str:
+    """Cleaned, without blanks at line ends and with at most one empty line in a row."""
+    return _BLANK_LINES.sub("\n\n", _TRAILING.sub("\n", clean(text))).strip()
+
+
+def one_line(text: str, most: int = 300) -> str:
+    """Cleaned text on one line, for titles and names."""
+    return " ".join(clean(text).split())[:most]

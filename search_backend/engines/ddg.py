@@ -1,0 +1,144 @@
+"""DuckDuckGo and friends through the `ddgs` package: no key, no price, no promise.
+
+`ddgs` scrapes result pages and treats every refusal (202, 403, 429) as "no results", so an empty
+answer and a ban look alike. We say so instead of guessing. It does its own networking in native
+code, so the call runs in a thread of its own with a deadline: a hang costs the deadline and
+nothing else. https://pypi.org/project/ddgs/
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from search_backend.engines import Access, Engine
+from search_backend.errors import EngineError
+from search_backend.types import Query, SearchResult
+
+BACKENDS = "duckduckgo,brave,mojeek"
+CALL_TIMEOUT = 5
+DEADLINE = 8.0
+# More site: terms than this and the engines behind ddgs start to ignore the query.
+MOST_SITES = 8
+
+Rows = Iterable[Mapping[str, Any]]
+
+
+class Client(Protocol):
+    """The one method of `ddgs.DDGS` that is used."""
+
+    def text(self, query: str, **options: Any) -> Rows:
+        """Rows of {title, href, body}."""
+
+
+def make_engine(client_factory: Callable[[], Client], deadline: float = DEADLINE) -> Engine:
+    """The engine over `client_factory`, called once per search: clients are not shared."""
+
+    def search(query: Query, _access: Access) -> list[SearchResult]:
+        def call() -> list[Mapping[str, Any]]:
+            rows = client_factory().text(
+                with_sites(query),
+                max_results=query.max_results,
+                timelimit=query.time_range,
+                backend=BACKENDS,
+            )
+            return list(rows)
+
+        return [result for row in _within(deadline, call) if (result := _result(row)) is not None]
+
+    return Engine("ddg", "DuckDuckGo", search, applies=frozenset({"domains", "time_range"}))
+
+
+def with_sites(query: Query) -> str:
+    """The query text with site: terms, the only way to name domains here."""
+    text = query.text
+    if sites := query.allowed_domains[:MOST_SITES]:
+        terms = " OR ".join(f"site:{site}" for site in sites)
+        text += f" ({terms})" if len(sites) > 1 else f" {terms}"
+    for site in query.blocked_domains[:MOST_SITES]:
+        text += f" -site:{site}"
+    return text
+
+
+def _within(
+    deadline: float, call: Callable[[], list[Mapping[str, Any]]]
+) -> list[Mapping[str, Any]]:
+    answer: queue.SimpleQueue[list[Mapping[str, Any]] | Exception] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            answer.put(call())
+        except Exception as error:  # whatever it is, the waiting thread judges it
+            answer.put(error)
+
+    threading.Thread(target=work, name="ddg", daemon=True).start()
+    try:
+        outcome = answer.get(timeout=deadline)
+    except queue.Empty:
+        raise EngineError(
+            "network",
+            f"DuckDuckGo did not answer within {deadline:g} s.",
+            "Check the network connection, or choose another engine.",
+        ) from None
+    if isinstance(outcome, Exception):
+        raise _classified(outcome) from outcome
+    return outcome
+
+
+def _classified(error: Exception) -> EngineError:
+    text, kind = str(error), type(error).__name__
+    if "No results found" in text:
+        return EngineError(
+            "blocked",
+            "DuckDuckGo gave no results or refused; it does not say which.",
+            "Try other words, wait a minute, or set up an engine with a key.",
+        )
+    if kind == "RatelimitException":
+        return EngineError(
+            "rate",
+            "DuckDuckGo limits the rate of requests.",
+            "Wait a minute, or use another engine.",
+        )
+    if isinstance(error, ImportError):
+        return EngineError("config", "The package ddgs is missing.", "Install it: pip install ddgs")
+    if "DNSError" in text or "dns error" in text:
+        return EngineError(
+            "network",
+            "The name of the search engine could not be resolved.",
+            "Check the network connection; without one, search the library.",
+        )
+    if (
+        "timed out" in text
+        or "Timeout" in kind
+        or "ConnectError" in text
+        or "error sending" in text
+    ):
+        return EngineError(
+            "network",
+            "DuckDuckGo could not be reached.",
+            "Check the network connection, or choose another engine.",
+        )
+    return EngineError(
+        "parse",
+        f"DuckDuckGo's answer could not be read ({kind}).",
+        "Update the package ddgs, or choose another engine.",
+    )
+
+
+def _result(row: Mapping[str, Any]) -> SearchResult | None:
+    url = row.get("href")
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        return None
+    return SearchResult(str(row.get("title") or url), url, str(row.get("body") or ""), source="ddg")
+
+
+def _client() -> Client:
+    from ddgs import DDGS
+
+    client: Client = DDGS(timeout=CALL_TIMEOUT)
+    return client
+
+
+ENGINE = make_engine(_client)

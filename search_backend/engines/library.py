@@ -1,0 +1,15 @@
+"""The library engine: search in the user's folders, pages read before, and our own docs."""
+
+from __future__ import annotations
+
+from search_backend.engines import Access, Engine
+from search_backend.types import Query, SearchResult
+
+
+def search(query: Query, access: Access) -> list[SearchResult]:
+    """The best passages of the local index. Needs no network."""
+    hits = access.library.search(query.text, query.max_results)
+    return [SearchResult(hit.title, hit.url, hit.snippet, source="library") for hit in hits]
+
+
+ENGINE = Engine("library", "Library (local documents)", search, remote=False)

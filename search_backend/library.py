@@ -1,0 +1,278 @@
+"""The library: what the local index holds, and how it is kept up to date.
+
+Four kinds of roots: this project's own documents (collection "docs"), folders and files that the
+user adds, and pages that were opened (collection "pages", bounded, the oldest dropped first).
+Adding again reads only what changed. Documents have addresses of their own,
+library://COLLECTION/PATH, which are opened from the index and never from a disk or a network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, unquote, urldefrag
+
+from search_backend.builtin import builtin_documents
+from search_backend.errors import SearchBackendError
+from search_backend.folder import Found, load, walk
+from search_backend.index import Document, Hit, Index, Root, drop, put
+from search_backend.passages import section_offset, split, title_of
+from search_backend.types import Page
+
+SCHEME = "library://"
+DOCS, PAGES = "docs", "pages"
+MOST_PAGES = 2_000
+LONGEST_PAGE = 200_000
+
+Progress = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What adding a folder did. `skipped` pairs paths with reasons."""
+
+    collection: str
+    added: int
+    updated: int
+    unchanged: int
+    removed: int
+    skipped: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A root of the library as `list` shows it. `updated` in seconds since the epoch."""
+
+    name: str
+    path: str
+    kind: str
+    documents: int
+    updated: float
+
+
+class Library:
+    """The index in `home`, with our own documents put in on first use."""
+
+    def __init__(
+        self,
+        home: Path,
+        documents: Callable[[], Mapping[str, str]] = builtin_documents,
+        most_pages: int = MOST_PAGES,
+    ) -> None:
+        self._index = Index(home / "library.sqlite3")
+        self._documents = documents
+        self._most_pages = most_pages
+        self._lock = threading.Lock()
+        self._ready = False
+
+    def search(self, text: str, limit: int) -> list[Hit]:
+        """The best passages for a question in plain words."""
+        self._refresh()
+        return self._index.search(text, limit)
+
+    def open(self, url: str) -> Page | None:
+        """The document at a library:// address or at the address of a page opened before."""
+        self._refresh()
+        bare = urldefrag(url).url
+        document = self._index.document(bare)
+        if document is None and bare.startswith(SCHEME):
+            # People type blanks and letters that the stored address holds quoted.
+            document = self._index.document(SCHEME + quote(unquote(bare.removeprefix(SCHEME))))
+        if document is None:
+            return None
+        return Page(url=url, final_url=document.url, title=document.title, text=document.text)
+
+    def section(self, page: Page) -> int:
+        """Where the section named by the fragment of `page.url` begins; 0 without one."""
+        anchor = unquote(urldefrag(page.url).fragment)
+        return (section_offset(page.text, anchor) or 0) if anchor else 0
+
+    def add(self, path: Path, progress: Progress | None = None) -> Added:
+        """Index a folder or file, or bring it up to date.
+
+        `progress(path, outcome)` is told each file: added, updated, unchanged, removed or skipped.
+        Raises SearchBackendError when there is nothing at `path` or the index cannot be written.
+        """
+        target = path.expanduser().resolve()
+        if not target.exists():
+            raise SearchBackendError(
+                "not_found", f"There is no file or folder {target}.", "Check the path."
+            )
+        root = self._root_for(target)
+        with self._index.open() as connection:
+            known = {row[0]: row[1:] for row in connection.execute(_KNOWN, (root.id,))}
+        tally = {"added": 0, "updated": 0, "unchanged": 0, "removed": 0}
+        skipped: list[tuple[str, str]] = []
+        for found in walk(target):
+            outcome = found.skipped or self._add_file(root, found, known.get(found.path))
+            if outcome in tally:
+                tally[outcome] += 1
+                known.pop(found.path, None)
+            else:
+                skipped.append((found.path, outcome))
+            _tell(progress, found.path, outcome if outcome in tally else f"skipped: {outcome}")
+        with self._index.open(write=True) as connection:
+            for gone, row in known.items():
+                drop(connection, row[0])
+                tally["removed"] += 1
+                _tell(progress, gone, "removed")
+            connection.execute("UPDATE roots SET updated = ? WHERE id = ?", (time.time(), root.id))
+        return Added(root.collection, **tally, skipped=tuple(skipped))
+
+    def list(self) -> list[Collection]:
+        """Every root with the number of its documents."""
+        self._refresh()
+        with self._index.open() as connection:
+            rows = connection.execute(
+                "SELECT r.collection, r.path, r.kind, count(d.id), r.updated FROM roots r "
+                "LEFT JOIN documents d ON d.root = r.id GROUP BY r.id ORDER BY r.id"
+            ).fetchall()
+        return [Collection(*row) for row in rows]
+
+    def remove(self, path: Path | str) -> int:
+        """Forget what was added at `path` (or under this collection name); counts the documents."""
+        with self._index.open(write=True) as connection:
+            row = connection.execute(
+                "SELECT id FROM roots WHERE (path = ? OR collection = ?) AND kind != 'docs'",
+                (str(Path(path).expanduser().resolve()), str(path)),
+            ).fetchone()
+            if row is None:
+                raise SearchBackendError(
+                    "not_found",
+                    f"{path} is not in the library.",
+                    "Run `searchloop library list` to see what is.",
+                )
+            numbers = connection.execute(
+                "SELECT id FROM documents WHERE root = ?", (row[0],)
+            ).fetchall()
+            for (number,) in numbers:
+                drop(connection, number)
+            connection.execute("DELETE FROM roots WHERE id = ?", row)
+        return len(numbers)
+
+    def remember(self, page: Page) -> None:
+        """Keep a page that was opened, so that it is found again without a network."""
+        text = page.text[:LONGEST_PAGE]
+        document = Document(page.final_url, page.final_url, page.title, text, digest=_digest(text))
+        with self._index.open() as connection:
+            same = connection.execute(
+                "SELECT 1 FROM documents WHERE url = ? AND digest = ?",
+                (document.url, document.digest),
+            ).fetchone()
+        if same:
+            return
+        passages = list(split(text))
+        with self._index.open(write=True) as connection:
+            root = _ensure_root(connection, PAGES, PAGES, "pages")
+            put(connection, root.id, document, passages)
+            for (old,) in connection.execute(
+                "SELECT id FROM documents WHERE root = ? ORDER BY id DESC LIMIT -1 OFFSET ?",
+                (root.id, self._most_pages),
+            ).fetchall():
+                drop(connection, old)
+
+    def _add_file(self, root: Root, found: Found, known: tuple[int, int, int, str] | None) -> str:
+        try:
+            stat = found.file.stat()
+            if known and known[1:3] == (stat.st_mtime_ns, stat.st_size):
+                return "unchanged"
+            body = found.file.read_bytes()
+            digest = hashlib.sha256(body).hexdigest()
+            if known and known[3] == digest:
+                with self._index.open(write=True) as connection:
+                    connection.execute(
+                        "UPDATE documents SET mtime = ? WHERE id = ?", (stat.st_mtime_ns, known[0])
+                    )
+                return "unchanged"
+            page = load(found, body)
+        except OSError as error:
+            return f"cannot be read: {error.strerror}"
+        except SearchBackendError as error:
+            return error.message
+        title = page.title or title_of(page.text, found.file.stem)
+        url = f"{SCHEME}{root.collection}/{quote(found.path)}"
+        document = Document(
+            found.path, url, title, page.text, stat.st_mtime_ns, stat.st_size, digest
+        )
+        passages = list(split(page.text))
+        with self._index.open(write=True) as connection:
+            put(connection, root.id, document, passages)
+        return "updated" if known else "added"
+
+    def _root_for(self, target: Path) -> Root:
+        self._refresh()
+        base = target if target.is_dir() else target.parent
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", base.name).strip("-.") or "files"
+        kind = "folder" if target.is_dir() else "file"
+        with self._index.open(write=True) as connection:
+            return _ensure_root(connection, name, str(target), kind)
+
+    def _refresh(self) -> None:
+        """Put our own documents in when they are new or have changed; looked at once a process."""
+        with self._lock:
+            if self._ready:
+                return
+            documents = self._documents()
+            digest = _digest("\0".join(f"{path}\0{text}" for path, text in documents.items()))
+            with self._index.open() as connection:
+                row = connection.execute(
+                    "SELECT digest FROM roots WHERE collection = ?", (DOCS,)
+                ).fetchone()
+            if row is None or row[0] != digest:
+                with self._index.open(write=True) as connection:
+                    _replace_docs(connection, documents, digest)
+            self._ready = True
+
+
+_KNOWN = "SELECT path, id, mtime, size, digest FROM documents WHERE root = ?"
+
+
+def _replace_docs(
+    connection: sqlite3.Connection, documents: Mapping[str, str], digest: str
+) -> None:
+    root = _ensure_root(connection, DOCS, DOCS, "docs")
+    for (old,) in connection.execute(
+        "SELECT id FROM documents WHERE root = ?", (root.id,)
+    ).fetchall():
+        drop(connection, old)
+    for path, text in documents.items():
+        url = f"{SCHEME}{DOCS}/{quote(path)}"
+        document = Document(path, url, title_of(text, path), text)
+        put(connection, root.id, document, list(split(text)))
+    connection.execute(
+        "UPDATE roots SET digest = ?, updated = ? WHERE id = ?", (digest, time.time(), root.id)
+    )
+
+
+def _ensure_root(connection: sqlite3.Connection, name: str, path: str, kind: str) -> Root:
+    found = connection.execute(
+        "SELECT id, collection, path, kind, digest FROM roots WHERE path = ?", (path,)
+    ).fetchone()
+    if found:
+        return Root(*found)
+    taken = {row[0] for row in connection.execute("SELECT collection FROM roots")}
+    if kind in ("folder", "file"):
+        taken |= {DOCS, PAGES}
+    unique = next(
+        one for n in range(len(taken) + 1) if (one := f"{name}-{n + 1}" if n else name) not in taken
+    )
+    number = connection.execute(
+        "INSERT INTO roots (collection, path, kind) VALUES (?, ?, ?)", (unique, path, kind)
+    ).lastrowid
+    assert number is not None
+    return Root(number, unique, path, kind, "")
+
+
+def _tell(progress: Progress | None, path: str, outcome: str) -> None:
+    if progress is not None:
+        progress(path, outcome)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

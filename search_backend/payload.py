@@ -1,0 +1,148 @@
+"""Requests as typed values. Types are strict: "5" is no number, and an unknown key is an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from search_backend.domains import parse_rules
+from search_backend.errors import SearchBackendError
+from search_backend.pages import DEFAULT_LENGTH, LONGEST_SLICE
+from search_backend.types import Query, TimeRange
+
+LONGEST_QUERY = 2_000
+LONGEST_URL = 8_192
+LONGEST_FIND = 500
+MOST_RESULTS = 20
+DEFAULT_RESULTS = 8
+TIME_RANGES = ("d", "w", "m", "y")
+
+Check = Callable[[str, Any], Any]
+
+
+class BadRequest(SearchBackendError):
+    """The request cannot be understood; the caller must change it."""
+
+    def __init__(self, message: str, remedy: str, code: str = "bad_request") -> None:
+        super().__init__(code, message, remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPage:
+    """The arguments of POST /api/open-page."""
+
+    url: str
+    find: str | None
+    offset: int | None
+    max_length: int
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a request's body."""
+    try:
+        data = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise BadRequest("The body is not valid JSON.", "Send a JSON object.") from None
+    if not isinstance(data, dict):
+        raise BadRequest("The body is not a JSON object.", "Send an object: {...}.")
+    return data
+
+
+def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
+    """The query, and the engine asked for by name."""
+    values = _checked(
+        data,
+        {
+            "query": _text(LONGEST_QUERY),
+            "max_results": _number(1, MOST_RESULTS),
+            "allowed_domains": _domains,
+            "blocked_domains": _domains,
+            "time_range": _time_range,
+            "engine": _text(100),
+        },
+        needed="query",
+    )
+    query = Query(
+        text=" ".join(values["query"].split()),
+        max_results=values.get("max_results") or DEFAULT_RESULTS,
+        allowed_domains=values.get("allowed_domains") or (),
+        blocked_domains=values.get("blocked_domains") or (),
+        time_range=cast(TimeRange | None, values.get("time_range")),
+    )
+    engine = values.get("engine")
+    return query, engine.strip().lower() if engine else None
+
+
+def open_page(data: Mapping[str, Any]) -> OpenPage:
+    """The page asked for, and which part of it."""
+    values = _checked(
+        data,
+        {
+            "url": _text(LONGEST_URL),
+            "find": _text(LONGEST_FIND),
+            "offset": _number(0, 2**53),
+            "max_length": _number(1, LONGEST_SLICE),
+        },
+        needed="url",
+    )
+    return OpenPage(
+        url=values["url"].strip(),
+        find=values.get("find"),
+        offset=values.get("offset"),
+        max_length=values.get("max_length") or DEFAULT_LENGTH,
+    )
+
+
+def _checked(data: Mapping[str, Any], checks: Mapping[str, Check], needed: str) -> dict[str, Any]:
+    for key in data:
+        if key not in checks:
+            raise BadRequest(f"Unknown key {key[:60]!r}.", f"Known keys: {', '.join(checks)}.")
+    if data.get(needed) is None:
+        raise BadRequest(f"{needed} is missing.", f"Send {needed} as a text.")
+    # null is the same as leaving a key out.
+    return {key: checks[key](key, value) for key, value in data.items() if value is not None}
+
+
+def _text(most: int) -> Check:
+    def check(name: str, value: Any) -> str:
+        if not isinstance(value, str):
+            raise BadRequest(f"{name} is not a text.", f"Send {name} as a JSON string.")
+        if not value.strip():
+            raise BadRequest(f"{name} is empty.", f"Send {name} with at least one character.")
+        if len(value) > most:
+            raise BadRequest(
+                f"{name} has {len(value)} characters of at most {most}.", f"Shorten {name}."
+            )
+        return value.encode("utf-8", "replace").decode("utf-8")
+
+    return check
+
+
+def _number(least: int, most: int) -> Check:
+    def check(name: str, value: Any) -> int:
+        # True is an int to Python, and not to the caller.
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise BadRequest(
+                f"{name} is not a whole number from {least} to {most}.", f"Change {name}."
+            )
+        return value
+
+    return check
+
+
+def _domains(name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise BadRequest(f"{name} is not a list of texts.", 'Send a list: ["example.org"].')
+    return parse_rules(value, name)
+
+
+def _time_range(name: str, value: Any) -> str:
+    if value not in TIME_RANGES:
+        raise BadRequest(f"{name} is not one of {', '.join(TIME_RANGES)}.", f"Change {name}.")
+    return str(value)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)

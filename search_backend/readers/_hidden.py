@@ -1,0 +1,102 @@
+"""Take out of a parsed page what its visitors cannot see, so that no model reads it either."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+_NEVER_TEXT = (
+    "script,style,template,iframe,object,embed,svg,canvas,audio,video,map,select,datalist,"
+    "[hidden],[aria-hidden=true],dialog:not([open]),input,textarea,progress,meter"
+)
+_ZERO = r"0+(?:\.0*)?(?:px|em|rem|pt|%|vw|vh)?(?=;|$|!)"
+_HIDING = re.compile(
+    r"(?:^|;)(?:"
+    r"display:none|visibility:(?:hidden|collapse)|content-visibility:hidden"
+    rf"|font-size:{_ZERO}|opacity:{_ZERO}|opacity:\.0+(?=;|$|!)"
+    rf"|(?:max-)?(?:height|width):{_ZERO}"
+    r"|text-indent:-\d{3,}|(?:left|top|right|bottom|margin-left|margin-top):-\d{4,}"
+    r"|clip:rect\(0|clip-path:inset\((?:50|100)%|transform:scale\(0(?:,0)?\)"
+    r"|color:transparent|filter:opacity\(0"
+    r")"
+)
+_COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
+_SELECTOR = re.compile(r"[a-z0-9]*[.#][\w-]+", re.IGNORECASE)
+# A sheet that hides most of a page does so until a script shows it: that is the page's text.
+MOST_HIDDEN_SHARE = 0.3
+_ROOTS = frozenset({"html", "body", "main"})
+
+
+def remove_hidden(tree: LexborHTMLParser) -> None:
+    """Drop elements that hold no text or none that is shown. Changes `tree`."""
+    hiding = list(_hiding_selectors(tree))
+    _unfold_noscript(tree)
+    _drop(tree.css(_NEVER_TEXT))
+    _drop([node for node in tree.css("[style]") if hides(node.attributes.get("style") or "")])
+    if hiding:
+        total = len(_text(tree.body))
+        nodes = [node for node in tree.css(",".join(hiding)) if node.tag not in _ROOTS]
+        if sum(len(_text(node)) for node in nodes) <= total * MOST_HIDDEN_SHARE:
+            _drop(nodes)
+
+
+def hides(style: str) -> bool:
+    """Whether an inline style makes its element invisible."""
+    plain = re.sub(r"\s+", "", _COMMENT.sub("", style)).lower()
+    return _HIDING.search(plain) is not None
+
+
+def _hiding_selectors(tree: LexborHTMLParser) -> Iterator[str]:
+    """Simple selectors (.class, #id) that the page's own sheets make invisible on every screen."""
+    for sheet in tree.css("style"):
+        text = _COMMENT.sub("", sheet.text() or "")[:200_000]
+        for selectors, declarations in _rules(text):
+            if not hides(declarations):
+                continue
+            for selector in selectors.split(","):
+                if _SELECTOR.fullmatch(selector.strip()):
+                    yield selector.strip()
+
+
+def _rules(sheet: str) -> Iterator[tuple[str, str]]:
+    """(selectors, declarations) of the rules outside @media and other conditions."""
+    depth, start, selectors = 0, 0, ""
+    for match in re.finditer(r"[{};]", sheet):
+        mark, at = match[0], match.start()
+        if mark == "{":
+            if depth == 0:
+                selectors, start = sheet[start:at].strip(), at + 1
+            depth += 1
+        elif mark == "}":
+            depth = max(0, depth - 1)
+            if depth == 0:
+                if not selectors.startswith("@"):
+                    yield selectors, sheet[start:at]
+                start = at + 1
+        elif depth == 0:
+            start = at + 1
+
+
+def _unfold_noscript(tree: LexborHTMLParser) -> None:
+    """Keep a <noscript> that holds the text of the page, as some forums do; drop the others."""
+    nodes = tree.css("noscript")
+    if not nodes:
+        return
+    inside = sum(len(_text(node)) for node in nodes)
+    if inside > max(500, (len(_text(tree.body)) - inside)):
+        tree.unwrap_tags(["noscript"])
+    else:
+        _drop(nodes)
+
+
+def _text(node: LexborNode | None) -> str:
+    return (node.text(deep=True) or "") if node is not None else ""
+
+
+def _drop(nodes: list[LexborNode]) -> None:
+    # Taken off the tree but not freed: a node may lie inside another one of the list.
+    for node in nodes:
+        if node.tag not in ("html", "body", "head"):
+            node.remove()

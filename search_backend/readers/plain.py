@@ -1,0 +1,37 @@
+"""Text that needs no reading: plain text, Markdown, JSON, XML, CSV. Cleaned, otherwise as it is."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from search_backend.charset import decode
+from search_backend.clean import one_line, tidy
+from search_backend.passages import title_of
+from search_backend.readers import Reader
+from search_backend.types import Page
+
+MOST_CHARACTERS = 4_000_000
+
+
+def read(body: bytes, url: str, charset: str | None) -> Page:
+    """The whole text; the title is the first Markdown heading, else the file's name."""
+    text = decode(body, charset)
+    name = PurePosixPath(unquote(urlsplit(url).path)).name
+    kept = tidy(text[:MOST_CHARACTERS])
+    title = one_line(title_of(kept, name or url))
+    return Page(url=url, final_url=url, title=title, text=kept, cut=len(text) > MOST_CHARACTERS)
+
+
+READER = Reader(
+    types=frozenset(
+        {
+            *("text/plain", "text/markdown", "text/x-markdown", "text/csv", "text/x-rst"),
+            *("text/tab-separated-values", "text/xml", "text/css", "text/javascript"),
+            *("application/json", "application/xml", "application/x-ndjson", "application/yaml"),
+            *("application/javascript", "text/x-python", "text/x-script.python"),
+        }
+    ),
+    suffixes=frozenset({".txt", ".md", ".markdown", ".rst", ".text", ".org"}),
+    read=read,
+)

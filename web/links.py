@@ -11,7 +11,7 @@ from agent.sources import url_key
 
 # What browsers and we read alike: no blanks, controls, backslashes or quotes, no user part.
 _PLAIN_WEB = re.compile(
-    r"https?://[^\s\x00-\x20\x7f\\\"'<>@`{}|^/?#]+(?:[/?#][^\s\x00-\x20\x7f\\\"<>`]*)?"
+    r"(?i:https?)://[^\s\x00-\x20\x7f\\\"'<>@`{}|^/?#]+(?:[/?#][^\s\x00-\x20\x7f\\\"<>`]*)?"
 )
 _TRACKING = re.compile(r"(?<=[?&])utm_source=[^&#]*&?")
 

@@ -18,6 +18,9 @@ _IS_MARK = re.compile(
     r"\s*(?:\[[^\[\]]{1,200}\](?:\([^()\s]{0,2000}\))?|\(\[[^\[\]]{1,200}\]\([^()\s]{0,2000}\)\)|【[^】]{1,100}】)\s*"
 )
 
+_BEHIND = " \t\r\n|"  # a mark goes before these, or it would start a line or a cell of its own
+_NO_WORDS = re.compile(r"(?:^|\n)[ >]{0,8}(?:```+|~~~+|\*\*\*+|---+|===+)\Z")
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -63,8 +66,9 @@ def _place(text: str, start: int, end: int) -> tuple[int, int]:
     lead = start + len(words) - len(words.lstrip())
     if len(stripped) < 4000 and _IS_MARK.fullmatch(stripped):
         return lead, lead + len(stripped)
-    after = start + len(words.rstrip(" \t\r\n|*_`~#>"))
-    return (after, after) if after > start else (end, end)
+    kept = _NO_WORDS.sub("", words.rstrip(_BEHIND)).rstrip(_BEHIND)
+    after = start + len(kept) if kept.strip() else end
+    return after, after
 
 
 def substitute(text: str, marks: Sequence[Mark], write: Callable[[Mark], str]) -> str:

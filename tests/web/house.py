@@ -175,8 +175,12 @@ async def request(
     *,
     chunks: Sequence[bytes] | None = None,
     enough: Callable[[bytes], bool] = lambda body: False,
+    opened: asyncio.Event | None = None,
 ) -> Answer:
-    """One request to an ASGI application; a stream is left when `enough` of it has come."""
+    """One request to an ASGI application; a stream is left when `enough` of it has come.
+
+    `opened` is set when the first bytes are there.
+    """
     head = dict(allowed() if headers is None else headers)
     if body is not None and not isinstance(body, bytes):
         body = json.dumps(body).encode()
@@ -203,6 +207,8 @@ async def request(
             starts.append(message)
             return
         received.extend(message.get("body", b""))
+        if opened:
+            opened.set()
         if enough(bytes(received)) or not message.get("more_body", False):
             left.set()
 

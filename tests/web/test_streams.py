@@ -1,0 +1,366 @@
+"""Event streams: nothing lost, nothing twice, nothing forged, and encoded once."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.events import Event
+from tests.web.house import (
+    ANSWER,
+    SOURCE,
+    Answer,
+    FakeHouse,
+    allowed,
+    answer_events,
+    frames,
+    living,
+    make_house,
+    request,
+)
+from web.frames import Frames, frame
+from web.markdown import render
+from web.streams import Streams
+from web.view import PageView
+
+
+def until(seq: int) -> Callable[[bytes], bool]:
+    """Whether the event with this number has come."""
+    return lambda body: f"id: {seq}\n".encode() in body
+
+
+def session_of(house: FakeHouse) -> str:
+    """A new session's id."""
+    return house.log.create_session(model="m:x").id
+
+
+async def read(house: FakeHouse, target: str, last: int, **headers: str) -> Answer:
+    """A stream of the whole application, up to event `last`."""
+    async with living(house) as app:
+        return await request(app, "GET", target, allowed(**headers), enough=until(last))
+
+
+def test_a_stream_replays_what_is_stored(tmp_path: Path) -> None:
+    """The log comes as it was written, numbered, without the provider's opaque blocks."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+    house.log.append(session, [("user_message", {"text": "hé\n\ndata: x"}), *answer_events("r")])
+    answer = asyncio.run(read(house, f"/api/sessions/{session}/events", 3))
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.body.startswith(b"retry: 1000\n\n")
+    got = frames(answer.body)
+    assert [(e["seq"], e["type"]) for e in got] == [
+        *((1, "user_message"), (2, "message"), (3, "run_finished"))
+    ]
+    assert got[0]["text"] == "hé\n\ndata: x"
+    assert set(got[0]) == {"seq", "type", "at", "text"}
+    assert b"OPAQUE" not in answer.body
+    assert "blocks" not in got[1]
+
+
+@pytest.mark.parametrize(
+    ("query", "headers"), [("?after=2", {}), ("?after=0", {"last-event-id": "2"})]
+)
+def test_a_stream_goes_on_where_the_client_stopped(
+    query: str, headers: dict[str, str], tmp_path: Path
+) -> None:
+    """After an event by number; the browser's own header is newer than the address."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+    house.log.append(session, [("notice", {"message": str(i)}) for i in range(4)])
+    answer = asyncio.run(read(house, f"/api/sessions/{session}/events{query}", 4, **headers))
+    assert [event["seq"] for event in frames(answer.body)] == [3, 4]
+
+
+def test_a_stream_shows_what_happens_while_it_is_open(tmp_path: Path) -> None:
+    """Every follower gets every event once and in order, stored or live, from any thread."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+
+    async def scenario() -> list[Answer]:
+        async with living(house) as app:
+            path = f"/api/sessions/{session}/events"
+            following = [
+                asyncio.create_task(request(app, "GET", path, enough=until(40))) for _ in range(20)
+            ]
+            for i in range(20):
+                await asyncio.to_thread(
+                    house.log.append, session, [("notice", {"message": str(i)})]
+                )
+                house.log.append(session, [("text_delta", {"text": "x"})])
+                await asyncio.sleep(0)
+            return await asyncio.gather(*following)
+
+    for answer in asyncio.run(scenario()):
+        assert [event["seq"] for event in frames(answer.body)] == list(range(1, 41))
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "code"),
+    [
+        ("/api/sessions/{id}/events?after=x", 400, "bad_after"),
+        ("/api/sessions/{id}/events?after=-1", 400, "bad_after"),
+        ("/api/sessions/{id}/events?after=%D9%A3", 400, "bad_after"),
+        ("/api/sessions/{id}/events?after=9999999999999999999", 400, "bad_after"),
+        ("/api/sessions/{id}/events?view=raw", 400, "bad_view"),
+        ("/api/sessions/nobody/events", 404, "no_session"),
+    ],
+)
+def test_a_stream_that_cannot_be_is_refused_as_json(
+    target: str, status: int, code: str, tmp_path: Path
+) -> None:
+    """A wrong number, view or session is said in words, not in an endless stream."""
+    house = make_house(tmp_path)
+    target = target.replace("{id}", session_of(house))
+    answer = asyncio.run(read(house, target, 1))
+    assert (answer.status, answer.error["code"]) == (status, code)
+    assert answer.error["remedy"]
+
+
+def test_there_is_a_most_of_streams(tmp_path: Path) -> None:
+    """One too many is told so; when one leaves, there is room again."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+    house.log.append(session, [("notice", {"message": "a"})])
+
+    async def scenario() -> tuple[Answer, Answer, int]:
+        streams = Streams(house.log, most=1)
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await streams.serve(session, scope, receive, send)
+
+        opened = asyncio.Event()
+        first = asyncio.create_task(request(app, "GET", "/", enough=until(2), opened=opened))
+        await opened.wait()
+        second = await request(app, "GET", "/")
+        house.log.append(session, [("notice", {"message": "b"})])
+        return await first, second, len(streams)
+
+    first, second, left = asyncio.run(scenario())
+    assert (first.status, second.status, left) == (200, 503, 0)
+    assert second.error["code"] == "too_many_streams"
+
+
+def test_a_stream_says_that_it_is_alive(tmp_path: Path) -> None:
+    """A comment now and then, so that a dropped connection is noticed on both sides."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+
+    async def scenario() -> Answer:
+        streams = Streams(house.log, heartbeat=0.01)
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await streams.serve(session, scope, receive, send)
+
+        return await request(app, "GET", "/", enough=lambda body: body.count(b":\n\n") >= 3)
+
+    assert asyncio.run(scenario()).body.count(b"\n:\n\n") >= 2
+
+
+def test_the_end_of_the_server_ends_the_streams(tmp_path: Path) -> None:
+    """Nobody has to wait for a page that is left open."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+
+    async def scenario() -> Answer:
+        async with living(house) as app:
+            path = f"/api/sessions/{session}/events"
+            opened = asyncio.Event()
+            following = asyncio.create_task(request(app, "GET", path, opened=opened))
+            await opened.wait()
+        return await following
+
+    answer = asyncio.run(scenario())
+    assert (answer.status, answer.body) == (200, b"retry: 1000\n\n")
+
+
+def test_a_deleted_session_ends_its_streams(tmp_path: Path) -> None:
+    """The stream ends; the client that asks again is told that the session is gone."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+
+    async def scenario() -> tuple[Answer, Answer]:
+        async with living(house) as app:
+            path = f"/api/sessions/{session}/events"
+            opened = asyncio.Event()
+            following = asyncio.create_task(request(app, "GET", path, opened=opened))
+            await opened.wait()
+            gone = await request(app, "DELETE", f"/api/sessions/{session}")
+            assert gone.status == 204
+            return await following, await request(app, "GET", path)
+
+    first, second = asyncio.run(scenario())
+    assert (first.status, second.status) == (200, 404)
+
+
+def test_a_slow_reader_holds_up_only_itself(tmp_path: Path) -> None:
+    """While one client does not read, another gets everything; the slow one misses nothing."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+
+    async def scenario() -> tuple[bytes, bytes]:
+        streams = Streams(house.log)
+        gate, done = asyncio.Event(), asyncio.Event()
+        slow = bytearray()
+
+        async def receive() -> Any:
+            await done.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            if slow.startswith(b"retry"):
+                await gate.wait()
+            slow.extend(message.get("body", b""))
+            if until(600)(bytes(slow)):
+                done.set()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await streams.serve(session, scope, receive, send)
+
+        scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+        stuck = asyncio.create_task(streams.serve(session, scope, receive, send))
+        fast = asyncio.create_task(request(app, "GET", "/", enough=until(600)))
+        for i in range(600):
+            house.log.append(session, [("notice", {"message": str(i)})])
+            await asyncio.sleep(0)
+        answer = await fast
+        gate.set()
+        await stuck
+        return answer.body, bytes(slow)
+
+    fast, slow = asyncio.run(scenario())
+    for body in (fast, slow):
+        assert [event["seq"] for event in frames(body)] == list(range(1, 601))
+
+
+def test_an_event_is_encoded_once(tmp_path: Path) -> None:
+    """All who follow get the same bytes object."""
+    event = Event(7, "notice", {"message": "é"}, 1.5)
+    kept = Frames()
+    first = kept.of("s", event)
+    assert kept.of("s", Event(7, "notice", {"message": "é"}, 1.5)) is first
+    assert kept.of("t", event) is not first
+
+
+def test_kept_frames_have_a_limit() -> None:
+    """A long session does not fill the memory; the newest frames are kept."""
+    kept = Frames(most=4000)
+    for seq in range(1, 101):
+        kept.of("s", Event(seq, "notice", {"message": "x" * 100}, 0.0))
+    assert kept.get(("s", 1)) is None
+    assert kept.get(("s", 100)) is not None
+    assert kept.of("s", Event(200, "notice", {"message": "x" * 5000}, 0.0))
+    assert kept.get(("s", 200)) is None
+
+
+@given(
+    st.text(st.characters(codec=None), max_size=80), st.text('\r\n:daitenv \u2028{}"', max_size=40)
+)
+def test_no_text_forges_a_frame(text: str, tail: str) -> None:
+    """Whatever a model says stays inside the JSON of its one event."""
+    data = {"type": "text_delta", "seq": 3, "at": 0.0, "text": text + tail}
+    encoded = frame(data)
+    encoded.decode()
+    head, _, rest = encoded.partition(b"\ndata: ")
+    assert head == b"id: 3"
+    assert rest.endswith(b"\n\n")
+    assert b"\n" not in rest[:-2]
+    assert b"\r" not in rest
+    assert json.loads(rest) == data
+
+
+def page_state(events: list[dict[str, Any]]) -> tuple[str, list[Any]]:
+    """What a page shows after these events: the last text and its blocks."""
+    text, blocks = "", list[Any]()
+    for event in events:
+        if event["type"] in ("user_message", "run_started"):
+            text, blocks = "", []
+        elif event["type"] == "text_delta":
+            text += event["text"]
+            blocks[event["from"] :] = event["blocks"]
+        elif event["type"] == "message":
+            text, blocks = event["text"], event["blocks"]
+    return text, blocks
+
+
+PIECES = ["# A\n\nSome *te", "xt* with [1]", " and\n\n- a", "\n- b\n\n``", "`py\nx=1\n```\n", "end"]
+
+
+@given(st.lists(st.integers(0, 6), max_size=4).map(sorted), st.integers(0, 8))
+def test_a_page_shows_the_same_however_it_followed(cuts: list[int], seen: int) -> None:
+    """Live or late, at once or in pieces, after a reconnect or not: text and blocks agree."""
+    result = {"call_id": "c", "name": "t", "is_error": False, "content": "", "sources": [SOURCE]}
+    stored = [("user_message", {"text": "q"}), ("tool_result", result)]
+    stored += [("text_delta", {"text": piece}) for piece in PIECES]
+    events = [Event(i, kind, data, 0.0) for i, (kind, data) in enumerate(stored, 1)]
+    first = PageView("s", Frames())
+    had = [json.loads(f.split(b"data: ")[1]) for _, f in first.frames(events[:seen])]
+    page = PageView("s", Frames())
+    page.skip(events[:seen])
+    edges = [seen, *(seen + cut for cut in cuts if seen + cut < len(events)), len(events)]
+    for start, end in itertools.pairwise(edges):
+        had += [json.loads(f.split(b"data: ")[1]) for _, f in page.frames(events[start:end])]
+    text = "".join(PIECES)
+    assert page_state(had) == (text, render(text, sources=[SOURCE]))
+
+
+def test_the_page_view_adds_blocks(tmp_path: Path) -> None:
+    """The message and the end of the run carry what their text reads as."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+    house.log.append(session, [("user_message", {"text": "q"}), ("text_delta", {"text": "It *is"})])
+    answer = asyncio.run(read(house, f"/api/sessions/{session}/events?view=page", 2))
+    delta = frames(answer.body)[1]
+    assert (delta["from"], delta["blocks"]) == (0, [{"t": "p", "c": ["It *is"]}])
+
+    house = make_house(tmp_path / "b")
+    session = session_of(house)
+    house.log.append(session, [("user_message", {"text": "q"}), *answer_events("r")])
+    answer = asyncio.run(read(house, f"/api/sessions/{session}/events?view=page", 3))
+    _, message, finished = frames(answer.body)
+    blocks = [{"t": "p", "c": ["It is ", {"t": "cite", "a": {"n": "1"}}, "."]}]
+    assert (message["text"], message["blocks"], finished["blocks"]) == (ANSWER, blocks, blocks)
+    assert b"OPAQUE" not in answer.body
+
+
+def test_a_link_to_an_earlier_turns_source_is_a_link(tmp_path: Path) -> None:
+    """The sources of a whole session may be linked to, also by a page that came back late."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+    said = {**answer_events("r")[0][1], "text": f"[x]({SOURCE['url']})", "citations": []}
+    house.log.append(session, [("user_message", {"text": "q"}), *answer_events("r")])
+    house.log.append(session, [("message", {**said, "sources": []})])
+    answer = asyncio.run(read(house, f"/api/sessions/{session}/events?view=page&after=3", 4))
+    (message,) = frames(answer.body)
+    assert message["blocks"][0]["c"][0]["a"] == {"href": SOURCE["url"]}
+
+
+def test_a_long_growing_text_leaves_the_loop_free(tmp_path: Path) -> None:
+    """A list that never ends is rendered beside the loop, and the page still agrees at the end."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+    text = "".join(f"- item *number* {i}\n" for i in range(600))
+
+    async def scenario() -> Answer:
+        async with living(house) as app:
+            path = f"/api/sessions/{session}/events?view=page"
+            opened = asyncio.Event()
+            following = asyncio.create_task(
+                request(app, "GET", path, enough=until(3), opened=opened)
+            )
+            await opened.wait()
+            for part in (text[:9000], text[9000:9500], text[9500:]):
+                house.log.append(session, [("text_delta", {"text": part})])
+            return await following
+
+    shown = page_state(frames(asyncio.run(scenario()).body))
+    assert shown == (text, render(text))

@@ -4,7 +4,8 @@
 // the lines fold under one sentence.
 
 import { h, icon, outLink, placeOf, render, setText } from "./dom.js";
-import { nameOf, t } from "./strings.js";
+import { errorText } from "./notes.js";
+import { has, nameOf, t } from "./strings.js";
 
 /** A view of a turn's steps: {element, update(turn)}. */
 export function activityView(cite) {
@@ -112,7 +113,7 @@ const LINES = {
     if (!step.done) return ["open", t("step.reading", { host })];
     if (step.stopped) return ["ended", t("step.reading", { host }), more(t("step.stopped"))];
     if (!isRead(step)) {
-      return ["failed", t("step.notread", { host }), more(String(step.error || step.status || ""))];
+      return ["failed", t("step.notread", { host }), more(errorText(step.error) || String(step.status ?? ""))];
     }
     return [
       "ended",
@@ -134,22 +135,24 @@ const LINES = {
 
 function outcomeOf(step, failed) {
   if (step.stopped) return t("step.stopped");
-  if (failed) return step.error ? `${t("step.searchfailed")}: ${step.error}` : t("step.searchfailed");
+  if (failed) return [t("step.searchfailed"), errorText(step.error)].filter(Boolean).join(": ");
   if (step.status === "empty" || step.results === 0) return t("step.noresults");
-  return step.results ? t("step.results", { n: step.results }) : t("attempt.ok", { engine: t("switch.label") });
+  return step.results ? t("step.results", { n: step.results }) : t("step.noncounted");
 }
 
 // "DuckDuckGo: not reachable · used Library": who was asked in vain is never left out.
 function trailOf(step) {
   const attempts = step.attempts ?? [];
   const used = attempts.find((a) => a.status === "ok");
-  const vain = attempts.filter((a) => a.status !== "ok");
-  const parts = vain.map((a) => {
-    const engine = nameOf(a.engine);
-    return a.error ? t("attempt.why", { engine, why: a.error }) : t(`attempt.${a.status}`, { engine });
-  });
+  const parts = attempts.filter((a) => a.status !== "ok").map(inVain);
   if (used) parts.push(t("step.used", { engine: nameOf(used.engine) }));
   return parts;
+}
+
+function inVain({ engine, status, error }) {
+  const exact = `attempt.${error?.code}`;
+  const why = status !== "skipped" && has(exact) ? t(exact) : errorText(error) || t(`attempt.${status}`);
+  return t("attempt", { engine: nameOf(engine), why });
 }
 
 function more(text) {

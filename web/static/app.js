@@ -68,10 +68,15 @@ function chatChanged(state, events) {
   draw();
 }
 
+// Each failed attempt is told; the time of grace runs from the first.
 function connection(state) {
-  clearTimeout(connectionTimer);
-  if (state === "live") return connectionLine(el("connection"), "");
-  connectionTimer = setTimeout(() => connectionLine(el("connection"), t("net.lost")), GRACE);
+  if (state === "live") {
+    clearTimeout(connectionTimer);
+    connectionTimer = 0;
+    connectionLine(el("connection"), "");
+  } else {
+    connectionTimer ||= setTimeout(() => connectionLine(el("connection"), t("net.lost")), GRACE);
+  }
 }
 
 // -- chats ----------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ export function composer(el, on) {
   };
   const { question } = page;
   let facts = null;
-  let sending = false;
+  let sending = Promise.resolve();
 
   fillSelect(page.via, VIAS, (v) => t(`via.${v}`));
   fillSelect(page.mode, MODES, (m) => t(`mode.${m}`));
@@ -51,7 +51,7 @@ export function composer(el, on) {
     page.send.hidden = facts.running;
     page.stop.hidden = !facts.running;
     for (const control of [page.web, page.via, page.mode, page.model, page.send]) {
-      control.disabled = Boolean(session.pending) || (control === page.send && sending);
+      control.disabled = Boolean(session.pending);
     }
   }
 
@@ -79,18 +79,17 @@ export function composer(el, on) {
     }
   }
 
+  // The box is emptied at once, so that what is typed meanwhile is never lost; a question that the
+  // server did not take comes back.
   async function send() {
     const text = question.value;
-    if (sending || facts.running || facts.session.pending || !text.trim()) return;
-    sending = true;
-    page.send.disabled = true;
-    try {
-      if (await on.send(text)) fill("");
-    } finally {
-      sending = false;
-      page.send.disabled = false;
-      question.focus();
-    }
+    if (facts.running || facts.session.pending || !text.trim()) return;
+    fill("");
+    question.focus();
+    const before = sending;
+    sending = before.then(() => !facts.running && on.send(text));
+    const taken = await sending;
+    if (!taken && !question.value) fill(text);
   }
 
   function fill(text) {

@@ -34,6 +34,12 @@ export function toast(root, text, action, onend) {
   arm();
 }
 
+/** An error as one text: {code, message, remedy}, or a sentence already. */
+export function errorText(error) {
+  if (!error || typeof error === "string") return error ?? "";
+  return [error.message, error.remedy].filter(Boolean).join(" ");
+}
+
 /** An error as people need it: cause, code, what to do, and buttons. `error` {code, message, remedy}. */
 export function errorBox(error, { title, tone = "bad", onretry, details } = {}) {
   const buttons = [];

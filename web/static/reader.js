@@ -5,6 +5,7 @@
 
 import { openPage } from "./api.js";
 import { h, hostOf, iconButton, isWeb, outLink } from "./dom.js";
+import { errorText } from "./notes.js";
 import { t } from "./strings.js";
 
 const CHUNK = 40000; // characters asked for at a time
@@ -52,7 +53,7 @@ async function load(source, body, foot, offset, signal) {
   }
   if (signal.aborted) return;
   if (page.error) {
-    body.replaceChildren(h("p", { role: "alert" }, messageOf(page.error)));
+    body.replaceChildren(h("p", { role: "alert" }, errorText(page.error)));
     return;
   }
   if (!offset) body.replaceChildren();
@@ -67,11 +68,6 @@ async function load(source, body, foot, offset, signal) {
   if (page.next_offset === null || page.next_offset === undefined) return;
   const next = () => load(source, body, foot, page.next_offset, signal);
   foot.append(h("button", { type: "button", class: "small", onclick: next }, t("reader.more")));
-}
-
-function messageOf(error) {
-  if (typeof error === "string") return error;
-  return [error.message, error.remedy].filter(Boolean).join(" ");
 }
 
 function paragraphs(text) {

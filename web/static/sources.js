@@ -28,6 +28,13 @@ export function chips(card, open) {
     card.hidePopover();
   }
 
+  // A link and not a button: only text may not be torn from the sentence at a line's end.
+  function inside(event, source) {
+    event.preventDefault();
+    hide();
+    open(source);
+  }
+
   const later = () => (timer = setTimeout(hide, 120));
   card.addEventListener("pointerenter", () => clearTimeout(timer));
   card.addEventListener("pointerleave", later);
@@ -41,7 +48,7 @@ export function chips(card, open) {
     const props = { class: "chip", "aria-label": label, "data-n": n };
     const node = isWeb(source.url)
       ? outLink(source.url, props, String(n))
-      : h("button", { ...props, type: "button", onclick: () => open(source) }, String(n));
+      : h("a", { ...props, href: "#reader", onclick: (e) => inside(e, source) }, String(n));
     const reveal = () => show(node, find() ?? source);
     node.addEventListener("pointerenter", (e) => e.pointerType === "mouse" && reveal());
     node.addEventListener("pointerleave", later);

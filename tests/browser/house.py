@@ -1,0 +1,159 @@
+"""A real server in a process of its own, and a model that a test leads by the hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+from urllib.request import Request, urlopen
+
+from tests.fake_ollama import FakeOllama, Model
+from tests.fakes import Received, Reply
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 30.0
+_START = re.compile(r"https?://127\.0\.0\.1:(\d+)/\?token=([\w-]+)")
+
+
+class House:
+    """`searchloop serve` as a user starts it, with its data in `home` and nothing else set."""
+
+    def __init__(self, home: Path, settings: Mapping[str, str], port: int = 0) -> None:
+        self.home = home
+        self.settings = dict(settings)
+        self.port = port
+        self.token = ""
+        self.output: list[str] = []
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        """The page's address."""
+        return f"http://127.0.0.1:{self.port}/"
+
+    @property
+    def start_url(self) -> str:
+        """The address that the server printed: it signs the browser in."""
+        return f"{self.url}?token={self.token}"
+
+    def start(self) -> None:
+        """Returns once the start address was printed."""
+        kept = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "SYSTEMROOT", "TMPDIR")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "cli", "serve", "--port", str(self.port)],
+            cwd=self.home,
+            env={
+                **kept,
+                "HOME": str(self.home),
+                "PYTHONPATH": str(ROOT),
+                "PYTHONUNBUFFERED": "1",
+                "SEARCHLOOP_HOME": str(self.home / "data"),
+                **self.settings,
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self._process.stdout
+        ready = threading.Event()
+        reading = threading.Thread(
+            target=self._read, args=(self._process.stdout, ready), daemon=True
+        )
+        reading.start()
+        assert ready.wait(START_SECONDS), f"the server did not start: {''.join(self.output)}"
+        assert self.token, f"the server ended: {''.join(self.output)}"
+
+    def _read(self, stream: IO[str], ready: threading.Event) -> None:
+        with stream:
+            for line in stream:
+                self.output.append(line)
+                found = _START.search(line)
+                if found:
+                    self.port, self.token = int(found[1]), found[2]
+                    ready.set()
+        ready.set()
+
+    def stop(self, *, kill: bool = False) -> None:
+        """Ends the server, politely or as a crash would."""
+        if self._process:
+            if kill:
+                self._process.kill()
+            else:
+                self._process.terminate()
+            self._process.wait(15)
+            self._process = None
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """A request of another program to the API."""
+        request = Request(
+            self.url.rstrip("/") + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
+        )
+        with urlopen(request, timeout=10) as response:
+            text = response.read()
+        return json.loads(text) if text else None
+
+
+Script = Callable[[list[dict[str, Any]]], Iterable[Any] | Reply]
+
+
+class LedOllama(FakeOllama):
+    """An Ollama whose answers a test writes while the page looks on.
+
+    `script` gets the messages and yields the pieces of the answer: text, a mapping that is a
+    message part (thinking, tool_calls), or a threading.Event to wait for. A script that ends with
+    `STALL` says nothing more until the client hangs up. A Reply is given as it is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__([Model(MODEL, ("completion", "tools", "thinking"))])
+        self.script: Script = lambda messages: ["Nothing was scripted."]
+
+    def next_reply(self, received: Received) -> Reply:
+        """Chats follow the script; everything else is answered as the fake server does."""
+        if received.path != "/api/chat":
+            return super().next_reply(received)
+        self.requests.append(received)
+        body = received.json
+        self.chats.append(body)
+        answer = self.script(body.get("messages") or [])
+        if isinstance(answer, Reply):
+            return answer
+        pieces = list(answer)
+        stalls = pieces[-1:] == [STALL]
+        if stalls:
+            pieces.pop()
+        lines = _lines(pieces, stalls)
+        kind = {"content-type": "application/x-ndjson"}
+        return Reply(lines, 200, kind, end="stall" if stalls else "done")  # type: ignore[arg-type]
+
+
+MODEL = "qwen3:8b"
+STALL = object()
+GATE_SECONDS = 20.0
+
+
+def _lines(pieces: Iterable[Any], stalls: bool) -> Iterator[bytes]:
+    for piece in pieces:
+        if isinstance(piece, threading.Event):
+            assert piece.wait(GATE_SECONDS), "the test never opened the gate"
+            continue
+        part = {"content": piece} if isinstance(piece, str) else {"content": "", **piece}
+        yield _line({"message": {"role": "assistant", **part}, "done": False})
+    if not stalls:
+        counts = {"prompt_eval_count": 120, "eval_count": 34, "done_reason": "stop"}
+        yield _line({"message": {"role": "assistant", "content": ""}, "done": True, **counts})
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    line = {"model": MODEL, "created_at": "2026-11-20T10:00:00Z", **value}
+    return json.dumps(line, ensure_ascii=False).encode() + b"\n"

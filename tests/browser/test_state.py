@@ -1,0 +1,90 @@
+"""The fold from events to what is shown: replays change nothing, and every ending ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from playwright.sync_api import Browser, Page
+
+from tests.browser.house import House
+
+USAGE = {"searches": 1, "pages": 1, "seconds": 1.5}
+KINDS = (
+    {"type": "user_message", "text": "q"},
+    {"type": "run_started", "run_id": "r", "model": "m", "mode": "ask", "search": "auto"},
+    {"type": "text_delta", "text": "a", "from": 0, "blocks": [{"t": "p", "c": ["a"]}]},
+    {"type": "text_delta", "text": "b", "from": 1, "blocks": [{"t": "p", "c": ["b"]}]},
+    {"type": "thinking_delta", "text": "hm"},
+    {"type": "search_started", "query": "x", "by": "local"},
+    {"type": "search_started", "query": "", "by": "native"},
+    {"type": "search_finished", "query": "x", "by": "local", "status": "ok", "results": 2},
+    {"type": "page_opened", "url": "https://a.example/", "status": "ok"},
+    {"type": "tool_call", "call_id": "c", "name": "web_search", "arguments": {"query": "x"}},
+    {"type": "tool_call", "call_id": "d", "name": "open_page", "arguments": {"url": "u"}},
+    {"type": "tool_call", "call_id": "e", "name": "clock", "arguments": None},
+    {"type": "tool_result", "call_id": "c", "name": "web_search", "is_error": True, "content": "n"},
+    {"type": "tool_result", "call_id": "e", "name": "clock", "is_error": False, "content": "12"},
+    {"type": "message", "text": "so", "tool_calls": [{"id": "c"}], "blocks": ["so"]},
+    {"type": "message", "text": "end", "tool_calls": [], "citations": [{"n": 1, "url": "u"}]},
+    {"type": "notice", "code": "n", "message": "m"},
+    {"type": "run_finished", "reason": "stop", "answer": "end", "usage": USAGE, "blocks": ["end"]},
+    {"type": "run_finished", "reason": "error", "answer": "", "error": {"code": "x"}},
+    {"type": "something_new", "text": "of a later version"},
+)
+FOLD = """async ({ events, again }) => {
+  const { emptyChat, reduce, isRunning } = await import("/static/state.js");
+  const once = events.reduce(reduce, emptyChat);
+  let twice = emptyChat;
+  for (const [from, to] of again) twice = events.slice(from, to).reduce(reduce, twice);
+  twice = events.reduce(reduce, twice);
+  return { once, twice, running: isRunning(once) };
+}"""
+
+
+@pytest.fixture(scope="module")
+def modules(browser: Browser, house: House) -> Iterator[Page]:
+    """A page in which a test may import the page's own modules."""
+    page = browser.new_context(bypass_csp=True).new_page()
+    page.goto(house.start_url)
+    yield page
+    page.context.close()
+
+
+def numbered(kinds: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events as a log holds them."""
+    return [{"seq": i, "at": 1000.0 + i, **kind} for i, kind in enumerate(kinds, 1)]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_replay_changes_nothing(modules: Page, data: st.DataObject) -> None:
+    """However often a reconnect repeats a beginning, the whole log gives the same chat."""
+    events = numbered(data.draw(st.lists(st.sampled_from(KINDS), max_size=25)))
+    cut = st.integers(0, len(events))
+    again = sorted(data.draw(st.lists(cut, max_size=4)))
+    seen = modules.evaluate(FOLD, {"events": events, "again": [[0, to] for to in again]})
+    assert seen["once"] == seen["twice"]
+    assert seen["once"]["seq"] == len(events)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_after_the_end_nothing_spins(modules: Page, data: st.DataObject) -> None:
+    """Whatever came before, `run_finished` ends every step of the run."""
+    middle = data.draw(st.lists(st.sampled_from(KINDS), max_size=25))
+    events = numbered([KINDS[0], *middle, data.draw(st.sampled_from(KINDS[17:19]))])
+    chat = modules.evaluate(FOLD, {"events": events, "again": []})
+    assert not chat["running"]
+    assert all(step["done"] for step in chat["once"]["turns"][-1]["steps"])
+
+
+def test_a_search_that_is_also_a_tool_call_is_one_step(modules: Page) -> None:
+    """The local search shows up twice in the log and once on the page."""
+    events = numbered([KINDS[0], KINDS[9], KINDS[5], KINDS[7]])
+    chat = modules.evaluate(FOLD, {"events": events, "again": []})["once"]
+    [step] = chat["turns"][0]["steps"]
+    assert (step["kind"], step["query"], step["results"], step["done"]) == ("search", "x", 2, True)

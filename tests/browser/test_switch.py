@@ -1,0 +1,137 @@
+"""The web-search switch says what is true, in every tab, and the model gets what it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Enter
+from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.steps import ask, choose_model, last_turn, switch, turn_on, wait_for_answer
+
+
+def tools(ollama: LedOllama) -> set[str]:
+    """The names of the tools in the last request that the model got."""
+    offered: list[dict[str, Any]] = ollama.chats[-1].get("tools") or []
+    return {tool["function"]["name"] for tool in offered}
+
+
+def saved(house: House, page: Page) -> Any:
+    """The chat's settings as the server has them."""
+    return house.call("GET", f"/api/sessions/{page.url.rpartition('/')[2]}")
+
+
+def test_search_is_off_by_default_and_off_means_no_search_tool(
+    page: Page, ollama: LedOllama
+) -> None:
+    """A new chat does not search, and the model is not offered a search."""
+    ollama.script = lambda messages: ["No search here."]
+    expect(switch(page)).not_to_be_checked()
+    expect(page.locator("#switch-state")).to_contain_text("Web search is off")
+    choose_model(page, f"ollama:{MODEL}")
+    ask(page, "Hello")
+    expect(wait_for_answer(page).locator(".turn-foot")).to_contain_text("no search")
+    assert "web_search" not in tools(ollama)
+
+
+def test_what_is_shown_is_what_the_next_request_holds(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """After a switch, a reload, another model and a new chat: shown, saved and sent are one."""
+    ollama.script = lambda messages: ["Yes."]
+    choose_model(page, f"ollama:{MODEL}")
+    turn_on(page)
+    assert saved(house, page)["search"] == "auto"
+    page.reload()
+    expect(switch(page)).to_be_checked()
+    ask(page, "One")
+    wait_for_answer(page)
+    assert "web_search" in tools(ollama)
+    page.locator("#switch").click()
+    expect(switch(page)).not_to_be_checked()
+    ask(page, "Two")
+    expect(page.locator(".turn")).to_have_count(2)
+    wait_for_answer(page)
+    assert "web_search" not in tools(ollama)
+    assert saved(house, page)["search"] == "off"
+    turn_on(page)
+    page.get_by_role("button", name="New chat").click()
+    expect(switch(page)).not_to_be_checked()
+
+
+def test_a_change_in_another_tab_is_shown_here(page: Page) -> None:
+    """Two tabs on one chat never show two truths."""
+    turn_on(page)
+    ask(page)
+    wait_for_answer(page)
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(switch(other)).to_be_checked()
+    other.locator("#switch").click()
+    expect(switch(other)).not_to_be_checked()
+    expect(switch(page)).not_to_be_checked()
+
+
+def test_what_cannot_be_done_is_said_with_the_next_step(page: Page) -> None:
+    """The model's own search, for a model that has none: remembered, but not pretended."""
+    turn_on(page)
+    page.get_by_label("Where the search happens").select_option("native")
+    state = page.locator("#switch-state")
+    expect(state).to_contain_text("not available")
+    expect(state).to_contain_text("Choose Auto or Local")
+    ask(page)
+    expect(page.get_by_role("alert")).to_contain_text("own web search")
+    expect(page.locator(".turn")).to_have_count(0)
+    page.get_by_label("Where the search happens").select_option("local")
+    expect(state).to_contain_text("On, via Library")
+    expect(page.get_by_label("Your question")).not_to_have_value("")
+
+
+def test_a_refused_change_leaves_the_switch_where_it_was(page: Page, house: House) -> None:
+    """The switch shows the server's answer, not the click."""
+    turn_on(page)
+    page.route("**/api/sessions/*", lambda route: route.abort())
+    page.locator("#switch").click()
+    expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    expect(switch(page)).to_be_checked()
+    page.unroute("**/api/sessions/*")
+    assert saved(house, page)["search"] == "auto"
+
+
+def test_the_searches_are_told_while_they_run(page: Page, ollama: LedOllama) -> None:
+    """The line names the query and ends when the search has; then everything folds into one."""
+    calls = {"function": {"name": "web_search", "arguments": {"query": "search switch"}}}
+
+    def script(messages: list[dict[str, Any]]) -> list[Any]:
+        if messages[-1]["role"] == "tool":
+            return ["It is decided once per turn [1]."]
+        return [{"thinking": "I should search."}, {"tool_calls": [calls]}]
+
+    ollama.script = script
+    choose_model(page, f"ollama:{MODEL}")
+    turn_on(page)
+    ask(page)
+    turn = wait_for_answer(page)
+    summary = turn.locator(".activity > summary")
+    expect(summary).to_contain_text("Searched 1 query")
+    expect(turn.locator(".step").first).to_be_hidden()
+    summary.click()
+    expect(turn.locator(".step").first).to_contain_text("Searched “search switch”")
+    expect(turn.locator(".step").first).to_contain_text("used Library")
+    assert turn.locator(".step.open").count() == 0
+    expect(turn.locator(".answer .chip")).to_have_text("1")
+    expect(turn.locator(".thoughts-text")).to_contain_text("I should search.")
+    expect(turn.locator(".turn-foot")).to_contain_text("tokens in")
+
+
+def test_an_empty_chat_that_was_only_switched_leaves_no_trace(enter: Enter, house: House) -> None:
+    """Trying the switch and walking away adds nothing to the list of chats."""
+    page = enter()
+    turn_on(page)
+    chat = page.url.rpartition("/")[2]
+    with page.expect_response(lambda r: r.request.method == "DELETE"):
+        page.get_by_role("button", name="New chat").click()
+    sessions = house.call("GET", "/api/sessions")["sessions"]
+    assert chat not in [s["id"] for s in sessions]
+    assert last_turn(page).count() == 0

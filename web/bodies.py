@@ -21,7 +21,7 @@ def checked_body(method: str, path: str, raw: bytes) -> dict[str, Any]:
     body = parse_json(raw) if raw.strip() else {}
     problem = problems_with(body, BODIES[name])
     if problem:
-        words = problem[0].upper() + problem[1:]
+        words = f"The request is not right: {problem}"
         raise ConfigError("bad_request", words, "GET /api/openapi.json describes every request.")
     return dict(body)
 

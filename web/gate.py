@@ -23,6 +23,7 @@ MAX_BODY = 1024 * 1024  # bytes
 BODY_SECONDS = 10.0
 OPEN_PATHS = frozenset({"/api/health"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+_PLAINLY = "GET /api/openapi.json lists the addresses there are."
 _BODIES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _SAME = frozenset({b"same-origin", b"none"})
 # Looked at by the gate; a request that says one of these twice is ambiguous and refused.
@@ -112,8 +113,8 @@ class Gate:
         method, path = scope["method"], scope["path"]
         if method not in _METHODS:
             return Refusal(405, "bad_method", f"The method {method[:20]!r} is not used here.")
-        if not path.startswith("/") or not scope["query_string"].isascii():
-            return Refusal(400, "bad_address", "This is not an address of this server.")
+        if path[:1] != "/" or path[:2] == "//" or not scope["query_string"].isascii():
+            return Refusal(400, "bad_address", "This is not an address of this server.", _PLAINLY)
         if path not in OPEN_PATHS and not _is_start(scope) and not self._has_token(scope, head):
             return Refusal(
                 401,

@@ -23,9 +23,9 @@ _log = logging.getLogger(__name__)
 STATIC = Path(__file__).parent / "static"
 SEARCH_PATHS = {"/api/web-search": "POST", "/api/open-page": "POST", "/api/engines": "GET"}
 _KINDS = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
     ".json": "application/json",
     ".png": "image/png",
     ".svg": "image/svg+xml",

@@ -184,6 +184,7 @@ async def request(
     head = dict(allowed() if headers is None else headers)
     if body is not None and not isinstance(body, bytes):
         body = json.dumps(body).encode()
+    if body is not None:
         head.setdefault("content-type", "application/json")
     if chunks is None:
         chunks = [body or b""]

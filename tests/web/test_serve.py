@@ -1,0 +1,251 @@
+"""Serving on a real socket: the start line, what is refused, and how it stops."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import io
+import json
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.house import FakeHouse, ScriptedRunner, make_house
+from web.serve import BAD_INPUT, FAILED, OK, Serving, serve
+
+
+class Running:
+    """A server in a thread, on a free port."""
+
+    def __init__(self, house: FakeHouse, host: str = "127.0.0.1") -> None:
+        self.house = house
+        self.out, self.err = io.StringIO(), io.StringIO()
+        self.code: int | None = None
+        self._up = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(host,))
+        self._thread.start()
+        assert self._up.wait(20)
+
+    def _run(self, host: str) -> None:
+        try:
+            self.code = serve(
+                self.house, host, 0, out=self.out, err=self.err, on_start=self._started
+            )
+        finally:
+            self._up.set()
+
+    def _started(self, serving: Serving) -> None:
+        self.serving = serving
+        self._up.set()
+
+    def stop(self) -> int | None:
+        """Stops it in order; the exit code."""
+        self.serving.stop()
+        self._thread.join(20)
+        return self.code
+
+    def connect(self) -> http.client.HTTPConnection:
+        """A client's connection."""
+        return http.client.HTTPConnection("127.0.0.1", self.serving.access.port, timeout=20)
+
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """One request with the token."""
+        connection = self.connect()
+        headers = {"Authorization": f"Bearer {self.serving.access.token}"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        with contextlib.closing(connection):
+            connection.request(method, path, body and json.dumps(body), headers)
+            response = connection.getresponse()
+            raw = response.read()
+            return response.status, json.loads(raw) if raw else None
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    """A server that is stopped after the test."""
+    server = Running(make_house(tmp_path))
+    yield server
+    server.stop()
+
+
+class Unrecoverable(ScriptedRunner):
+    """A runner that finds a store that cannot be written."""
+
+    async def recover(self) -> int:
+        """Fails as the store does."""
+        self._log.claim("s", "r", "o")
+        return 0
+
+
+def refused(house: FakeHouse, host: str, port: int) -> str:
+    """What a start that must fail says."""
+    out, err = io.StringIO(), io.StringIO()
+    assert serve(house, host, port, out=out, err=err) == BAD_INPUT
+    assert out.getvalue() == ""
+    assert err.getvalue().count("\n") == 1
+    assert "Traceback" not in err.getvalue()
+    return err.getvalue()
+
+
+def test_one_line_says_where_the_page_is(running: Running) -> None:
+    """The address with this start's secret, and how to stop; nothing else on either stream."""
+    line = running.out.getvalue()
+    address = r"http://127\.0\.0\.1:\d+/\?token=[\w-]{43}"
+    assert re.fullmatch(rf"searchloop is running at {address}  \(Ctrl-C stops it\)\n", line)
+    assert running.serving.url in line
+    assert running.stop() == OK
+    assert (running.out.getvalue(), running.err.getvalue()) == (line, "")
+
+
+def test_a_browser_gets_in_by_that_line(running: Running) -> None:
+    """The link sets the cookie, the cookie gets the page, and without it there is none."""
+    connection = running.connect()
+    with contextlib.closing(connection):
+        connection.request("GET", running.serving.access.start_path())
+        response = connection.getresponse()
+        response.read()
+        assert (response.status, response.headers["Location"]) == (303, "/")
+        cookie = response.headers["Set-Cookie"].partition(";")[0]
+        connection.request("GET", "/", headers={"Cookie": cookie})
+        page = connection.getresponse()
+        assert page.status == 200
+        assert b"<!doctype html>" in page.read().lower()
+        connection.request("GET", "/", headers={"Accept": "text/html"})
+        stranger = connection.getresponse()
+        assert stranger.status == 401
+        assert b"searchloop printed" in stranger.read()
+        assert "server" not in {name.lower() for name in response.headers}
+
+
+def test_a_question_goes_all_the_way(running: Running) -> None:
+    """Over a real connection: session, question, and the stream to its end."""
+    status, session = running.ask("POST", "/api/sessions", {})
+    assert status == 201
+    path = f"/api/sessions/{session['id']}"
+    connection = running.connect()
+    headers = {"Authorization": f"Bearer {running.serving.access.token}"}
+    with contextlib.closing(connection):
+        connection.request("GET", f"{path}/events?view=page", headers=headers)
+        stream = connection.getresponse()
+        assert stream.readline() == b"retry: 1000\n"
+        assert running.ask("POST", f"{path}/messages", {"text": "Why?"})[0] == 202
+        got = []
+        while not got or got[-1]["type"] != "run_finished":
+            line = stream.readline()
+            if line.startswith(b"data: "):
+                got.append(json.loads(line[6:]))
+    assert got[0]["type"] == "user_message"
+    assert got[-1]["blocks"]
+
+
+def test_stopping_ends_streams_and_runs(running: Running) -> None:
+    """An open page and an answer under way do not keep the server."""
+    _, session = running.ask("POST", "/api/sessions", {})
+    path = f"/api/sessions/{session['id']}"
+    connection = running.connect()
+    headers = {"Authorization": f"Bearer {running.serving.access.token}"}
+    with contextlib.closing(connection):
+        connection.request("GET", f"{path}/events", headers=headers)
+        stream = connection.getresponse()
+        running.ask("POST", f"{path}/messages", {"text": "wait"})
+        assert running.stop() == OK
+        assert stream.read().startswith(b"retry: 1000")
+    assert running.house.runner.closed
+
+
+def test_a_question_of_a_megabyte_gets_its_answer(running: Running) -> None:
+    """The refusal arrives, though the client is still sending."""
+    status, data = running.ask("POST", "/api/sessions/x/messages", {"text": "x" * 3_000_000})
+    assert (status, data["error"]["code"]) == (413, "too_large")
+
+
+def test_other_ids_for_other_starts(tmp_path: Path) -> None:
+    """The secret of one start opens no other, not even its streams."""
+    first = Running(make_house(tmp_path / "a"))
+    second = Running(make_house(tmp_path / "b"))
+    try:
+        assert first.serving.access.token != second.serving.access.token
+        connection = second.connect()
+        with contextlib.closing(connection):
+            headers = {"Authorization": f"Bearer {first.serving.access.token}"}
+            connection.request("GET", "/api/sessions/x/events", headers=headers)
+            assert connection.getresponse().status == 401
+    finally:
+        first.stop()
+        second.stop()
+
+
+def test_a_port_in_use_is_one_sentence(running: Running, tmp_path: Path) -> None:
+    """It says which port, and what to type instead."""
+    port = running.serving.access.port
+    words = refused(make_house(tmp_path / "b"), "127.0.0.1", port)
+    assert f"Port {port} is in use." in words
+    assert f"--port {port + 1}" in words
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "words"),
+    [
+        ("127.0.0.1", 65536, "65536 is not a port"),
+        ("127.0.0.1", -1, "-1 is not a port"),
+        ("198.51.100.1", 0, "no token is set"),
+        ("", 0, "'' is not an address of this machine"),
+        ("0.0.0.0", 0, "SEARCHLOOP_TOKEN"),
+        ("::", 0, "SEARCHLOOP_TOKEN"),
+    ],
+)
+def test_a_start_that_cannot_be_is_one_sentence(
+    host: str, port: int, words: str, tmp_path: Path
+) -> None:
+    """Wrong port or host, or an open door without a lock: said before anything is opened."""
+    said = refused(make_house(tmp_path), host, port)
+    assert words in said
+
+
+def test_an_address_of_another_machine_cannot_be_bound(tmp_path: Path) -> None:
+    """With a token it is tried, and said in the same way."""
+    house = make_house(tmp_path, SEARCHLOOP_TOKEN="a-long-enough-token")
+    assert "is not an address of this machine" in refused(house, "198.51.100.1", 0)
+
+
+def test_an_open_door_with_a_lock_comes_with_a_warning(tmp_path: Path) -> None:
+    """With the user's own token it starts, and names the risk."""
+    running = Running(make_house(tmp_path, SEARCHLOOP_TOKEN="short token"), "0.0.0.0")
+    try:
+        assert "other machines can reach 0.0.0.0" in running.err.getvalue()
+        assert "make it longer" in running.err.getvalue()
+        assert running.serving.url.endswith("/?token=short%20token")
+        assert running.serving.url.startswith("http://127.0.0.1:")
+        assert running.ask("GET", "/api/sessions")[0] == 200
+    finally:
+        assert running.stop() == OK
+
+
+def test_a_start_that_fails_behind_the_door_is_one_sentence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A store that cannot be used: the store's own words, exit code 1, nothing else."""
+    house = make_house(tmp_path)
+    house.log.close()
+    house.runner = Unrecoverable(house.log)
+    out, err = io.StringIO(), io.StringIO()
+    assert serve(house, "127.0.0.1", 0, out=out, err=err) == FAILED
+    assert out.getvalue() == ""
+    assert re.fullmatch(r"searchloop: The session store failed .*\n", err.getvalue())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_client_that_sends_nothing_holds_nobody_up(running: Running) -> None:
+    """A hundred half-open connections, and an ordinary request is answered at once."""
+    address = ("127.0.0.1", running.serving.access.port)
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            idle = stack.enter_context(socket.create_connection(address, timeout=20))
+            idle.sendall(b"POST /api/sessions HTTP/1.1\r\nHost: ")
+        assert running.ask("GET", "/api/health")[0] == 200

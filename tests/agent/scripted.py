@@ -1,0 +1,258 @@
+"""A model, a search backend and an emitter that do what a test tells them to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agent.backend import LocalBackend
+from agent.events import Event
+from agent.log import EventLog
+from agent.providers import Provider
+from agent.runner import Runner
+from agent.settings import Environment, Settings
+from agent.tools import Tool
+from agent.types import (
+    Capabilities,
+    Citation,
+    Finished,
+    Message,
+    ModelInfo,
+    PageOpened,
+    Request,
+    SearchFinished,
+    SearchStarted,
+    Source,
+    StopReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+)
+
+MODEL = "scripted:one"
+
+
+class Hold:
+    """In a script: the model falls silent here. `reached` is set, then nothing until a stop."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self.left = threading.Event()
+
+    async def wait(self) -> None:
+        """Until this is cancelled."""
+        self.reached.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
+
+
+Item = StreamEvent | Exception | Hold
+Step = Sequence[Item]
+
+
+def says(text: str, *, why: StopReason = "stop", usage: Usage | None = None, **more: Any) -> Step:
+    """A step that writes this text, in pieces of seven characters, and ends."""
+    pieces = [TextDelta(text[i : i + 7]) for i in range(0, len(text), 7)]
+    return [*pieces, Finished(Message("assistant", text, **more), why, usage or Usage())]
+
+
+def calls(*made: ToolCall, text: str = "", why: StopReason = "tool_calls") -> Step:
+    """A step that asks for tools."""
+    return [Finished(Message("assistant", text, tool_calls=made), why, Usage())]
+
+
+def call(name: str, number: int = 1, **arguments: Any) -> ToolCall:
+    """A tool call with the id `call-NUMBER`."""
+    return ToolCall(f"call-{number}", name, arguments)
+
+
+def native(text: str, url: str, *, why: StopReason = "stop") -> Step:
+    """A step of a model that searches by itself and cites one page for the whole text."""
+    message = Message(
+        "assistant",
+        text,
+        citations=(Citation(1, url, "A page", spans=((0, len(text)),)),),
+        sources=(Source(url, "A page", "cited", 1), Source("https://other.example/", "Other")),
+    )
+    return [
+        ThinkingDelta("Let me look."),
+        SearchStarted("tides"),
+        SearchFinished("tides", results=2),
+        PageOpened(url),
+        TextDelta(text),
+        Finished(message, why, Usage(input_tokens=5, output_tokens=2)),
+    ]
+
+
+class Scripted:
+    """A provider that plays one step a request and keeps the requests as they were."""
+
+    name = "scripted"
+
+    def __init__(self, steps: Iterable[Step], can: Capabilities | None = None) -> None:
+        self._steps = list(steps)
+        self._can = can or Capabilities()
+        self.requests: list[Request] = []
+
+    def capabilities(self, model: str) -> Capabilities:
+        """What the test says."""
+        return self._can
+
+    def check(self, model: str) -> None:
+        """There is nothing that could be missing."""
+
+    async def models(self) -> list[ModelInfo]:
+        """The one there is."""
+        return [ModelInfo(MODEL, capabilities=self._can, local=True)]
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """The next step."""
+        self.requests.append(replace(request, messages=tuple(request.messages)))
+        for item in self._steps.pop(0):
+            if isinstance(item, Hold):
+                await item.wait()
+            elif isinstance(item, Exception):
+                raise item
+            else:
+                yield item
+
+
+class Memory:
+    """An emitter that keeps everything."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.said = ""
+
+    def delta(self, event: TextDelta | ThinkingDelta) -> None:
+        """Joins the text."""
+        self.said += event.text if isinstance(event, TextDelta) else ""
+
+    async def event(self, type: str, data: Mapping[str, Any]) -> None:
+        """Keeps it."""
+        self.events.append((type, dict(data)))
+
+    async def activity(self, event: StreamEvent) -> None:
+        """Keeps it under its class's name."""
+        self.events.append((type(event).__name__, {}))
+
+    def of(self, *kinds: str) -> list[dict[str, Any]]:
+        """The data of the events of these kinds."""
+        return [data for kind, data in self.events if kind in kinds]
+
+
+Answer = Mapping[str, Any] | Callable[[dict[str, Any]], Mapping[str, Any]]
+
+
+class SearchApp:
+    """A WSGI search backend: an answer a route; `requests` is what it was asked."""
+
+    def __init__(self, routes: Mapping[str, Answer] | None = None, status: str = "200 OK") -> None:
+        self.routes = {"/api/engines": ENGINES, **(routes or {})}
+        self.status = status
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+
+    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+        path = environ["PATH_INFO"]
+        asked = json.loads(environ["wsgi.input"].read() or b"{}")
+        self.requests.append((path, asked))
+        answer = self.routes[path]
+        start(self.status, [("Content-Type", "application/json")])
+        return [json.dumps(answer(asked) if callable(answer) else answer).encode()]
+
+
+ENGINES = {"engines": [{"name": "tin", "available": True, "in_chain": True}]}
+
+
+def found(*urls: str, status: str = "ok") -> dict[str, Any]:
+    """An answer of /api/web-search."""
+    rows = [{"title": f"Page {url}", "url": url, "snippet": "…", "source": "tin"} for url in urls]
+    attempt = {"engine": "tin", "status": status, "ms": 3}
+    if status == "error":
+        attempt["error"] = {"code": "down", "message": "The engine is down.", "remedy": "Wait."}
+    engine = "tin" if status == "ok" else None
+    return {"engine": engine, "status": status, "results": rows, "attempts": [attempt]}
+
+
+def page(content: str, *, status: str = "ok", links: Sequence[str] = ()) -> Answer:
+    """An answer of /api/open-page, for whatever address."""
+
+    def answer(asked: dict[str, Any]) -> Mapping[str, Any]:
+        cut = content[: asked.get("max_length", 8000)]
+        return {
+            "url": asked["url"],
+            "title": "A page",
+            "content": cut,
+            "content_length": len(cut),
+            "original_length": len(content),
+            "truncated": len(cut) < len(content),
+            "next_offset": len(cut) if len(cut) < len(content) else None,
+            "status": status,
+            "error": None,
+            "links": list(links),
+        }
+
+    return answer
+
+
+def settings(home: Path, **values: str) -> Settings:
+    """Settings with this home and the scripted model."""
+    layer = {"SEARCHLOOP_HOME": str(home), "SEARCHLOOP_MODEL": MODEL, **values}
+    return Settings.load(Environment({"flag": layer}))
+
+
+@dataclass
+class House:
+    """A runner with everything it stands on."""
+
+    runner: Runner
+    log: EventLog
+    session: str
+    app: SearchApp
+
+    async def ask(self, text: str, **options: Any) -> Event:
+        """The `run_finished` of one turn."""
+        await self.runner.start(self.session, text, **options)
+        await self.runner.wait(self.session)
+        return self.log.last_event(self.session)
+
+    def kinds(self) -> list[str]:
+        """The types of the session's events, in order."""
+        return [event.type for event in self.log.read(self.session)]
+
+
+@asynccontextmanager
+async def open_house(
+    home: Path,
+    *providers: Provider,
+    app: SearchApp | None = None,
+    tools: Iterable[Tool] = (),
+    search: str = "off",
+    **values: str,
+) -> AsyncIterator[House]:
+    """A house with one session; closed in the end."""
+    app = app or SearchApp()
+    log = EventLog(home / "sessions.sqlite3")
+    own = settings(home, **values)
+    runner = Runner(own, log, LocalBackend(app), tools, providers=providers)
+    session = log.create_session(model=own.model, search=search).id
+    try:
+        yield House(runner, log, session, app)
+    finally:
+        await runner.aclose()
+        log.close()
+
+
+async def reached(hold: Hold) -> None:
+    """Until a script has come to its hold."""
+    assert await asyncio.to_thread(hold.reached.wait, 20), "the script never came to its hold"

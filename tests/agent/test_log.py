@@ -1,0 +1,211 @@
+"""The event log: order, transactions, sessions, search, claims."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.errors import Conflict
+from agent.events import message_data
+from agent.log import EventLog
+from agent.types import Message, Usage
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[EventLog]:
+    """An empty log."""
+    opened = EventLog(tmp_path / "sessions.sqlite3")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def session(log: EventLog) -> str:
+    """The id of an empty session."""
+    return log.create_session(model="m").id
+
+
+def asked(text: str) -> tuple[str, dict[str, Any]]:
+    """A question."""
+    return "user_message", {"text": text}
+
+
+def delta(text: str) -> tuple[str, dict[str, Any]]:
+    """A piece of text."""
+    return "text_delta", {"text": text}
+
+
+def message(text: str) -> tuple[str, dict[str, Any]]:
+    """A whole message."""
+    words = Message("assistant", text)
+    return "message", message_data(words, step=1, usage=Usage(), stop_reason="stop")
+
+
+def test_numbers_have_no_gap_under_threads(log: EventLog, session: str) -> None:
+    """Eight threads append at once: numbers are 1, 2, 3 ... and each thread's order is kept."""
+
+    def append(name: str) -> None:
+        for i in range(40):
+            log.append(session, [("notice", {"by": name, "i": i})] * (1 + i % 3))
+
+    threads = [threading.Thread(target=append, args=(str(n),)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    events = log.read(session)
+    assert [e.seq for e in events] == list(range(1, len(events) + 1))
+    for n in range(8):
+        own = [e.data["i"] for e in events if e.data["by"] == str(n)]
+        assert own == sorted(own)
+
+
+def test_a_message_and_the_end_of_its_deltas_are_one_step(log: EventLog, session: str) -> None:
+    """Either the deltas are there or the message is, for any reader at any time."""
+    log.append(session, [asked("hi"), delta("a"), delta("b"), ("thinking_delta", {"text": "c"})])
+    log.append(session, [message("ab")])
+    assert [(e.seq, e.type) for e in log.read(session)] == [(1, "user_message"), (5, "message")]
+
+
+def test_deltas_of_other_sessions_stay(log: EventLog, session: str) -> None:
+    """A message removes its own session's deltas only."""
+    other = log.create_session(model="m").id
+    log.append(other, [delta("keep")])
+    log.append(session, [message("ab")])
+    assert [e.type for e in log.read(other)] == ["text_delta"]
+
+
+def test_a_refused_append_leaves_nothing(log: EventLog, session: str) -> None:
+    """An append to a session that is gone stores nothing and keeps the log usable."""
+    log.delete_session(session)
+    with pytest.raises(Conflict) as caught:
+        log.append(session, [asked("hi")])
+    assert caught.value.code == "no_session"
+    assert log.append(log.create_session(model="m").id, [asked("hi")])[0].seq == 1
+
+
+def test_read_goes_on_after_a_number(log: EventLog, session: str) -> None:
+    """`after` is exclusive, and what is read equals what append returned."""
+    stored = log.append(session, [asked("a"), asked("b"), asked("c")], durable=True)
+    assert log.read(session, after=1) == stored[1:]
+    assert log.last_seq(session) == 3
+    assert log.last_event(session) == stored[-1]
+
+
+def test_a_session_counts_its_questions(log: EventLog) -> None:
+    """A new session is empty, in ask mode and with search off; questions are counted."""
+    made = log.create_session(model="m")
+    assert (made.mode, made.search, made.search_path, made.messages) == ("ask", "off", "off", 0)
+    log.append(made.id, [asked("a"), ("run_started", {}), message("x")])
+    assert log.session(made.id).messages == 1
+    assert log.session(made.id).as_dict()["id"] == made.id
+
+
+def test_ids_cannot_be_guessed(log: EventLog) -> None:
+    """A session id has at least 128 random bits."""
+    ids = {log.create_session(model="m").id for _ in range(50)}
+    assert len(ids) == 50
+    assert min(map(len, ids)) >= 22
+
+
+def test_settings_of_a_session_change_one_by_one(log: EventLog, session: str) -> None:
+    """Known settings change; an unknown one is a programming error and changes nothing."""
+    assert log.update_session(session, title="T", mode="plan").title == "T"
+    with pytest.raises(ValueError, match="created"):
+        log.update_session(session, created="0")
+    assert log.session(session).mode == "plan"
+
+
+def test_sessions_come_newest_first(log: EventLog) -> None:
+    """The session that was written to last is on top, and `limit` cuts."""
+    first, second = (log.create_session(model="m").id for _ in range(2))
+    log.append(second, [asked("x")])
+    log.append(first, [asked("x")])
+    assert [s.id for s in log.sessions()] == [first, second]
+    assert [s.id for s in log.sessions(limit=1)] == [first]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "hit"),
+    [
+        ("What is 100% wool?", "100%", True),
+        ("What is 100 % wool?", "100%", False),
+        ("snake_case", "snake_case", True),
+        ("snakeXcase", "snake_case", False),
+        ('He said "no"', '"no"', True),
+        ("a back\\slash", "back\\slash", True),
+        ("line\nbreak", "line\nbreak", True),
+        ("Größe", "Größe", True),
+        ("UPPER", "upper", True),
+        ("nothing", "text", False),
+        ("nothing", '{"', False),
+        ("it's", "it's", True),
+        ("x", "' OR 1=1 --", False),
+    ],
+)
+def test_search_takes_words_as_they_are(
+    log: EventLog, session: str, text: str, query: str, hit: bool
+) -> None:
+    """Wildcards, quotes and backslashes are characters; only what was written is looked through."""
+    log.append(session, [asked(text), message("an answer with everything: " + query)])
+    assert [s.id for s in log.sessions(query)] == ([session] if hit else [])
+
+
+def test_search_finds_titles(log: EventLog, session: str) -> None:
+    """A title matches like a question does."""
+    log.update_session(session, title="About 5_bridges")
+    assert [s.id for s in log.sessions("5_b")] == [session]
+    assert log.sessions("5xb") == []
+
+
+def test_one_run_a_session(log: EventLog, session: str) -> None:
+    """A claim holds until it is released by the run that made it."""
+    log.claim(session, "r1", "host/1/a")
+    assert log.session(session).running
+    with pytest.raises(Conflict) as caught:
+        log.claim(session, "r2", "host/1/a")
+    assert caught.value.code == "busy"
+    assert not log.release(session, "r2")
+    assert log.release(session, "r1")
+    assert not log.session(session).running
+    log.claim(session, "r2", "host/1/a")
+
+
+def test_a_beat_makes_the_owners_claims_young(log: EventLog, session: str) -> None:
+    """Only the owner's claims are touched."""
+    log.claim(session, "r1", "host/1/a")
+    other = log.create_session(model="m").id
+    log.claim(other, "r2", "host/2/b")
+    before = {s: age for s, _, _, age in log.claims()}
+    log.beat("host/1/a")
+    after = {s: age for s, _, _, age in log.claims()}
+    assert after[session] <= before[session]
+    assert after[other] >= before[other]
+
+
+def test_deleting_takes_everything(log: EventLog, session: str) -> None:
+    """Events, claim and session are gone; its neighbour is not."""
+    other = log.create_session(model="m").id
+    log.append(other, [asked("stay")])
+    log.append(session, [asked("go")])
+    log.claim(session, "r", "host/1/a")
+    log.delete_session(session)
+    assert log.read(session) == []
+    assert log.claims() == []
+    assert log.last_seq(session) is None
+    assert [s.id for s in log.sessions()] == [other]
+    with pytest.raises(Conflict):
+        log.session(session)
+
+
+def test_half_a_character_and_no_number_are_stored(log: EventLog, session: str) -> None:
+    """A lone surrogate, a NaN and a stranger become what JSON can say: nothing breaks the log."""
+    data = {"text": "a\ud83d", "pair": "\ud83d\ude00", "n": float("nan"), "set": {1}, "o": Path("x")}
+    (event,) = log.append(session, [("notice", data)])
+    clean = {"text": "a\ufffd", "pair": "😀", "n": None, "set": [1], "o": "x"}
+    assert event.data == clean
+    assert log.read(session)[0].data == clean

@@ -1,0 +1,192 @@
+"""The loop: ask, act, observe, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agent.errors import IncompleteError, ProviderError
+from agent.limits import Limits
+from agent.loop import Outcome, run_agent_loop
+from agent.sources import SourceTable
+from agent.tools import Toolset, tool
+from agent.types import Message, Mode, Request, StopReason, TextDelta, Usage
+from tests.agent.scripted import Memory, Scripted, Step, call, calls, native, says
+
+ran: list[str] = []
+
+
+@tool
+async def note(word: str) -> str:
+    """Write a word down."""
+    ran.append(word)
+    return f"noted {word}"
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran() -> None:
+    """Each test begins with an empty notebook."""
+    ran.clear()
+
+
+class Played:
+    """One run of the loop and all that it left."""
+
+    def __init__(self, *steps: Step, mode: Mode = "ask", **more: Any) -> None:
+        self.provider = Scripted(steps)
+        self.memory = Memory()
+        self.messages = [Message("user", "hello")]
+        self.table = SourceTable()
+        self.outcome: Outcome = asyncio.run(
+            run_agent_loop(
+                self.messages,
+                Request("one", ()),
+                provider=self.provider,
+                tools=Toolset([note], mode, self.table),
+                emit=self.memory,
+                sources=self.table,
+                **more,
+            )
+        )
+
+    @property
+    def roles(self) -> list[str]:
+        """The transcript in brief."""
+        return [message.role for message in self.messages]
+
+
+def test_an_answer_without_calls_ends_the_run() -> None:
+    """One model step, its text as deltas, its message in the transcript."""
+    played = Played(says("Good day to you."))
+    assert played.outcome.reason == "stop"
+    assert played.memory.said == "Good day to you."
+    assert played.roles == ["user", "assistant"]
+
+
+def test_calls_are_answered_before_the_next_step() -> None:
+    """Ask, act, observe: each call has its result when the model is asked again."""
+    played = Played(calls(call("note", word="a")), says("Done."))
+    assert ran == ["a"]
+    assert played.roles == ["user", "assistant", "tool", "assistant"]
+    kinds = [kind for kind, _ in played.memory.events]
+    assert kinds == ["message", "tool_call", "tool_result", "message"]
+    assert [data["step"] for data in played.memory.of("message")] == [1, 2]
+
+
+def test_history_only_grows() -> None:
+    """Each request begins with the very messages of the one before, so that prompt caches hold."""
+    steps = [calls(call("note", n, word=str(n))) for n in range(1, 5)]
+    played = Played(*steps, says("Done."))
+    requests = played.provider.requests
+    assert len(requests) == 5
+    for earlier, later in zip(requests, requests[1:], strict=False):
+        same = zip(earlier.messages, later.messages, strict=False)
+        assert all(a is b for a, b in same)
+        assert len(later.messages) > len(earlier.messages)
+        assert (earlier.system, earlier.tools) == (later.system, later.tools)
+
+
+def test_the_step_limit_ends_in_an_answer() -> None:
+    """The last step is asked to answer, with its tools still listed."""
+    steps = [calls(call("note", n, word="x")) for n in (1, 2)]
+    played = Played(*steps, says("As far as I got."), limits=Limits(steps=2))
+    assert [r.answer_now for r in played.provider.requests] == [False, False, True]
+    assert played.provider.requests[-1].tools == played.provider.requests[0].tools
+    assert (played.outcome.reason, played.outcome.message.content) == ("limit", "As far as I got.")
+    assert played.outcome.limit == "the limit of 2 steps"
+
+
+@pytest.mark.parametrize("limits", [Limits(tokens=10), Limits(seconds=0.0)])
+def test_tokens_and_seconds_are_limits_too(limits: Limits) -> None:
+    """Whatever runs out first: one more request, and that one has to answer."""
+    first = says("", why="tool_calls", usage=Usage(8, 3), tool_calls=(call("note", word="a"),))
+    played = Played(first, says("Short."), limits=limits)
+    assert [r.answer_now for r in played.provider.requests] == [False, True]
+    assert played.outcome.reason == "limit"
+
+
+def test_a_model_that_never_stops_calling_is_stopped() -> None:
+    """Calls made where an answer was asked for are refused, not run, and end the run."""
+    steps = [calls(call("note", n, word=str(n))) for n in (1, 2)]
+    played = Played(*steps, limits=Limits(steps=1))
+    assert ran == ["1"]
+    assert played.outcome.reason == "limit"
+    assert played.messages[-1].is_error
+
+
+def test_a_pause_goes_on_by_itself() -> None:
+    """A paused answer is sent back as it is, without a word from the user."""
+    played = Played(says("Looking… ", why="pause"), says("Found."))
+    assert played.outcome.reason == "stop"
+    assert played.roles == ["user", "assistant", "assistant"]
+    assert len(played.provider.requests) == 2
+
+
+def test_endless_pauses_end() -> None:
+    """A provider that only ever pauses is stuck: the run ends as incomplete."""
+    played = Played(*[says("…", why="pause") for _ in range(50)])
+    assert played.outcome.reason == "incomplete"
+    assert len(played.provider.requests) == 9
+
+
+@pytest.mark.parametrize(
+    ("why", "reason"), [("length", "incomplete"), ("refusal", "stop"), ("pause", "incomplete")]
+)
+def test_a_cut_off_step_runs_no_tool(why: StopReason, reason: str) -> None:
+    """Arguments may be cut in half there: every call gets an error result and none is run."""
+    made = calls(call("note", 1, word="a"), call("note", 2, word="b"), why=why)
+    played = Played(made)
+    assert ran == []
+    assert played.outcome.reason == reason
+    results = [m for m in played.messages if m.role == "tool"]
+    assert [(m.tool_call_id, m.is_error) for m in results] == [("call-1", True), ("call-2", True)]
+
+
+def test_a_stream_that_just_ends_is_an_error() -> None:
+    """Text without the terminal event is never taken for an answer."""
+    with pytest.raises(IncompleteError):
+        Played([TextDelta("The bridge is 2")])
+
+
+def test_a_failing_model_is_not_hidden() -> None:
+    """What the provider raises comes out, after what it said went out."""
+    with pytest.raises(ProviderError, match="overloaded"):
+        Played([TextDelta("So"), ProviderError("overloaded", "The model is overloaded.")])
+
+
+def test_usage_is_summed_over_the_steps() -> None:
+    """Counts add up; what nobody reported stays unknown."""
+    first = says("", why="tool_calls", usage=Usage(10, 1), tool_calls=(call("note", word="a"),))
+    played = Played(first, says("Done.", usage=Usage(20, 2, cached_tokens=7)))
+    assert played.outcome.usage == Usage(30, 3, cached_tokens=7)
+    assert played.outcome.usage.cost_usd is None
+
+
+def test_native_citations_get_the_sessions_numbers() -> None:
+    """A provider counts from one in each message; the session goes on counting."""
+    table = SourceTable()
+    table.meet("https://earlier.example/", "Earlier")
+    messages = [Message("user", "hello")]
+    outcome = asyncio.run(
+        run_agent_loop(
+            messages,
+            Request("one", ()),
+            provider=Scripted([native("High water at noon.", "https://tide.example/")]),
+            tools=Toolset([], "ask", table),
+            emit=Memory(),
+            sources=table,
+        )
+    )
+    assert [(c.n, c.url) for c in outcome.message.citations] == [(2, "https://tide.example/")]
+    states = {s.url: (s.n, s.state) for s in outcome.message.sources}
+    assert states["https://tide.example/"] == (2, "cited")
+    assert states["https://other.example/"] == (None, "found")
+
+
+def test_the_providers_own_searches_are_told() -> None:
+    """Searches and page reads of the provider go out as activity, in order."""
+    played = Played(native("At noon.", "https://tide.example/"))
+    kinds = [kind for kind, _ in played.memory.events]
+    assert kinds == ["SearchStarted", "SearchFinished", "PageOpened", "message"]

@@ -68,7 +68,7 @@ def store_errors(path: Path | str) -> Iterator[None]:
 _CAUSES = (
     (("readonly", "read-only"), "read_only", "The data folder is read-only"),
     (
-        ("permission", "unable to open", "not a directory"),
+        ("permission", "unable to open", "a directory", "file exists"),
         "read_only",
         "The data folder cannot be used",
     ),

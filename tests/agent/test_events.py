@@ -165,7 +165,10 @@ def test_every_field_of_a_result_survives() -> None:
     result = ToolResult(
         "c1", "web_search", "none", True, {"kind": "search"}, (Source("https://a.example/", n=3),)
     )
-    pending = [said(Message("assistant", "", tool_calls=(call,))), ("tool_result", result_data(result))]
+    pending = [
+        said(Message("assistant", "", tool_calls=(call,))),
+        ("tool_result", result_data(result)),
+    ]
     back = messages_from(log(pending))[1]
     assert (back.tool_call_id, back.tool_name, back.content, back.is_error, back.details) == (
         "c1",

@@ -204,7 +204,13 @@ def test_deleting_takes_everything(log: EventLog, session: str) -> None:
 
 def test_half_a_character_and_no_number_are_stored(log: EventLog, session: str) -> None:
     """A lone surrogate, a NaN and a stranger become what JSON can say: nothing breaks the log."""
-    data = {"text": "a\ud83d", "pair": "\ud83d\ude00", "n": float("nan"), "set": {1}, "o": Path("x")}
+    data = {
+        "text": "a\ud83d",
+        "pair": "\ud83d\ude00",
+        "n": float("nan"),
+        "set": {1},
+        "o": Path("x"),
+    }
     (event,) = log.append(session, [("notice", data)])
     clean = {"text": "a\ufffd", "pair": "😀", "n": None, "set": [1], "o": "x"}
     assert event.data == clean

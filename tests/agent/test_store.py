@@ -1,0 +1,254 @@
+"""The store's file: private, versioned, and its faults in words that say who must act."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agent.errors import StoreError
+from agent.events import message_data
+from agent.log import EventLog
+from agent.store import store_errors
+from agent.types import Message, Usage
+
+NOTICE = ("notice", {"text": "x" * 2000})
+
+
+@contextmanager
+def as_a_user() -> Iterator[None]:
+    """For the superuser, to whom no file is closed: somebody else for a moment."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@contextmanager
+def no_room(path: Path) -> Iterator[None]:
+    """No file of this process may grow beyond the size that `path` has now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def code_of(action: Callable[[], object]) -> str:
+    """The code of the StoreError that this raises; it has a sentence and a remedy."""
+    with pytest.raises(StoreError) as caught:
+        action()
+    assert caught.value.message
+    assert caught.value.remedy
+    return caught.value.code
+
+
+def test_only_the_user_can_read_it(tmp_path: Path) -> None:
+    """Folder 0700, file and side files 0600, whatever the umask says."""
+    old = os.umask(0)
+    try:
+        home = tmp_path / "new" / "home"
+        log = EventLog(home / "s.sqlite3")
+        log.create_session(model="m")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    files = sorted(home.iterdir())
+    assert len(files) == 3
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    log.close()
+
+
+def test_an_open_file_is_closed_to_others(tmp_path: Path) -> None:
+    """A file that was readable for all is made private when it is opened."""
+    path = tmp_path / "s.sqlite3"
+    EventLog(path).close()
+    path.chmod(0o644)
+    EventLog(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
+    """A file of a newer version is refused, in words, and not changed."""
+    path = tmp_path / "s.sqlite3"
+    EventLog(path).close()
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    before = path.read_bytes()
+    assert code_of(lambda: EventLog(path)) == "newer_store"
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    """Something else under that name is called damaged, and kept."""
+    path = tmp_path / "s.sqlite3"
+    path.write_bytes(b"holiday pictures " * 500)
+    assert code_of(lambda: EventLog(path)) == "damaged"
+    assert path.read_bytes().startswith(b"holiday")
+
+
+def test_a_damaged_file_never_shows_a_traceback(tmp_path: Path) -> None:
+    """Bytes flipped or cut off anywhere: everything works or ends in a StoreError."""
+    path = tmp_path / "s.sqlite3"
+    log = EventLog(path)
+    session = log.create_session(model="m").id
+    for n in range(30):
+        log.append(session, [("user_message", {"text": f"question {n} " * 20}), NOTICE])
+    log.close()
+    whole, luck, refused = path.read_bytes(), random.Random(7), 0
+    for n in range(60):
+        data = bytearray(whole)
+        if n % 3:
+            for _ in range(40):
+                data[luck.randrange(len(data))] = luck.randrange(256)
+        else:
+            del data[luck.randrange(len(data)) :]
+        path.write_bytes(data)
+        for side in ("-wal", "-shm"):
+            Path(f"{path}{side}").unlink(missing_ok=True)
+        try:
+            log = EventLog(path)
+            try:
+                log.sessions("question")
+                for found in log.sessions():
+                    log.read(found.id)
+                    log.append(found.id, [NOTICE])
+            finally:
+                log.close()
+        except StoreError as error:
+            refused += 1
+            assert error.code in ("damaged", "newer_store", "store_failed"), error
+    assert refused > 5
+
+
+def test_a_damaged_event_is_called_damaged(tmp_path: Path) -> None:
+    """Data that is no JSON any more is the store's fault, not a traceback."""
+    path = tmp_path / "s.sqlite3"
+    log = EventLog(path)
+    session = log.create_session(model="m").id
+    log.append(session, [NOTICE])
+    db = sqlite3.connect(path)
+    db.execute("""UPDATE events SET data = '{"text": "x'""")
+    db.commit()
+    db.close()
+    assert code_of(lambda: log.read(session)) == "damaged"
+    assert code_of(lambda: log.last_event(session)) == "damaged"
+    log.close()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """A folder of somebody else, and a path through a file, are refused in words."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    with as_a_user():
+        assert code_of(lambda: EventLog(closed / "home" / "s.sqlite3")) == "read_only"
+    (tmp_path / "file").write_text("x")
+    assert code_of(lambda: EventLog(tmp_path / "file" / "s.sqlite3")) == "read_only"
+    assert code_of(lambda: EventLog(tmp_path)) == "read_only"
+
+
+def test_a_full_disk_and_room_again(tmp_path: Path) -> None:
+    """An append that found no room stores nothing; with room again all goes on, without restart."""
+    log = EventLog(tmp_path / "s.sqlite3")
+    session = log.create_session(model="m").id
+    kept = log.append(session, [NOTICE], durable=True)
+    with no_room(tmp_path / "s.sqlite3-wal"):
+        for durable in (False, True, False):
+            with pytest.raises(StoreError):
+                log.append(session, [NOTICE] * 40, durable=durable)
+        assert log.read(session) == kept
+    assert [e.seq for e in log.append(session, [NOTICE] * 40)] == list(range(2, 42))
+    log.close()
+
+
+def refuse(reason: str, path: Path) -> None:
+    """Makes SQLite refuse a write for this reason, with its own words."""
+    sqlite3.connect(path).execute("CREATE TABLE IF NOT EXISTS t (x)").connection.close()
+    if reason == "full":
+        db = sqlite3.connect(path)
+        db.execute("PRAGMA max_page_count = 2")
+        db.execute("INSERT INTO t VALUES (?)", ("x" * 50_000,))
+    elif reason == "read-only":
+        sqlite3.connect(f"file:{path}?mode=ro", uri=True).execute("INSERT INTO t VALUES (1)")
+    else:
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        sqlite3.connect(path, timeout=0).execute("INSERT INTO t VALUES (1)")
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [("full", "disk_full"), ("read-only", "read_only"), ("locked", "locked")],
+)
+def test_sqlites_complaints_in_our_words(tmp_path: Path, reason: str, code: str) -> None:
+    """Full, read-only and locked are told apart: the user has to do different things."""
+    path = tmp_path / "s.sqlite3"
+
+    def act() -> None:
+        with store_errors(path):
+            refuse(reason, path)
+
+    assert code_of(act) == code
+
+
+def test_many_may_open_a_new_store_at_once(tmp_path: Path) -> None:
+    """Twelve openers of a file that is not there yet: all succeed, none breaks another's."""
+    failed: list[Exception] = []
+
+    def opens() -> None:
+        try:
+            log = EventLog(tmp_path / "s.sqlite3")
+            log.create_session(model="m")
+            log.close()
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=opens) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    log = EventLog(tmp_path / "s.sqlite3")
+    assert len(log.sessions()) == 12
+    log.close()
+
+
+def test_a_reader_of_the_moment_sees_whole_transactions(tmp_path: Path) -> None:
+    """While one thread appends, others read: never a delta beside its message."""
+    log = EventLog(tmp_path / "s.sqlite3")
+    session = log.create_session(model="m").id
+    done, problems = threading.Event(), []
+    words = message_data(Message("assistant", "x"), step=1, usage=Usage(), stop_reason="stop")
+
+    def reads() -> None:
+        while not done.is_set():
+            kinds = [event.type for event in log.read(session)]
+            if "text_delta" in kinds and "message" in kinds[kinds.index("text_delta") :]:
+                problems.append(kinds)
+
+    threads = [threading.Thread(target=reads) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(60):
+        log.append(session, [("text_delta", {"text": "x"})] * 3)
+        log.append(session, [("message", words)])
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    log.close()

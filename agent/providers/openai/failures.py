@@ -127,6 +127,6 @@ def _quote(message: object, key: str) -> str:
     """The provider's own words, short and without anything that looks like a key."""
     if not isinstance(message, str) or not message.strip():
         return ""
-    text = message.replace(key, "[key]") if key else message
+    text = message.replace(key, "[key]") if len(key) >= 8 else message
     text = " ".join(_KEY_LIKE.sub("[key]", text).split())
     return f" It says: {text[: _QUOTE - 1]}…" if len(text) > _QUOTE else f" It says: {text}"

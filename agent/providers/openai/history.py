@@ -7,8 +7,8 @@ ids and calls without ids, which the server never checks. It is flattened when
 
 - its reasoning came without encrypted content, which nobody could look up,
 - one of its items is unfinished or names a call that we do not answer,
-- it holds a native search and the request offers none. Whether the server would take it is not
-  documented; and with the switch off no request speaks of searching.
+- the turn holds a native search and the request offers none. Whether the server would take it is
+  not documented; and with the switch off no request speaks of searching.
 
 An answer by another model is replayed as neutral text and calls.
 
@@ -37,18 +37,21 @@ def encode_items(messages: Sequence[Message], model: str, searching: bool) -> by
     """The elements of `input`, joined by commas. Each message is serialised once."""
     pieces: list[bytes] = []
     waiting: dict[str, None] = {}
+    strays: list[bytes] = []  # results without a call: after those that have one
     for message in messages:
         if message.role == "tool":
-            known = message.tool_call_id in waiting
-            waiting.pop(message.tool_call_id or "", None)
-            pieces.append(_remembered(message, "openai" if known else "openai:orphan", model))
+            if message.tool_call_id in waiting:
+                del waiting[message.tool_call_id]
+                pieces.append(_remembered(message, "openai"))
+            else:
+                strays.append(_remembered(message, "openai:stray"))
             continue
-        if waiting:
-            pieces.extend(_interrupted(waiting))
-            waiting.clear()
-        pieces.append(_remembered(message, _variant(message, model, searching), model))
+        if waiting or strays:
+            pieces += [*_interrupted(waiting), *strays]
+            waiting, strays = {}, []
+        pieces.append(_remembered(message, _variant(message, model, searching)))
         waiting.update((call.id, None) for call in message.tool_calls)
-    pieces.extend(_interrupted(waiting))
+    pieces += [*_interrupted(waiting), *strays]
     return b",".join(filter(None, pieces))
 
 
@@ -59,7 +62,7 @@ def _variant(message: Message, model: str, searching: bool) -> str:
     return "openai:raw+search" if searching else "openai:raw"
 
 
-def _remembered(message: Message, variant: str, model: str) -> bytes:
+def _remembered(message: Message, variant: str) -> bytes:
     encoded = message.encoded.get(variant)
     if encoded is None:
         encoded = b",".join(_dump(item) for item in _items(message, variant))
@@ -69,7 +72,7 @@ def _remembered(message: Message, variant: str, model: str) -> bytes:
 
 def _items(message: Message, variant: str) -> Iterator[Item]:
     if message.role == "tool":
-        yield _orphan(message) if variant.endswith("orphan") else _output(message)
+        yield _stray(message) if variant.endswith("stray") else _output(message)
     elif message.role == "user":
         yield {"role": "user", "content": message.content}
     elif variant == "openai":
@@ -84,8 +87,10 @@ def _items(message: Message, variant: str) -> Iterator[Item]:
 def _replayed(message: Message, searching: bool) -> Iterator[Item]:
     assert message.provider_data is not None
     answered = {call.id for call in message.tool_calls}
-    for group in _groups(message.provider_data.blocks):
-        whole = all(_replayable(item, answered, searching) for item in group)
+    blocks = message.provider_data.blocks
+    allowed = searching or not any(item.get("type") == "web_search_call" for item in blocks)
+    for group in _groups(blocks):
+        whole = allowed and all(_replayable(item, answered) for item in group)
         if whole and not (len(group) == 1 and group[0].get("type") == "reasoning"):
             yield from map(_clean, group)
         else:
@@ -104,14 +109,14 @@ def _groups(blocks: Iterable[Any]) -> Iterator[list[Item]]:
         yield group
 
 
-def _replayable(item: Item, answered: set[str], searching: bool) -> bool:
+def _replayable(item: Item, answered: set[str]) -> bool:
     if item.get("status") in ("in_progress", "incomplete", "searching"):
         return False
     match item.get("type"):
         case "reasoning":
             return bool(item.get("encrypted_content") and item.get("id"))
         case "web_search_call":
-            return searching and bool(item.get("id") and item.get("action"))
+            return bool(item.get("id") and item.get("action"))
         case "function_call":
             return item.get("call_id") in answered
         case "message":
@@ -178,7 +183,7 @@ def _output(message: Message) -> Item:
     }
 
 
-def _orphan(message: Message) -> Item:
+def _stray(message: Message) -> Item:
     """A result without its call is refused as such; as text it is not lost."""
     name = message.tool_name or "a tool"
     return {"role": "user", "content": f"(Result of {name}, out of order)\n{message.content}"}

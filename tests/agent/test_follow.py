@@ -35,6 +35,15 @@ async def follow_to_the_end(log: EventLog, session: str, after: int = 0) -> list
     return got
 
 
+async def joined(log: EventLog, session: str, count: int = 1) -> None:
+    """Until so many follow."""
+    for _ in range(1000):
+        if len(log._followers.get(session, ())) == count:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("nobody follows")
+
+
 def check(got: list[Event], log: EventLog, session: str, after: int = 0) -> None:
     """Numbers grow, nothing that is stored was missed, and no delta came after its message."""
     numbers = [event.seq for event in got]
@@ -156,8 +165,7 @@ def test_a_number_from_the_future_is_no_trap(tmp_path: Path) -> None:
     async def scenario(log: EventLog, session: str) -> None:
         log.append(session, [("notice", {})] * 3)
         reading = asyncio.create_task(follow_to_the_end(log, session, after=999))
-        while not log._followers:
-            await asyncio.sleep(0)
+        await joined(log, session)
         log.append(session, [END])
         assert [e.seq for e in await asyncio.wait_for(reading, 20)] == [4]
 
@@ -171,8 +179,7 @@ def test_another_process_is_noticed(tmp_path: Path) -> None:
 
     async def scenario(log: EventLog, other: EventLog, session: str) -> None:
         reading = asyncio.create_task(follow_to_the_end(log, session))
-        while not log._followers:
-            await asyncio.sleep(0)
+        await joined(log, session)
         other.append(session, [("notice", {}), END])
         assert [e.seq for e in await asyncio.wait_for(reading, 20)] == [1, 2]
 
@@ -187,8 +194,7 @@ def test_deleting_ends_its_followers(tmp_path: Path) -> None:
 
     async def scenario(log: EventLog, session: str) -> None:
         readers = [asyncio.create_task(follow_to_the_end(log, session)) for _ in range(3)]
-        while len(log._followers.get(session, ())) < 3:
-            await asyncio.sleep(0)
+        await joined(log, session, 3)
         await asyncio.to_thread(log.delete_session, session)
         assert await asyncio.wait_for(asyncio.gather(*readers), 20) == [[], [], []]
         assert not log._followers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -81,7 +82,7 @@ def test_history_only_grows() -> None:
     played = Played(*steps, says("Done."))
     requests = played.provider.requests
     assert len(requests) == 5
-    for earlier, later in zip(requests, requests[1:], strict=False):
+    for earlier, later in pairwise(requests):
         same = zip(earlier.messages, later.messages, strict=False)
         assert all(a is b for a, b in same)
         assert len(later.messages) > len(earlier.messages)

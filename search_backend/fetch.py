@@ -232,6 +232,9 @@ def _head(wire: Wire) -> http.client.HTTPResponse:
     for _ in range(_INTERIM_ANSWERS):
         response = http.client.HTTPResponse(pipe, method="GET")
         response.begin()
+        if wire.ended:
+            # http.client takes a head that breaks off for a whole one.
+            raise http.client.HTTPException("the head breaks off")
         if response.status >= 200:
             return response
     raise http.client.HTTPException("interim answers without end")

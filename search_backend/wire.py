@@ -27,13 +27,14 @@ class TooMuch(Exception):
 
 class Wire(io.RawIOBase):
     """Reads from a socket. `left` gives the seconds until the deadline or raises TimeoutError;
-    `allowance` is the number of bytes still granted."""
+    `allowance` is the number of bytes still granted, `ended` whether the server has closed."""
 
     def __init__(self, connection: Source, left: Callable[[], float], allowance: int) -> None:
         super().__init__()
         self._connection = connection
         self._left = left
         self.allowance = allowance
+        self.ended = False
 
     def readable(self) -> bool:
         return True
@@ -45,6 +46,7 @@ class Wire(io.RawIOBase):
         self._connection.settimeout(self._left())
         size = self._connection.recv_into(buffer, min(len(buffer), self.allowance))
         self.allowance -= size
+        self.ended = not size
         return size
 
 

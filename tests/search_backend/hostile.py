@@ -167,3 +167,13 @@ def forever(piece: bytes, pause: bool = False) -> Iterator[object]:
         yield piece
         if pause:
             yield PAUSE
+
+
+@contextlib.contextmanager
+def canned(response: bytes) -> Iterator[socket.socket]:
+    """A connected socket whose other end has said `response` and closes when this is left."""
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(response)
+        there.shutdown(socket.SHUT_WR)
+        yield here

@@ -162,20 +162,28 @@ class Agent:
 
         async def feed() -> None:
             run = asyncio.ensure_future(self.runner.wait(session))
+            over = False
+
+            def expect_end(_: object) -> None:
+                if not over:
+                    patience.reschedule(self._loop.time() + _LATE)
+
             try:
                 async with (
                     asyncio.timeout(None) as patience,
                     aclosing(self.log.follow(session, after)) as follower,
                 ):
-                    run.add_done_callback(lambda _: patience.reschedule(self._loop.time() + _LATE))
+                    run.add_done_callback(expect_end)
                     async for batch in follower:
                         ends = [i for i, e in enumerate(batch, 1) if e.type == "run_finished"]
                         batches.put(batch[: ends[0]] if ends else batch)
                         if ends:
+                            over = True
                             return
             except TimeoutError:
                 pass
             finally:
+                over = True
                 batches.put(None)
 
         feeding = asyncio.run_coroutine_threadsafe(feed(), self._loop)

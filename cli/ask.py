@@ -162,13 +162,12 @@ def _after(event: Event) -> None:
         print("\nSources")
         checked = {c["n"]: c["verified"] for c in data["citations"]}
         for source in cited:
-            mark = {True: " - quote verified", False: " - quote NOT found in the page"}
             title = one_line(source["title"] or source["url"])
-            print(f"  [{source['n']}] {title}{mark.get(checked.get(source['n']), '')}")
+            print(f"  [{source['n']}] {title}{_verdict(checked.get(source['n']))}")
             print(f"      {one_line(source['url'], 300)}")
     usage = data["usage"]
     counts = [f"search {data['search_path']}", f"{usage['seconds']:.1f} s"]
-    counts += [f"{usage[k]} {k}" for k in ("searches", "pages") if usage[k]]
+    counts += [_count(usage[k], k) for k in ("searches", "pages") if usage[k]]
     if usage["input_tokens"] is not None:
         counts.append(f"{usage['input_tokens']} + {usage['output_tokens']} tokens")
     print(f"\n{data['model']}, {', '.join(counts)}", file=sys.stderr)
@@ -177,6 +176,17 @@ def _after(event: Event) -> None:
     if data.get("error"):
         error = data["error"]
         print(safe(f"searchloop: {error['message']} {error['remedy']}"), file=sys.stderr)
+
+
+def _verdict(verified: bool | None) -> str:
+    if verified is None:
+        return ""
+    return " - quote verified" if verified else " - quote NOT found in the page"
+
+
+def _count(number: int, things: str) -> str:
+    ending = "es" if things == "searches" else "s"
+    return f"{number} {things if number != 1 else things.removesuffix(ending)}"
 
 
 def _code(event: Event) -> int:

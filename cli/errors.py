@@ -7,12 +7,11 @@ import json
 import sys
 from dataclasses import asdict
 
-from search_backend.errors import FetchRefused, SearchBackendError
-
 from agent.errors import AgentError, ConfigError, Conflict
 from agent.types import Usage
 from cli.main import BAD_INPUT, FAILED
 from cli.text import safe
+from search_backend.errors import FetchRefused, SearchBackendError
 
 KNOWN = (AgentError, SearchBackendError, OSError)
 _BAD_INPUT = (ConfigError, Conflict, FetchRefused)

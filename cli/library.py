@@ -5,8 +5,52 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
+from dataclasses import asdict
+from pathlib import Path
 
 from agent.settings import Settings
 from cli.main import OK
 from cli.text import one_line
+from search_backend.library import Library
+
+
+def run(args: argparse.Namespace) -> int:
+    """Adds, lists or removes."""
+    return _ACTIONS[args.action](Library(Settings.load().home), args)
+
+
+def _add(library: Library, args: argparse.Namespace) -> int:
+    def tell(path: str, outcome: str) -> None:
+        if outcome != "unchanged":
+            print(f"  {one_line(outcome, 80)}: {one_line(path)}", file=sys.stderr)
+
+    added = library.add(Path(args.path), None if args.output == "json" else tell)
+    if args.output == "json":
+        print(json.dumps(asdict(added), ensure_ascii=False))
+        return OK
+    counts = [f"{getattr(added, k)} {k}" for k in ("added", "updated", "unchanged", "removed")]
+    print(f"{added.collection}: {', '.join(counts)}, {len(added.skipped)} skipped")
+    return OK
+
+
+def _list(library: Library, args: argparse.Namespace) -> int:
+    collections = library.list()
+    if args.output == "json":
+        told = [asdict(collection) for collection in collections]
+        print(json.dumps({"collections": told}, ensure_ascii=False))
+        return OK
+    for collection in collections:
+        print(f"{collection.name:<20} {collection.documents:>6} documents  {collection.path}")
+    return OK
+
+
+def _remove(library: Library, args: argparse.Namespace) -> int:
+    documents = library.remove(args.path)
+    if args.output == "json":
+        print(json.dumps({"removed": documents}))
+    else:
+        print(f"{documents} documents forgotten; the files themselves are untouched.")
+    return OK
+
+
+_ACTIONS = {"add": _add, "list": _list, "remove": _remove}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 
 from agent.library import Agent
@@ -19,15 +20,25 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "json":
         print(json.dumps({"models": [asdict(m) for m in models]}, ensure_ascii=False))
         return OK
-    width = max((len(m.id) for m in models), default=0)
-    for model in models:
+    ready = [m for m in models if m.available]
+    width = max((len(m.id) for m in ready), default=0)
+    for model in ready:
         print(f"{one_line(model.id):<{width}}  {_facts(model)}")
+    for (missing, remedy), group in _grouped(m for m in models if not m.available).items():
+        names = ", ".join(one_line(m.id) for m in group if not m.id.endswith(":"))
+        print(f"\nNot available: {one_line(f'{missing}. {remedy}'.replace('..', '.'), 300)}\n  {names}".rstrip())
     return OK
 
 
+def _grouped(models: Iterable[ModelInfo]) -> dict[tuple[str, str], list[ModelInfo]]:
+    """Models that lack the same thing, together."""
+    groups: dict[tuple[str, str], list[ModelInfo]] = {}
+    for model in models:
+        groups.setdefault((model.missing or "", model.remedy or ""), []).append(model)
+    return groups
+
+
 def _facts(model: ModelInfo) -> str:
-    if not model.available:
-        return one_line(f"not available: {model.missing} {model.remedy or ''}", 200)
     can = model.capabilities
     facts = ["searches itself" if can.native_search else "local search"]
     facts += ["no tools"] * (not can.tools) + ["thinks"] * can.thinking + ["sees"] * can.vision

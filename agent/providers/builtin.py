@@ -34,8 +34,10 @@ SETTINGS: tuple[Setting, ...] = ()
 MODEL = "extractive"
 
 _PAGES = 3
-_QUOTES = 4
+_QUOTES = 5
+_HEADED = 0.6  # what a word of the heading is worth beside one of the sentence
 _WORD = re.compile(r"\w+")
+_HEADING = re.compile(r"^#{1,6}[ \t]+(.*)$", re.MULTILINE)
 _BREAK = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|\n+")
 _MARKS = re.compile(
     r"^\s*(?:[#>]+|[-*+]|\d+[.)]|\|)\s*|\s*\|\s*$"
@@ -56,12 +58,13 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A sentence of a page that was read, with its source number and place."""
+    """A sentence of a page that was read: source number, place, words, words of its heading."""
 
     n: int
     place: int
     text: str
     words: frozenset[str]
+    about: frozenset[str] = frozenset()
 
 
 class Extractive:
@@ -154,14 +157,22 @@ def _no_answer(turn: list[Message]) -> str:
 
 
 def _passages(turn: list[Message]) -> list[Passage]:
-    found = []
+    found: list[Passage] = []
     for message in turn:
         start, end = message.details.get("text", (0, 0))
         if message.role == "tool" and end:
             n = message.details["n"]
-            for place, text in enumerate(sentences(message.content[start:end])):
-                found.append(Passage(n, place, text, frozenset(_stems(text))))
+            for heading, body in sections(message.content[start:end]):
+                about = frozenset(_stems(heading))
+                for text in sentences(body):
+                    found.append(Passage(n, len(found), text, frozenset(_stems(text)), about))
     return found
+
+
+def sections(text: str) -> list[tuple[str, str]]:
+    """A page in parts: the heading, and what stands below it."""
+    parts = _HEADING.split(text)
+    return [("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]
 
 
 def sentences(text: str) -> list[str]:
@@ -186,16 +197,18 @@ def best_passages(question: str, passages: Sequence[Passage]) -> list[Passage]:
     """The few passages that answer best, in the order of their sources; none if all miss."""
     wanted = set(_stems(query_of(question)))
     rarity = _rarity(wanted, passages)
+    asked = " ".join(_WORD.findall(question.casefold()))
     scored = []
     for passage in passages:
         hits = wanted & passage.words
-        if hits:
-            score = sum(rarity[w] for w in hits) / math.log(18 + len(passage.words))
-            scored.append((score, passage))
+        if hits and asked not in " ".join(_WORD.findall(passage.text.casefold())):
+            worth = sum(rarity[w] for w in hits)
+            worth += _HEADED * sum(rarity[w] for w in (wanted & passage.about) - hits)
+            scored.append((worth / math.log(18 + len(passage.words)), passage))
     scored.sort(key=lambda pair: -pair[0])
     if not scored or scored[0][0] <= 0:
         return []
-    floor = scored[0][0] * 0.45
+    floor = scored[0][0] * 0.5
     chosen: list[Passage] = []
     seen: set[frozenset[str]] = set()
     for score, passage in scored:

@@ -1,0 +1,1 @@
+"""Our speed beside a bare HTTP client, in one run: `python -m bench`."""

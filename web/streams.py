@@ -9,7 +9,7 @@ https://html.spec.whatwg.org/multipage/server-sent-events.html
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from urllib.parse import parse_qs
 
@@ -18,6 +18,7 @@ from agent.events import Event
 from agent.log import EventLog
 from web.asgi import Receive, Refusal, Scope, Send, refuse
 from web.frames import Frames
+from web.hub import Hubs
 from web.view import PageView
 
 MOST = 2000
@@ -40,7 +41,7 @@ class Streams:
         self._log = log
         self._most = most
         self._heartbeat = heartbeat
-        self._plain = Frames()
+        self._hubs = Hubs(log)
         self._page = Frames(16 * 1024 * 1024)
         self._open: set[asyncio.Task[None]] = set()
 
@@ -61,7 +62,7 @@ class Streams:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         await send({"type": "http.response.body", "body": _RETRY, "more_body": True})
         following = self._follow_page if view == "page" else self._follow_plain
-        task = asyncio.ensure_future(_write(following(session_id, after), send))
+        task = asyncio.ensure_future(following(session_id, after, send))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
         watch = asyncio.ensure_future(self._watch(task, receive, send))
@@ -108,14 +109,26 @@ class Streams:
                 task.cancel()
                 return
 
-    async def _follow_plain(self, session_id: str, after: int) -> AsyncGenerator[bytes, None]:
-        of = self._plain.of
-        async with aclosing(self._log.follow(session_id, after)) as batches:
-            async for batch in batches:
-                for events in _chunks(batch):
-                    yield b"".join([of(session_id, event) for event in events])
+    async def _follow_plain(self, session_id: str, after: int, send: Send) -> None:
+        hub = self._hubs.join(session_id)
+        try:
+            while not hub.ended:
+                floor = hub.floor
+                if after < floor:
+                    for seq, data in self._hubs.stored(session_id, after, _CHUNK):
+                        after = seq
+                        await send({"type": "http.response.body", "body": data, "more_body": True})
+                    after = max(after, floor)  # numbers up to there that are gone were deltas
+                    continue
+                data, after = hub.since(after), max(after, hub.last)
+                if data:
+                    await send({"type": "http.response.body", "body": data, "more_body": True})
+                else:
+                    await hub.news()
+        finally:
+            self._hubs.leave(session_id, hub)
 
-    async def _follow_page(self, session_id: str, after: int) -> AsyncGenerator[bytes, None]:
+    async def _follow_page(self, session_id: str, after: int, send: Send) -> None:
         view = PageView(session_id, self._page)
         if after:
             known = await asyncio.to_thread(self._log.read, session_id)
@@ -133,16 +146,11 @@ class Streams:
                     for seq, data in frames:
                         if seq in wholes:
                             self._page.keep((session_id, seq), data)
-                    yield b"".join([data for _, data in frames])
+                    data = b"".join([data for _, data in frames])
+                    await send({"type": "http.response.body", "body": data, "more_body": True})
                     if heavy and events[-1].type == "text_delta":
                         # A growing text gets at most half of the time.
                         await asyncio.sleep(min(loop.time() - began, 0.5))
-
-
-async def _write(frames: AsyncGenerator[bytes, None], send: Send) -> None:
-    async with aclosing(frames) as following:
-        async for data in following:
-            await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
 def _chunks(batch: Sequence[Event]) -> Sequence[Sequence[Event]]:

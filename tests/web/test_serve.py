@@ -15,15 +15,18 @@ from typing import Any
 
 import pytest
 
+from agent.settings import Environment
 from tests.web.house import FakeHouse, ScriptedRunner, make_house
+from web.api import House
+from web.compose import open_house
 from web.serve import BAD_INPUT, FAILED, OK, Serving, serve
 
 
 class Running:
     """A server in a thread, on a free port."""
 
-    def __init__(self, house: FakeHouse, host: str = "127.0.0.1") -> None:
-        self.house = house
+    def __init__(self, house: House, host: str = "127.0.0.1") -> None:
+        self.house: Any = house
         self.out, self.err = io.StringIO(), io.StringIO()
         self.code: int | None = None
         self._up = threading.Event()
@@ -64,6 +67,18 @@ class Running:
             response = connection.getresponse()
             raw = response.read()
             return response.status, json.loads(raw) if raw else None
+
+    def follow(self, path: str) -> Iterator[dict[str, Any]]:
+        """The events of a stream, up to the end of a run."""
+        headers = {"Authorization": f"Bearer {self.serving.access.token}"}
+        with contextlib.closing(self.connect()) as connection:
+            connection.request("GET", path, headers=headers)
+            for line in connection.getresponse():
+                if line.startswith(b"data: "):
+                    event = json.loads(line[6:])
+                    yield event
+                    if event["type"] == "run_finished":
+                        return
 
 
 @pytest.fixture
@@ -142,6 +157,28 @@ def test_a_question_goes_all_the_way(running: Running) -> None:
                 got.append(json.loads(line[6:]))
     assert got[0]["type"] == "user_message"
     assert got[-1]["blocks"]
+
+
+def test_the_real_house_answers_with_sources(tmp_path: Path) -> None:
+    """No key, no network: the switch on, and the built-in model quotes the built-in library."""
+    env = {"SEARCHLOOP_HOME": str(tmp_path), "SEARCHLOOP_OFFLINE": "1"}
+    running = Running(open_house(Environment({"flag": env})))
+    try:
+        made = {"model": "builtin:extractive", "search": "auto"}
+        path = f"/api/sessions/{running.ask('POST', '/api/sessions', made)[1]['id']}"
+        question = {"text": "How does the search switch decide between native and local search?"}
+        started = running.ask("POST", f"{path}/messages", question)
+        assert started[0] == 202
+        *_, last = running.follow(f"{path}/events?view=page&after={started[1]['seq']}")
+        assert (last["type"], last["reason"]) == ("run_finished", "stop")
+        assert last["citations"]
+        assert '"cite"' in json.dumps(last["blocks"])
+        assert running.ask("GET", "/api/engines")[1]["engines"]
+        assert running.ask("GET", "/api/models")[1]["models"]
+        unknown = running.ask("POST", "/api/sessions", {"model": "nobody:x"})
+        assert (unknown[0], unknown[1]["error"]["code"]) == (400, "unknown_provider")
+    finally:
+        assert running.stop() == OK
 
 
 def test_stopping_ends_streams_and_runs(running: Running) -> None:

@@ -13,10 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.errors import StoreError
 from agent.events import Event
 from tests.web.house import (
     ANSWER,
+    PORT,
     SOURCE,
+    TOKEN,
     Answer,
     FakeHouse,
     allowed,
@@ -26,7 +29,9 @@ from tests.web.house import (
     make_house,
     request,
 )
+from web.access import Access
 from web.frames import Frames, frame
+from web.gate import Gate
 from web.markdown import render
 from web.streams import Streams
 from web.view import PageView
@@ -364,3 +369,52 @@ def test_a_long_growing_text_leaves_the_loop_free(tmp_path: Path) -> None:
 
     shown = page_state(frames(asyncio.run(scenario()).body))
     assert shown == (text, render(text))
+
+
+def test_followers_share_one_reader(tmp_path: Path) -> None:
+    """However many follow a session, its log is followed once, and not at all when they left."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+
+    async def scenario() -> tuple[int, int]:
+        async with living(house) as app:
+            path = f"/api/sessions/{session}/events"
+            opened = [asyncio.Event() for _ in range(5)]
+            following = [
+                asyncio.create_task(request(app, "GET", path, enough=until(1), opened=event))
+                for event in opened
+            ]
+            for event in opened:
+                await event.wait()
+            await asyncio.sleep(0)
+            readers = len([t for t in asyncio.all_tasks() if t.get_name() == f"hub {session}"])
+            house.log.append(session, [("notice", {"message": "a"})])
+            await asyncio.gather(*following)
+            await asyncio.sleep(0)
+            left = len([t for t in asyncio.all_tasks() if t.get_name() == f"hub {session}"])
+            return readers, left
+
+    assert asyncio.run(scenario()) == (1, 0)
+
+
+def test_a_log_that_fails_ends_the_stream(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A reader that cannot read says so in the log and closes; the client comes back later."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+    house.log.append(session, [("notice", {"message": "a"})])
+
+    class Failing(type(house.log)):  # type: ignore[misc]
+        async def follow(self, session_id: str, after: int = 0) -> Any:
+            raise StoreError("disk_full", "The disk is full.", "Free some space.")
+            yield []
+
+    async def scenario() -> Answer:
+        streams = Streams(Failing(tmp_path / "sessions.sqlite3"))
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await streams.serve(session, scope, receive, send)
+
+        return await request(Gate(app, Access(PORT, TOKEN)), "GET", "/x")
+
+    assert frames(asyncio.run(scenario()).body)[0]["seq"] == 1
+    assert "The disk is full." in caplog.text

@@ -63,16 +63,17 @@ function done(turn) {
   if (searches) parts.push(t("done.searches", { n: searches }));
   if (pages) parts.push(t("done.pages", { n: pages }));
   if (tools) parts.push(t("done.tools", { n: tools }));
-  const seconds = t("seconds", { s: secondsOf(turn) });
+  const seconds = durationOf(turn);
   if (!parts.length) return t("done.nothing", { s: seconds });
   const text = [...parts, seconds].join(", ");
   return text[0].toUpperCase() + text.slice(1);
 }
 
 /** How long a turn took, as the server counted it or as its events lie apart. */
-export function secondsOf(turn) {
+export function durationOf(turn) {
   const seconds = turn.usage?.seconds ?? Math.max(0, (turn.endedAt ?? turn.at) - turn.startedAt);
-  return seconds < 10 ? seconds.toFixed(1) : Math.round(seconds);
+  if (seconds < 0.1) return t("seconds.few");
+  return t("seconds", { s: seconds < 10 ? seconds.toFixed(1) : Math.round(seconds) });
 }
 
 function isRead(step) {

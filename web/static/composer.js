@@ -46,6 +46,7 @@ export function composer(el, on) {
     page.model.value = session.model;
     page.mode.value = session.mode;
     setText(page.modeEffect, t(`mode.${session.mode}.effect`));
+    page.modeEffect.dataset.mode = session.mode;
     page.mode.title = t(`mode.${session.mode}.effect`);
     updateSwitch();
     page.send.hidden = facts.running;
@@ -62,7 +63,7 @@ export function composer(el, on) {
     const state = describeSwitch(session, model, engines);
     page.web.checked = state.on;
     page.switchLabel.dataset.kind = state.kind;
-    page.switchLabel.title = t(engines.offline ? "switch.tip.offline" : "switch.tip");
+    page.switchLabel.title = t(engines.stays ? "switch.tip.stays" : "switch.tip");
     page.viaPick.hidden = !state.on;
     if (state.on) page.via.value = session.search;
     setText(page.switchState, state.text);
@@ -159,7 +160,9 @@ function byProvider(models) {
 function modelOption(model) {
   const title = titleOf(model);
   const unusable = model.available === false;
-  const label = unusable && model.missing ? t("model.needs", { title, missing: model.missing }) : title;
+  const { missing } = model;
+  const key = /^[A-Z0-9_]+$/.test(missing ?? "") ? "model.needs" : "model.lacks";
+  const label = unusable && missing ? t(key, { title, missing }) : title;
   return h("option", { value: model.id, disabled: unusable, title: model.remedy }, label);
 }
 

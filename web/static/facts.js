@@ -21,7 +21,7 @@ export function newFacts() {
     session: { ...DRAFT },
     models: [],
     defaultModel: MODEL,
-    engines: engineFacts([]),
+    engines: engineFacts(null),
     running: false,
     loaded: false,
     list: { sessions: [], current: null, query: "", hidden: new Set() },

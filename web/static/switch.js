@@ -21,22 +21,24 @@ export function describeSwitch(session, model, engines) {
     return unavailable("switch.nonative", { model: model?.title || id });
   }
   const engine = engineOf(session, engines);
-  if (!engine) return unavailable("switch.noengine");
+  if (!engine) return unavailable("switch.noengine", { why: engines.why[0] ?? "" });
   return on("local", t("switch.local", { name: nameOf(engine) }));
 }
 
-/** The engines as the server lists them: {ready: [name], missing: [{name, missing}], offline}. */
+/**
+ * What /api/engines says: names that are ready in their order, why others are not, whether the
+ * machine is set to offline, and whether no search can leave it.
+ */
 export function engineFacts(data) {
-  const list = Array.isArray(data) ? data : (data?.engines ?? []);
-  const chain = data?.chain ?? list.filter((e) => e.in_chain !== false).map((e) => e.name);
-  const byName = new Map(list.map((e) => [e.name, e]));
-  const inOrder = chain.map((name) => byName.get(name) ?? { name });
+  const chain = (data?.engines ?? [])
+    .filter((e) => e.in_chain ?? e.position !== null)
+    .sort((a, b) => (a.position ?? 0) - (b.position ?? 0));
+  const ready = chain.filter((e) => e.available);
   return {
-    ready: inOrder.filter((e) => e.available !== false).map((e) => e.name),
-    missing: inOrder
-      .filter((e) => e.available === false)
-      .map((e) => ({ name: e.name, missing: [e.missing ?? []].flat().join(", ") })),
+    ready: ready.map((e) => e.name),
+    why: chain.filter((e) => !e.available && e.reason).map((e) => e.reason),
     offline: Boolean(data?.offline),
+    stays: ready.every((e) => e.remote === false),
   };
 }
 
@@ -50,7 +52,7 @@ function on(kind, text) {
 }
 
 function unavailable(key, values) {
-  const reason = `${t(key, values)} ${t(`${key}.next`)}`;
+  const reason = `${t(key, values).trim()} ${t(`${key}.next`)}`;
   return { on: true, kind: "unavailable", text: t("switch.unavailable", { reason }) };
 }
 

@@ -1,6 +1,6 @@
 // One question and its answer on the page. Only what changed in the turn is touched.
 
-import { activityView, secondsOf } from "./activity.js";
+import { activityView, durationOf } from "./activity.js";
 import { h, icon, render, setText } from "./dom.js";
 import { errorBox } from "./notes.js";
 import { sourcesView } from "./sources.js";
@@ -144,7 +144,7 @@ function footOf(turn) {
   else if (turn.model) add(modelText(turn.model));
   if (usage.searches) add(t("foot.searches", { n: usage.searches }));
   if (usage.pages) add(t("foot.pages", { n: usage.pages }));
-  add(t("seconds", { s: secondsOf(turn) }));
+  add(durationOf(turn));
   if (!extractive || usage.input_tokens || usage.output_tokens) add(tokensText(usage));
   if (!extractive || usage.cost_usd) add(costText(usage));
   return parts;

@@ -45,11 +45,11 @@ function searchChip({ ready }) {
   return chip(names ? "good" : "bad", t("welcome.search"), names || t("welcome.noengine"));
 }
 
-function networkChip({ offline }, model) {
-  if (offline) return chip("good", t("welcome.network"), t("welcome.offline"));
-  const text = model && !model.local
+function networkChip({ stays }, model) {
+  const cloud = model && !model.local;
+  const text = cloud
     ? t("welcome.cloud", { name: nameOf(model.id.split(":")[0]) })
-    : t("welcome.online");
+    : t(stays ? "welcome.stays" : "welcome.online");
   return chip("good", t("welcome.network"), text);
 }
 

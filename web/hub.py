@@ -1,0 +1,111 @@
+"""One reader of a session's log for all who follow it in this process.
+
+The log is followed once and each event encoded once; a follower costs a wake-up and a write. The
+latest frames stay in a window: who falls behind it reads the store again and comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import aclosing
+
+from agent.log import EventLog
+from web.frames import Frames
+
+_WINDOW = 256  # frames
+
+
+class Hub:
+    """The live end of one session. Lives on the server's loop, while it has followers."""
+
+    def __init__(self, log: EventLog, session_id: str, frames: Frames) -> None:
+        self._log = log
+        self._session = session_id
+        self._frames = frames
+        self._recent: deque[tuple[int, bytes]] = deque()
+        self._joined: dict[int, bytes] = {}
+        self._news = asyncio.Event()
+        self._failure: Exception | None = None
+        self.followers = 0
+        self.ended = False
+        self.floor = log.last_seq(session_id) or 0  # everything after this number is in the window
+        self.last = self.floor
+        self._reader = asyncio.create_task(self._read(), name=f"hub {session_id}")
+
+    def close(self) -> None:
+        """Stops reading."""
+        self._reader.cancel()
+
+    def since(self, seq: int) -> bytes:
+        """The frames after `seq`, which must not lie before `floor`; the same bytes for all."""
+        if seq >= self.last:
+            return b""
+        joined = self._joined.get(seq)
+        if joined is None:
+            joined = b"".join([data for number, data in self._recent if number > seq])
+            self._joined[seq] = joined
+        return joined
+
+    async def news(self) -> None:
+        """Until something has been appended, or the session is gone (`ended`)."""
+        if not self.ended:
+            await self._news.wait()
+        if self._failure:
+            raise self._failure
+
+    async def _read(self) -> None:
+        of, recent = self._frames.of, self._recent
+        try:
+            async with aclosing(self._log.follow(self._session, self.floor)) as batches:
+                async for batch in batches:
+                    recent.extend((event.seq, of(self._session, event)) for event in batch)
+                    while len(recent) > _WINDOW:
+                        self.floor = recent.popleft()[0]
+                    self.last = batch[-1].seq
+                    self._joined.clear()
+                    self._wake()
+        except Exception as error:
+            self._failure = error
+        finally:
+            self.ended = True
+            self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news.clear()
+
+
+class Hubs:
+    """The hubs there are, by session."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._frames = Frames()
+        self._hubs: dict[str, Hub] = {}
+
+    def join(self, session_id: str) -> Hub:
+        """The session's hub with one follower more."""
+        hub = self._hubs.get(session_id)
+        if hub is None or hub.ended:
+            hub = self._hubs[session_id] = Hub(self._log, session_id, self._frames)
+        hub.followers += 1
+        return hub
+
+    def leave(self, session_id: str, hub: Hub) -> None:
+        """One follower less; the last one puts out the light."""
+        hub.followers -= 1
+        if not hub.followers:
+            hub.close()
+            if self._hubs.get(session_id) is hub:
+                del self._hubs[session_id]
+
+    def stored(self, session_id: str, after: int, most: int) -> list[tuple[int, bytes]]:
+        """What the store holds after this number, `most` events a piece: (last number, bytes)."""
+        events = self._log.read(session_id, after)
+        of = self._frames.of
+        pieces = [events[i : i + most] for i in range(0, len(events), most)]
+        return [
+            (piece[-1].seq, b"".join([of(session_id, event) for event in piece]))
+            for piece in pieces
+        ]

@@ -531,8 +531,18 @@ def test_deltas_that_were_lost_or_sent_twice() -> None:
     assert finished(data).message.content == "Hello"
     assert finished(events_of(done, completed())).message.content == "Hello"
     assert finished(events_of(completed([TEXT]))).message.content == "Hello"
-    unnumbered = events_of(delta(0, "ha"), delta(0, "ha"), completed())
-    assert finished(unnumbered).message.content == "haha"
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+@pytest.mark.parametrize("number", [None, 0, 5])
+def test_servers_that_do_not_number_events(count: int, number: int | None) -> None:
+    """Where all numbers are the same, or none are given, equal events are not repetitions."""
+    place = {"output_index": 0, "content_index": 0, "sequence_number": number}
+    if number is None:
+        del place["sequence_number"]
+    delta = {"type": "response.output_text.delta", "delta": "ha", **place}
+    data = events_of(*[delta] * count, {**delta, "delta": "!"}, completed())
+    assert finished(data).message.content == "ha" * count + "!"
 
 
 def test_parts_that_arrive_mixed_are_shown_in_turn() -> None:

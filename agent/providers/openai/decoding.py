@@ -11,7 +11,6 @@ Spec: https://platform.openai.com/docs/api-reference/responses-streaming
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from agent.providers.openai.answer import Answer, sources
 from agent.providers.openai.failures import classify
 from agent.providers.openai.finish import calls, stop_reason, usage
 from agent.providers.openai.history import PROVIDER, VERSION
+from agent.providers.openai.repeats import Repeats
 from agent.providers.openai.searches import Searches
 from agent.types import (
     Finished,
@@ -31,7 +31,6 @@ from agent.types import (
     ThinkingDelta,
 )
 
-_NUMBERED = re.compile(rb'"sequence_number": ?[1-9]')
 _parse = json.JSONDecoder().raw_decode
 Event = Mapping[str, Any]
 
@@ -46,7 +45,7 @@ class ResponsesDecoder:
         self._whole: list[bytes] | None = [] if "json" in content_type else None
         self._sniff = not ("json" in content_type or "event-stream" in content_type)
         self._size = 0
-        self._last = b""
+        self._repeats = Repeats()
         self._answer = Answer()
         self._searches = Searches()
         self._items: dict[int, dict[str, Any]] = {}
@@ -109,30 +108,36 @@ class ResponsesDecoder:
 
     def _decode(self, payloads: Iterable[bytes]) -> Iterable[StreamEvent]:
         events: list[StreamEvent] = []
-        add = self._answer.add
-        for payload in payloads:
-            try:
-                if payload == self._last and _NUMBERED.search(payload):
-                    continue  # sent twice
-                self._last = payload
-                text = payload.decode()
-                event, end = _parse(text) if text[0] == "{" else (None, 0)
-                if end != len(text):
-                    event = _json(text)
-                if event is None or self._finished:
+        repeats = self._repeats
+        try:
+            for payload in payloads:
+                if payload != repeats.last and not repeats.held:
+                    self._read(payload, events)
                     continue
-                if event.get("type") == "response.output_text.delta":
-                    key = event.get("output_index", 0), event.get("content_index", 0)
-                    shown = add(key, event["delta"])
-                    if shown:
-                        events.append(TextDelta(shown))
-                else:
-                    events.extend(self._other(event))
-            except ProviderError as error:
-                return _then_raise(events, error)
-            except (KeyError, TypeError, AttributeError, ValueError) as error:
-                return _then_raise(events, self._unreadable(error))
+                for each in repeats.settle(payload):
+                    self._read(each, events)
+        except ProviderError as error:
+            return _then_raise(events, error)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            return _then_raise(events, self._unreadable(error))
         return events
+
+    def _read(self, payload: bytes, events: list[StreamEvent]) -> None:
+        if self._repeats.numbered:
+            self._repeats.last = payload
+        text = payload.decode()
+        event, end = _parse(text) if text[0] == "{" else (None, 0)
+        if end != len(text):
+            event = _json(text)
+        if event is None or self._finished:
+            return
+        if event.get("type") == "response.output_text.delta":
+            key = event.get("output_index", 0), event.get("content_index", 0)
+            shown = self._answer.add(key, event["delta"])
+            if shown:
+                events.append(TextDelta(shown))
+        else:
+            events.extend(self._other(event))
 
     def _unreadable(self, error: Exception) -> ProviderError:
         wrong = ProviderError(

@@ -8,11 +8,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    ViewportSize,
+    sync_playwright,
+)
 
 from tests.browser.house import House, LedOllama
 
 WAIT = 10_000  # milliseconds
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 _WATCH = """
 window.violations = [];
 addEventListener("securitypolicyviolation", (e) =>
@@ -63,7 +71,7 @@ class Watched:
         context.on("weberror", lambda error: self.problems.append(str(error.error)))
         context.on("console", self._console)
 
-    def _console(self, message: Any) -> None:
+    def _console(self, message: ConsoleMessage) -> None:
         if any(word in message.text for word in ("Content Security Policy", "Trusted")):
             self.problems.append(message.text)
 
@@ -80,26 +88,34 @@ class Watched:
         """Nothing went elsewhere, nothing was refused by the browser, nothing broke."""
         for page in self.context.pages:
             self.problems += page.evaluate("window.violations ?? []")
-        assert not self.foreign, f"requests to other hosts: {self.foreign}"
-        assert not self.problems, f"the page broke a rule: {self.problems}"
+        foreign, problems = self.foreign, self.problems[:]
+        self.requests.clear()
+        self.problems.clear()
+        assert not foreign, f"requests to other hosts: {foreign}"
+        assert not problems, f"the page broke a rule: {problems}"
 
 
 Enter = Callable[..., Page]
 
 
+def signed_in(watched: Watched, at: House) -> Page:
+    """A new page on an empty chat."""
+    page = watched.context.new_page()
+    page.goto(at.start_url)
+    page.locator(".health").first.wait_for()
+    return page
+
+
 @pytest.fixture
 def enter(browser: Browser, house: House) -> Iterator[Enter]:
-    """enter(**options) gives a signed-in page of a new browser profile; all are checked at the end."""
+    """enter(**options) gives a page of a new browser profile; all are checked at the end."""
     opened: list[Watched] = []
 
     def make(at: House = house, **options: Any) -> Page:
-        options.setdefault("viewport", {"width": 1280, "height": 800})
+        options.setdefault("viewport", DESKTOP)
         watched = Watched(browser.new_context(**options), at.url)
         opened.append(watched)
-        page = watched.context.new_page()
-        page.goto(at.start_url)
-        page.locator(".health").first.wait_for()
-        return page
+        return signed_in(watched, at)
 
     yield make
     for watched in opened:
@@ -107,10 +123,21 @@ def enter(browser: Browser, house: House) -> Iterator[Enter]:
         watched.context.close()
 
 
+@pytest.fixture(scope="module")
+def profile(browser: Browser, house: House) -> Iterator[Watched]:
+    """One browser profile for the tests of a module that need nothing special."""
+    watched = Watched(browser.new_context(viewport=DESKTOP), house.url)
+    yield watched
+    watched.context.close()
+
+
 @pytest.fixture
-def page(enter: Enter) -> Page:
-    """A signed-in page on an empty chat, of desktop size."""
-    return enter()
+def page(profile: Watched, house: House) -> Iterator[Page]:
+    """A signed-in page on an empty chat, of desktop size; checked at the end."""
+    yield signed_in(profile, house)
+    profile.check()
+    for opened in profile.context.pages:
+        opened.close()
 
 
 @pytest.fixture

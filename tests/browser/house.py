@@ -44,7 +44,9 @@ class House:
 
     def start(self) -> None:
         """Returns once the start address was printed."""
-        kept = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "SYSTEMROOT", "TMPDIR")}
+        kept = {
+            k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "SYSTEMROOT", "TMPDIR")
+        }
         self._process = subprocess.Popen(
             [sys.executable, "-m", "cli", "serve", "--port", str(self.port)],
             cwd=self.home,

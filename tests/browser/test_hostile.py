@@ -39,7 +39,9 @@ HOSTILE = f"""\
 Cited [1] and [99] and 【7†source】. \u202eevil\u202c
 <base href="{EVIL}"><meta http-equiv="refresh" content="0;url={EVIL}"><form action="{EVIL}">
 """
-FORBIDDEN = "img, iframe, script, style, object, embed, form, input, base, meta, svg a, [onload], [style]"
+FORBIDDEN = (
+    "img, iframe, script, style, object, embed, form, input, base, meta, svg a, [onload], [style]"
+)
 PAYLOADS = (
     '<img src=x onerror="window.hacked=1">',
     '"><script>window.hacked=1</script>',
@@ -71,15 +73,19 @@ def touch_everything(page: Page) -> None:
     )
 
 
-@pytest.mark.parametrize("size", [1, 7, 64, 100_000])
-def test_hostile_markdown_loads_and_runs_nothing(
-    chatting: Page, ollama: LedOllama, size: int
-) -> None:
+def test_hostile_markdown_loads_and_runs_nothing(chatting: Page, ollama: LedOllama) -> None:
     """However the stream is cut: no request to anybody, no element that could make one."""
-    ollama.script = lambda messages: [HOSTILE[i : i + size] for i in range(0, len(HOSTILE), size)]
-    ask(chatting, "Show me")
-    turn = wait_for_answer(chatting)
-    answer = turn.locator(".answer")
+    for count, size in enumerate((1, 7, 64, len(HOSTILE)), 1):
+        pieces = [HOSTILE[i : i + size] for i in range(0, len(HOSTILE), size)]
+        ollama.script = lambda messages, pieces=pieces: pieces
+        ask(chatting, "Show me")
+        expect(chatting.locator(".turn")).to_have_count(count)
+        check_answer(chatting)
+
+
+def check_answer(chatting: Page) -> None:
+    """The newest answer is words, and stays so whatever is done to it."""
+    answer = wait_for_answer(chatting).locator(".answer")
     expect(answer).to_contain_text("evil.example")
     assert answer.locator(FORBIDDEN).count() == 0
     assert answer.locator("a").count() == 0, "a link that is no source's"

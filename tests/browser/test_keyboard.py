@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.house import MODEL, STALL, LedOllama
@@ -10,12 +12,12 @@ from tests.browser.steps import QUESTION, box, choose_model, switch, turn_on, wa
 MOST_TABS = 60
 
 
-def tab_to(page: Page, css: str) -> None:
+def tab_to(page: Page, css: str, key: str = "Tab") -> None:
     """Presses Tab until the focus is there."""
     for _ in range(MOST_TABS):
         if page.evaluate("css => document.activeElement.matches(css)", css):
             return
-        page.keyboard.press("Tab")
+        page.keyboard.press(key)
     raise AssertionError(f"Tab never came to {css}")
 
 
@@ -32,8 +34,7 @@ def test_from_the_switch_to_an_open_source_by_keyboard(page: Page) -> None:
     page.keyboard.press("Enter")
     wait_for_answer(page)
     expect(box(page)).to_be_focused()
-    page.keyboard.press("Tab")
-    tab_to(page, ".chip")
+    tab_to(page, ".chip", "Shift+Tab")
     expect(page.locator("#card")).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog").locator("mark")).to_be_visible()
@@ -90,4 +91,4 @@ def test_every_control_has_a_name(page: Page) -> None:
     expect(page.get_by_role("log", name="Questions and answers")).to_be_visible()
     expect(page.get_by_role("navigation", name="Chats by date")).to_be_visible()
     headings = page.locator("h1, h2, h3, h4").evaluate_all("l => l.map(n => +n.tagName[1])")
-    assert all(b - a <= 1 for a, b in zip(headings, headings[1:], strict=False) if a), headings
+    assert all(b - a <= 1 for a, b in pairwise(headings) if a), headings

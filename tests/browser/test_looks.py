@@ -1,6 +1,7 @@
 """How it looks: small and fast to load, fits every screen, readable in both themes.
 
-The pictures in docs/screenshots are made here. One that is there is kept; delete it to have it made anew.
+The pictures in docs/screenshots are made here. One that is there is kept; delete it to have it made
+anew.
 """
 
 from __future__ import annotations
@@ -27,23 +28,26 @@ CONTRAST = """() => {
   const parse = (c) => (c.match(/[\\d.]+/g) ?? []).map(Number);
   const over = ([r, g, b, a = 1], [R, G, B]) => [r*a + R*(1-a), g*a + G*(1-a), b*a + B*(1-a)];
   const light = (rgb) => {
-    const [r, g, b] = rgb.map((v) => ((v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    const linear = (v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = rgb.map((v) => linear(v / 255));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const behind = (node) => {
     const layers = [];
-    for (let n = node; n; n = n.parentElement) layers.unshift(parse(getComputedStyle(n).backgroundColor));
+    for (let n = node; n; n = n.parentElement)
+      layers.unshift(parse(getComputedStyle(n).backgroundColor));
     return layers.reduce((below, layer) => over(layer, below), [255, 255, 255]);
   };
   const bad = [];
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let text = walk.nextNode(); text; text = walk.nextNode()) {
     const node = text.parentElement;
-    if (!text.data.trim() || !node.checkVisibility({ opacityProperty: true }) || node.closest(".vh, .skip, option")) continue;
+    if (!text.data.trim() || node.closest(".vh, .skip, option")) continue;
+    if (!node.checkVisibility({ opacityProperty: true })) continue;
     const ground = behind(node);
     const [a, b] = [light(over(parse(getComputedStyle(node).color), ground)), light(ground)];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) bad.push(`${ratio.toFixed(2)} ${node.className || node.tagName}: ${text.data.trim().slice(0, 40)}`);
+    if (ratio < 4.5) bad.push(`${ratio.toFixed(2)} ${node.className}: ${text.data.trim()}`);
   }
   return bad;
 }"""

@@ -8,22 +8,22 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.house import MODEL, STALL, House, LedOllama
-from tests.browser.steps import ask, choose_model, wait_for_answer
+from tests.browser.steps import ask
+
+TITLES = ("Trains at night", "Résumé שלום 🚂")
 
 
 @pytest.fixture
-def chats(page: Page, house: House, ollama: LedOllama) -> list[dict[str, Any]]:
+def chats(house: House, ollama: LedOllama) -> list[dict[str, Any]]:
     """Two chats with something in them, the newest first; no others."""
     for old in house.call("GET", "/api/sessions")["sessions"]:
         house.call("DELETE", f"/api/sessions/{old['id']}")
     ollama.script = lambda messages: ["Yes."]
-    for title in ("Trains at night", "Résumé שלום 🚂"):
-        page.get_by_role("button", name="New chat").click()
-        choose_model(page, f"ollama:{MODEL}")
-        ask(page, title)
-        wait_for_answer(page)
+    for title in TITLES:
+        chat = house.call("POST", "/api/sessions", {"model": f"ollama:{MODEL}"})
+        house.call("POST", f"/api/sessions/{chat['id']}/messages", {"text": title})
     listed: list[dict[str, Any]] = house.call("GET", "/api/sessions")["sessions"]
-    return listed
+    return sorted(listed, key=lambda session: TITLES.index(session["title"]), reverse=True)
 
 
 def row(page: Page, session: dict[str, Any]) -> Locator:
@@ -32,19 +32,21 @@ def row(page: Page, session: dict[str, Any]) -> Locator:
 
 
 def test_chats_are_listed_by_date_and_open_with_their_settings(
-    page: Page, chats: list[dict[str, Any]]
+    chats: list[dict[str, Any]], page: Page
 ) -> None:
     """Today's chats stand under Today; a click opens one, the browser's Back returns."""
     expect(page.locator("#sessions h2")).to_have_text(["Today"])
+    row(page, chats[0]).locator("a").click()
+    expect(page.locator("#title")).to_have_text(TITLES[1])
     row(page, chats[1]).locator("a").click()
-    expect(page.locator("#title")).to_have_text("Trains at night")
-    expect(page.locator(".bubble")).to_have_text("Trains at night")
+    expect(page.locator("#title")).to_have_text(TITLES[0])
+    expect(page.locator(".bubble")).to_have_text(TITLES[0])
     expect(page.get_by_label("Model", exact=True)).to_have_value(f"ollama:{MODEL}")
     page.go_back()
-    expect(page.locator("#title")).to_have_text("Résumé שלום 🚂")
+    expect(page.locator("#title")).to_have_text(TITLES[1])
 
 
-def test_search_narrows_the_list(page: Page, chats: list[dict[str, Any]]) -> None:
+def test_search_narrows_the_list(chats: list[dict[str, Any]], page: Page) -> None:
     """Letters leave what has them; nothing found is said."""
     page.get_by_label("Search chats").fill("night")
     expect(page.locator(".session")).to_have_count(1)
@@ -54,7 +56,7 @@ def test_search_narrows_the_list(page: Page, chats: list[dict[str, Any]]) -> Non
     expect(page.locator(".session")).to_have_count(2)
 
 
-def test_renaming_in_place(page: Page, house: House, chats: list[dict[str, Any]]) -> None:
+def test_renaming_in_place(chats: list[dict[str, Any]], page: Page, house: House) -> None:
     """Enter keeps the new name, Escape the old one."""
     line = row(page, chats[1])
     line.hover()
@@ -70,10 +72,10 @@ def test_renaming_in_place(page: Page, house: House, chats: list[dict[str, Any]]
     assert house.call("GET", f"/api/sessions/{chats[1]['id']}")["title"] == "Night trains"
 
 
-def test_deleting_can_be_taken_back(page: Page, house: House, chats: list[dict[str, Any]]) -> None:
+def test_deleting_can_be_taken_back(chats: list[dict[str, Any]], page: Page, house: House) -> None:
     """Undo brings the chat back; without it the chat is gone when the page is left."""
     line = row(page, chats[0])
-    line.hover()
+    line.locator("a").click()
     line.get_by_role("button", name="Delete").click()
     expect(line).to_have_count(0)
     expect(page.locator("#title")).to_have_text("New chat")
@@ -89,10 +91,12 @@ def test_deleting_can_be_taken_back(page: Page, house: House, chats: list[dict[s
 
 
 def test_a_chat_that_answers_has_a_dot(
-    page: Page, ollama: LedOllama, chats: list[dict[str, Any]]
+    chats: list[dict[str, Any]], page: Page, ollama: LedOllama
 ) -> None:
     """One sees from another chat that this one is busy, and that it is done."""
     ollama.script = lambda messages: ["Slowly", STALL]
+    row(page, chats[0]).locator("a").click()
+    expect(page.locator("#title")).to_have_text(TITLES[1])
     ask(page, "Go on")
     busy = row(page, chats[0]).get_by_role("img", name="answering now")
     expect(busy).to_be_visible()

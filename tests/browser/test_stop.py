@@ -65,7 +65,9 @@ def test_stop_works_after_a_reload_and_keeps_what_was_written(
     chatting.get_by_label("Your question").press("Escape")
     turn = wait_for_answer(chatting)
     expect(turn.locator(".answer")).to_contain_text("of a long answer")
-    expect(turn.locator(".note")).to_contain_text("what was written so far is kept", ignore_case=True)
+    expect(turn.locator(".note")).to_contain_text(
+        "what was written so far is kept", ignore_case=True
+    )
     expect(chatting.get_by_role("button", name="Send")).to_be_visible()
     assert hung_up(ollama)
 

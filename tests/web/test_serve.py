@@ -7,7 +7,10 @@ import http.client
 import io
 import json
 import re
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +23,8 @@ from tests.web.house import FakeHouse, ScriptedRunner, make_house
 from web.api import House
 from web.compose import open_house
 from web.serve import BAD_INPUT, FAILED, OK, Serving, serve
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Running:
@@ -286,3 +291,23 @@ def test_a_client_that_sends_nothing_holds_nobody_up(running: Running) -> None:
             idle = stack.enter_context(socket.create_connection(address, timeout=20))
             idle.sendall(b"POST /api/sessions HTTP/1.1\r\nHost: ")
         assert running.ask("GET", "/api/health")[0] == 200
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_in_order(number: signal.Signals, tmp_path: Path) -> None:
+    """Ctrl-C is the ordinary way to stop: exit code 0, no traceback, one line in all."""
+    program = (
+        "import sys; from pathlib import Path; from tests.web.house import make_house; "
+        "from web.serve import serve; sys.exit(serve(make_house(Path(sys.argv[1])), port=0))"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        process.send_signal(number)
+        rest, complaints = process.communicate(timeout=20)
+    assert line.startswith("searchloop is running at ")
+    assert (process.returncode, rest, complaints) == (OK, "", "")

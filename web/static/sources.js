@@ -28,6 +28,12 @@ export function chips(card, open) {
     card.hidePopover();
   }
 
+  // The focus may scroll a chip into view: its card goes along. One that was only hovered goes.
+  function follow() {
+    if (owner && owner === document.activeElement) place(card, owner);
+    else hide();
+  }
+
   // A link and not a button: only text may not be torn from the sentence at a line's end.
   function inside(event, source) {
     event.preventDefault();
@@ -39,7 +45,7 @@ export function chips(card, open) {
   card.addEventListener("pointerenter", () => clearTimeout(timer));
   card.addEventListener("pointerleave", later);
   addEventListener("keydown", (event) => event.key === "Escape" && hide());
-  addEventListener("scroll", hide, { capture: true, passive: true });
+  addEventListener("scroll", follow, { capture: true, passive: true });
 
   function chip(n, find) {
     const source = find();

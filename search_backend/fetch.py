@@ -39,7 +39,6 @@ from search_backend.errors import (
     NotReachable,
     bad_response,
     timed_out,
-    too_large,
 )
 from search_backend.fetched import (
     DEFAULT_LIMITS,
@@ -49,6 +48,7 @@ from search_backend.fetched import (
     is_text,
     kept,
     location,
+    useless,
 )
 from search_backend.lookup import Resolver, look_up
 from search_backend.request import agent_name, request_head
@@ -63,6 +63,8 @@ Connect = Callable[[str, int, float], socket.socket]
 _INTERIM_ANSWERS = 8
 _ADDRESSES_TRIED = 4
 _PIECE = 64 * 1024
+# A body in chunks of one byte costs a second of processor by then; honest ones have thousands.
+_PIECES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +254,7 @@ def _read(
     decoder = Decoder(headers.get("content-encoding", ""))
     body, cut = collect(_pieces(response, journey.limits.max_bytes), decoder, journey.limits)
     if cut and not (body and is_text(kind)):
-        raise _useless(cut, target.host, journey.limits)
+        raise useless(cut, target.host, journey.limits)
     return Fetched(
         url=url,
         final_url=target.url,
@@ -270,11 +272,16 @@ def _read(
 def _pieces(response: http.client.HTTPResponse, most: int) -> Iterator[bytes]:
     """The body without its framing, `most` bytes at the most. Raises Cut where it ends early."""
     try:
-        while piece := response.read1(min(_PIECE, most + 1)):
+        for _ in range(_PIECES):
+            piece = response.read1(min(_PIECE, most + 1))
+            if not piece:
+                break
             yield piece[:most]
             if len(piece) > most:
                 raise Cut("max_bytes")
             most -= len(piece)
+        else:
+            raise Cut("max_pieces")
     except TooMuch:
         raise Cut("max_bytes") from None
     except TimeoutError:
@@ -283,13 +290,6 @@ def _pieces(response: http.client.HTTPResponse, most: int) -> Iterator[bytes]:
         raise Cut("connection") from error
     if response.length:
         raise Cut("connection")
-
-
-def _useless(cut: str, host: str, limits: FetchLimits) -> FetchFailed:
-    """The failure for a body of which no part is of use."""
-    if cut == "deadline":
-        return timed_out(limits.seconds)
-    return too_large(limits.max_bytes) if cut.startswith("max_") else bad_response(host)
 
 
 @cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from email.message import Message
 from types import MappingProxyType
 
-from search_backend.errors import FetchFailed
+from search_backend.errors import FetchFailed, bad_response, timed_out, too_large
 
 # What a reader may want to know. Everything else a server says stays at the door.
 KEPT_HEADERS = frozenset(
@@ -53,8 +53,9 @@ class Fetched:
     `url` is the address asked for, `redirects` the addresses that redirected (in order, without
     `final_url`). `content_type` is lower case without parameters, empty when the server named none.
     `body` is decompressed. `truncated` says that it is not all of the page, and `cut` why:
-    max_bytes, max_decoded, deadline, connection (the server stopped early) or encoding (the rest
-    could not be decompressed). `headers` has lower-case names and only KEPT_HEADERS.
+    max_bytes, max_decoded, max_pieces (absurdly many chunks), deadline, connection (the server
+    stopped early) or encoding (the rest could not be decompressed). `headers` has lower-case names
+    and only KEPT_HEADERS.
     """
 
     url: str
@@ -78,6 +79,13 @@ def content_type(header: str) -> tuple[str, str | None]:
 def is_text(kind: str) -> bool:
     """Whether a part of such a body is of use. A body of unknown type is taken for text."""
     return not kind or _TEXT.fullmatch(kind) is not None
+
+
+def useless(cut: str, host: str, limits: FetchLimits) -> FetchFailed:
+    """The failure for a body that is cut and of which no part is of use."""
+    if cut == "deadline":
+        return timed_out(limits.seconds)
+    return too_large(limits.max_bytes) if cut.startswith("max_") else bad_response(host)
 
 
 def kept(headers: Message) -> Mapping[str, str]:

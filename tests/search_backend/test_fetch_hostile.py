@@ -223,6 +223,17 @@ def test_chunks_that_carry_nothing_are_bounded_too() -> None:
     assert load(chunks(b"f" * 50 + b"\r\n")).cut == "max_bytes"
 
 
+def test_chunks_of_one_byte_are_counted() -> None:
+    """Each costs more work than it carries, so their number is bounded as well."""
+
+    def dust() -> Iterator[object]:
+        yield answer(b"", "Transfer-Encoding: chunked")
+        yield from forever(b"1\r\nx\r\n" * 9000)
+
+    page = load(dust, FetchLimits(seconds=15))
+    assert (page.cut, len(page.body)) == ("max_pieces", 100_000)
+
+
 # Bombs.
 
 

@@ -38,6 +38,8 @@ CREATE INDEX IF NOT EXISTS sessions_updated ON sessions(updated);
 CREATE TABLE IF NOT EXISTS events (
   session TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
   at REAL NOT NULL, PRIMARY KEY (session, seq)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS events_deltas ON events(session, type)
+  WHERE type IN ('text_delta', 'thinking_delta');
 CREATE TABLE IF NOT EXISTS runs (
   session TEXT PRIMARY KEY, run_id TEXT NOT NULL, owner TEXT NOT NULL, beat REAL NOT NULL);
 """

@@ -59,8 +59,8 @@ def store_errors(path: Path | str) -> Iterator[None]:
     """SQLite's and the system's complaints as StoreError, translated here and nowhere else."""
     try:
         yield
-    except (sqlite3.Error, OSError, JSONDecodeError) as error:
-        broken = isinstance(error, sqlite3.IntegrityError | JSONDecodeError)
+    except (sqlite3.Error, OSError, JSONDecodeError, UnicodeDecodeError) as error:
+        broken = isinstance(error, sqlite3.IntegrityError | JSONDecodeError | UnicodeDecodeError)
         code, what, remedy = _cause("malformed" if broken else str(error).lower())
         raise StoreError(code, f"{what} ({path}: {error}).", remedy) from error
 

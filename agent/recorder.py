@@ -35,6 +35,7 @@ class Recorder:
         self._kind: type[TextDelta] | type[ThinkingDelta] = TextDelta
         self._timer: asyncio.TimerHandle | None = None
         self._failed: Exception | None = None
+        self._effects: set[str] = set()
         self.said: list[str] = []
         self.native_searches = 0
         self.pages = 0
@@ -87,7 +88,17 @@ class Recorder:
             self.pages += data["status"] == "ok"
         elif type == "search_finished":
             self._searched(data)
-        self._append([(type, data)], durable=type in ("tool_call", "tool_result"))
+        self._append([(type, data)], durable=self._must_last(type, data))
+
+    def _must_last(self, type: str, data: Mapping[str, Any]) -> bool:
+        """A call that changes something, and its result, outlive a power cut: it never runs twice.
+
+        To look something up twice does no harm, and waiting for the disk would cost more than most
+        such calls.
+        """
+        if type == "tool_call" and data["effect"] in ("write", "exec"):
+            self._effects.add(data["call_id"])
+        return data.get("call_id") in self._effects
 
     def _searched(self, data: Mapping[str, Any]) -> None:
         by = data["by"]

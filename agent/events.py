@@ -60,19 +60,34 @@ def message_data(
     data: dict[str, Any] = {
         "text": message.content,
         "thinking": message.thinking,
-        "tool_calls": [asdict(call) for call in message.tool_calls],
+        "tool_calls": [_call_data(call) for call in message.tool_calls],
         "citations": [asdict(c) for c in message.citations],
         "sources": [source_data(s) for s in message.sources],
         "details": dict(message.details),
         "step": step,
-        "usage": asdict(usage),
+        "usage": usage.as_dict(),
         "stop_reason": stop_reason,
     }
-    if message.provider_data:
-        data["provider_data"] = asdict(message.provider_data)
+    raw = message.provider_data
+    if raw:
+        data["provider_data"] = {
+            "provider": raw.provider,
+            "model": raw.model,
+            "version": raw.version,
+            "blocks": list(raw.blocks),
+        }
     if partial:
         data["partial"] = True
     return data
+
+
+def _call_data(call: ToolCall) -> dict[str, Any]:
+    return {
+        "id": call.id,
+        "name": call.name,
+        "arguments": dict(call.arguments),
+        "problem": call.problem,
+    }
 
 
 def result_data(result: ToolResult) -> dict[str, Any]:

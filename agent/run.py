@@ -148,7 +148,7 @@ class Run:
             "answer": message.content or _nothing(outcome),
             "citations": [asdict(c) for c in message.citations],
             "sources": [source_data(s) for s in table.touched()],
-            "usage": asdict(usage),
+            "usage": usage.as_dict(),
             "search_path": recorder.path_taken(),
             "model": f"{self.question.provider.name}:{self.question.model}",
             "session_id": self.question.session.id,
@@ -188,7 +188,7 @@ def interrupted(run_id: str, search_path: str, events: Sequence[Event]) -> list[
         "answer": said,
         "citations": [],
         "sources": [],
-        "usage": asdict(Usage()),
+        "usage": Usage().as_dict(),
         "search_path": search_path,
         "error": {
             "code": "interrupted",

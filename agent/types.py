@@ -119,6 +119,10 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(_plus(getattr(self, f), getattr(other, f)) for f in USAGE_FIELDS))
 
+    def as_dict(self) -> dict[str, Any]:
+        """The usage object of every surface."""
+        return {f: getattr(self, f) for f in USAGE_FIELDS}
+
 
 USAGE_FIELDS: tuple[str, ...] = tuple(Usage.__dataclass_fields__)
 

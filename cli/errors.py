@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict
 
 from agent.errors import AgentError, ConfigError, Conflict
 from agent.types import Usage
@@ -37,7 +36,7 @@ def failed_run(error: dict[str, str]) -> dict[str, object]:
         "answer": "",
         "citations": [],
         "sources": [],
-        "usage": asdict(Usage()),
+        "usage": Usage().as_dict(),
         "search_path": "off",
         "error": error,
     }

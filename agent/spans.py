@@ -7,22 +7,20 @@ turn, and then the link itself is looked for. A range never leaves the text.
 
 from __future__ import annotations
 
-import re
-
-_TRACKING = re.compile(r"(?:[?&]utm_source=(?:openai|chatgpt\.com))(?=&|#|$)")
-
 
 def without_tracking(url: str) -> str:
-    """`url` as it is known elsewhere: without the mark of who linked to it."""
-    if "utm_source=" not in url:
+    """`url` as the page is known elsewhere: without the marks of who linked to it."""
+    if "utm_" not in url.partition("?")[2]:
         return url
-    clean, found = _TRACKING.subn("", url)
-    return clean.replace("&", "?", 1) if found and "?" not in clean else clean
+    page, _, rest = url.partition("?")
+    query, mark, fragment = rest.partition("#")
+    kept = "&".join(part for part in query.split("&") if not part.startswith("utm_"))
+    return f"{page}?{kept}{mark}{fragment}" if kept else f"{page}{mark}{fragment}"
 
 
 def locate(text: str, start: int, end: int, url: str) -> tuple[int, int] | None:
     """The half-open code-point range of the citation of `url`, or None when there is none."""
-    link = without_tracking(url)
+    link = url if url in text else without_tracking(url)
     if link not in text:
         start, end = max(0, start), min(end, len(text))
         return (start, end) if start < end else None

@@ -54,9 +54,11 @@ def decode(body: bytes, declared: str | None = None) -> str:
         if (named := _codec(own)) and not named.startswith("utf-16"):
             return body.decode(named, "replace")
     try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
         # A body cut by a cap may end inside a character.
-        return codecs.getincrementaldecoder("utf-8")().decode(body)
-    except UnicodeDecodeError:
+        if error.reason == "unexpected end of data" and not body[: error.start].isascii():
+            return body[: error.start].decode("utf-8")
         return body.decode("cp1252", "replace")
 
 

@@ -6,6 +6,7 @@ import re
 
 OPEN, CLOSE = "\x02", "\x03"
 LENGTH = 480
+TABLE_ROW = 2.0
 
 _UNIT = re.compile(r"[^\n]*?(?:[.!?。!?](?=\s)|\n|$)", re.DOTALL)
 
@@ -14,13 +15,13 @@ def excerpt(marked: str, length: int = LENGTH) -> str:
     """About `length` characters of `marked`, which holds found words between OPEN and CLOSE."""
     if len(marked) - marked.count(OPEN) * 2 <= length:
         return _plain(marked)
-    units = [unit for unit in _UNIT.findall(marked) if unit.strip()]
+    units = [unit.strip() for unit in _UNIT.findall(marked) if unit.strip()]
     best, best_score = 0, -1.0
     for at in range(len(units)):
         window = _window(units, at, length)
         words = {word.lower() for word in re.findall(f"{OPEN}([^{CLOSE}]*){CLOSE}", window)}
-        # Different words count most, repetition a little.
-        score = len(words) + window.count(OPEN) / 100
+        # Different words count most, repetition a little; rows of a table say little by themselves.
+        score = len(words) + window.count(OPEN) / 100 - (TABLE_ROW if units[at][0] == "|" else 0)
         if score > best_score:
             best, best_score = at, score
     text = _plain(_window(units, best, length))
@@ -32,7 +33,7 @@ def _window(units: list[str], at: int, length: int) -> str:
     for unit in units[at + 1 :]:
         if len(window) + len(unit) > length:
             break
-        window += unit
+        window += " " + unit
     return window
 
 

@@ -99,8 +99,8 @@ class Index:
         connection: sqlite3.Connection | None = None
         try:
             connection = self._connect()
-            if write:
-                connection.execute("BEGIN IMMEDIATE")
+            # Reading is a transaction, too: what a search found is still there when it is read.
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             yield connection
             if write:
                 connection.execute("COMMIT")

@@ -195,14 +195,12 @@ def _read(fetched: Fetched) -> Page:
 
 
 def _found(page: Page, words: str, offset: int, most: int, origin: Origin) -> PageView:
-    matches, count = find(page.text[offset:], words, most)
+    matches, count, more = find(page.text[offset:], words, most)
     moved = tuple(Match(m.start + offset, m.end + offset, m.text) for m in matches)
     content = BETWEEN.join(match.text for match in moved)
-    more = None
-    if moved and find(page.text[moved[-1].end :], words, 1)[1]:
-        more = moved[-1].end
+    further = None if more is None else more + offset
     partial = page.cut or len(content) < len(page.text)
-    return PageView(page, content, offset, more, partial, moved, count, origin)
+    return PageView(page, content, offset, further, partial, moved, count, origin)
 
 
 def _failed(url: str, problem: Problem) -> Page:

@@ -29,8 +29,8 @@ def cut(text: str, offset: int, length: int) -> int:
     return limit
 
 
-def find(text: str, words: str, most: int) -> tuple[list[Match], int]:
-    """Passages round each place where `words` occur, and how many places there are.
+def find(text: str, words: str, most: int) -> tuple[list[Match], int, int | None]:
+    """Passages round each place where `words` occur, how many places there are, where to go on.
 
     Case and the width of blanks do not matter. Passages that touch are one; together they hold at
     most `most` characters. Without a literal occurrence, places that hold every single word count.
@@ -44,7 +44,9 @@ def find(text: str, words: str, most: int) -> tuple[list[Match], int]:
             break
         matches.append(Match(start, end, text[start:end]))
         room -= end - start
-    return matches, len(places)
+    reached = matches[-1].end if matches else 0
+    more = reached if any(start >= reached for start, _ in places) else None
+    return matches, len(places), more
 
 
 def _places(text: str, words: str) -> list[tuple[int, int]]:

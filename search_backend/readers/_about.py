@@ -75,9 +75,14 @@ def links(tree: LexborHTMLParser, url: str) -> tuple[str, ...]:
     base = _joined(url, base_node.attributes.get("href") if base_node is not None else None) or url
     own = urldefrag(url).url
     found: dict[str, None] = {}
+    tried: set[str | None] = set()
     for query in ("main a[href], article a[href]", "a[href]"):
         for node in tree.css(query):
-            target = _joined(base, node.attributes.get("href"))
+            href = node.attributes.get("href")
+            if href in tried:
+                continue
+            tried.add(href)
+            target = _joined(base, href)
             if target is not None and target != own:
                 found[target] = None
             if len(found) >= MOST_LINKS:

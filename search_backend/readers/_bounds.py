@@ -1,8 +1,11 @@
-"""Bound markup before any parser sees it: building a deep tree costs time quadratic in its depth.
+"""Bound markup before a parser sees it.
 
-One pass over the tags counts open elements and leaves out those beyond a depth that no real page
-has. Elements that close by themselves are not counted. Open formatting elements have a bound of
-their own, because a parser repeats them in every paragraph that follows.
+Building a tree costs time quadratic in its depth and in the attributes of one tag, and formatting
+left open is repeated in every paragraph that follows. Most pages are too small for this to matter
+and pass as they are. The others are written anew, tag by tag: with few attributes, without scripts
+and comments, and without the tags that would go too deep. What is written can be read in one way
+only, so no trick of quoting makes the parser see a deeper tree than was counted here.
+https://html.spec.whatwg.org/multipage/parsing.html
 """
 
 from __future__ import annotations
@@ -10,65 +13,135 @@ from __future__ import annotations
 import re
 
 MOST_CHARACTERS = 2_000_000
+# Up to here depth and repetition cost milliseconds, whatever the markup.
+HARMLESS_TAGS = 4_000
+HARMLESS_REPEATS = 400_000
+LONGEST_TAG = 8_000
 DEEPEST = 256
-MOST_FORMATTING = 24
-# Attributes beyond this length are data, never text.
-LONGEST_TAG = 10_000
+MOST_FORMATTING = 8
+MOST_ATTRIBUTES = 24
+LONGEST_VALUE = 4_000
 
-_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]{0,30})(?=[\s/>])")
+_OPENING = re.compile(r"<[a-zA-Z]")
+_REPEATED_NAMES = "a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u"
+_REPEATED = re.compile(rf"<(?:{_REPEATED_NAMES})(?=[\s/>])", re.IGNORECASE)
+_QUOTED_TAG = re.compile(r"<[a-zA-Z](?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+")
+_PLAIN_TAG = re.compile(r"<[a-zA-Z][^>]*+")
+_TOKEN = re.compile(
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))"
+    r"|<(script|style|textarea|xmp|iframe|noembed|noframes)(?=[\s/>])[^>]*+>?(.*?)(?:</\1[^>]*+>|\Z)"
+    r"|<(/?)([a-zA-Z][^\s/>]{0,60})((?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+)>?"
+    r"|<",
+    re.DOTALL | re.IGNORECASE,
+)
+_ATTRIBUTE = re.compile(
+    r"([a-zA-Z][\w:-]{0,40})(?:\s*=\s*(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++)))?"
+)
+_KEPT_ATTRIBUTES = frozenset(
+    {
+        *("aria-hidden", "class", "colspan", "content", "datetime", "hidden", "href", "id"),
+        *("itemprop", "lang", "name", "open", "property", "role", "rowspan", "style", "type"),
+    }
+)
+# They end by themselves, and a barrier that would let them nest is itself counted.
 _SELF_CLOSING = (
     "area base br col embed hr img input link meta param source track wbr "
     "p li dt dd tr td th thead tbody tfoot option optgroup colgroup html head body"
 )
 _NEVER_OPEN = frozenset(_SELF_CLOSING.split())
-_REPEATED = "a b big code em font i nobr s small strike strong tt u"
-_FORMATTING = frozenset(_REPEATED.split())
+_FORMATTING = frozenset(_REPEATED_NAMES.split("|"))
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def bounded(html: str) -> tuple[str, bool]:
     """The markup within the bounds, and whether it was longer than the cap."""
     cut = len(html) > MOST_CHARACTERS
     html = html[:MOST_CHARACTERS]
-    if html.count("<") <= DEEPEST:
-        return html, cut
-    kept: list[str] = []
-    position = 0
-    for start in _excess(html):
-        end = html.find(">", start, start + LONGEST_TAG)
-        kept.append(html[position:start])
-        position = end + 1 if end >= 0 else start + 1
-    kept.append(html[position:])
-    return "".join(kept), cut
+    return (html if _is_harmless(html) else _Rewriter().rewrite(html)), cut
 
 
-def _excess(html: str) -> list[int]:
-    """Where the tags stand that would go too deep."""
-    excess: list[int] = []
-    open_tags: dict[str, int] = {}
-    left_out: dict[str, int] = {}
-    depth = formatting = 0
-    for match in _TAG.finditer(html):
-        closing, name = match[1], match[2].lower()
+def _is_harmless(html: str) -> bool:
+    tags = len(_OPENING.findall(html))
+    if tags > HARMLESS_TAGS:
+        return False
+    if len(_REPEATED.findall(html)) * tags > HARMLESS_REPEATS:
+        return False
+    # Read with quotes in mind, and again without: a page may mean either.
+    return not any(
+        match.end() - match.start() > LONGEST_TAG
+        for pattern in (_QUOTED_TAG, _PLAIN_TAG)
+        for match in pattern.finditer(html)
+    )
+
+
+class _Rewriter:
+    """Writes markup anew while it counts what is open."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, int] = {}
+        self._left_out: dict[str, int] = {}
+        self._depth = 0
+        self._formatting = 0
+
+    def rewrite(self, html: str) -> str:
+        """The same text in tags that nest at most DEEPEST deep."""
+        written: list[str] = []
+        position = 0
+        for match in _TOKEN.finditer(html):
+            written.append(html[position : match.start()])
+            position = match.end()
+            written.append(self._token(match))
+        written.append(html[position:])
+        return "".join(written)
+
+    def _token(self, match: re.Match[str]) -> str:
+        raw, name = match[1], (match[4] or "").lower()
+        if raw:
+            sheet = (match[2] or "").replace("<", " ")
+            return f"<style>{sheet}</style>" if raw.lower() == "style" else " "
+        if not name:
+            # A comment, or a "<" that begins no tag.
+            return "&lt;" if match[0] == "<" else ""
+        if not _NAME.fullmatch(name):
+            return " "
+        if match[3]:
+            return f"</{name}>" if self._close(name) else " "
+        return f"<{name}{_attributes(match[5])}>" if self._enter(name) else " "
+
+    def _enter(self, name: str) -> bool:
         if name in _NEVER_OPEN:
+            return True
+        repeated = name in _FORMATTING
+        if (self._formatting >= MOST_FORMATTING) if repeated else (self._depth >= DEEPEST):
+            self._left_out[name] = self._left_out.get(name, 0) + 1
+            return False
+        self._open[name] = self._open.get(name, 0) + 1
+        self._formatting += repeated
+        self._depth += not repeated
+        return True
+
+    def _close(self, name: str) -> bool:
+        if name in _NEVER_OPEN:
+            return True
+        if self._left_out.get(name):
+            self._left_out[name] -= 1
+            return False
+        if not self._open.get(name):
+            return False
+        self._open[name] -= 1
+        self._formatting -= name in _FORMATTING
+        self._depth -= name not in _FORMATTING
+        return True
+
+
+def _attributes(text: str) -> str:
+    kept: list[str] = []
+    for match in _ATTRIBUTE.finditer(text):
+        name = match[1].lower()
+        if name not in _KEPT_ATTRIBUTES:
             continue
-        if not closing:
-            full = formatting >= MOST_FORMATTING if name in _FORMATTING else depth >= DEEPEST
-            if full:
-                left_out[name] = left_out.get(name, 0) + 1
-                excess.append(match.start())
-                continue
-            open_tags[name] = open_tags.get(name, 0) + 1
-            if name in _FORMATTING:
-                formatting += 1
-            else:
-                depth += 1
-        elif left_out.get(name):
-            left_out[name] -= 1
-            excess.append(match.start())
-        elif open_tags.get(name):
-            open_tags[name] -= 1
-            if name in _FORMATTING:
-                formatting -= 1
-            else:
-                depth -= 1
-    return excess
+        value = (match[2] or match[3] or match[4] or "")[:LONGEST_VALUE].replace('"', "&quot;")
+        kept.append(f' {name}="{value}"')
+        if len(kept) >= MOST_ATTRIBUTES:
+            break
+    return "".join(kept)

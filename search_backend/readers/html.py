@@ -20,9 +20,14 @@ from search_backend.readers._hidden import remove_hidden
 from search_backend.readers._main_text import main_text
 from search_backend.types import Page, Problem
 
+_log = logging.getLogger(__name__)
+
 THIN = 250
 # By this factor more text by structure than by extraction: the extraction missed the point.
 FAR_MORE = 4
+# Beyond this the extractor takes seconds, and structure alone serves as well.
+MOST_FOR_EXTRACTION = 500_000
+MOST_TAGS_FOR_EXTRACTION = 30_000
 # Few words from this much markup: the text is made by scripts.
 SHELL_MARKUP = 15_000
 SHELL_WORDS = 40
@@ -75,7 +80,9 @@ def _shell(page: Page) -> Page:
 
 
 def _main(tree: LexborHTMLParser, url: str) -> str:
-    extracted = tidy(_extract(clean(tree.html or ""), url))
+    markup = clean(tree.html or "")
+    small = len(markup) <= MOST_FOR_EXTRACTION and markup.count("<") <= MOST_TAGS_FOR_EXTRACTION
+    extracted = tidy(_extract(markup, url)) if small else ""
     if len(extracted) >= THIN * FAR_MORE:
         return extracted
     by_structure = tidy(main_text(tree))
@@ -90,16 +97,21 @@ def _extract(markup: str, url: str) -> str:
 
     # It warns about every page in which it finds nothing; that is our business, not the terminal's.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
-    found = extract(
-        markup,
-        url=url,
-        fast=True,
-        output_format="markdown",
-        include_links=True,
-        include_tables=True,
-        include_comments=False,
-        with_metadata=False,
-    )
+    try:
+        found = extract(
+            markup,
+            url=url,
+            fast=True,
+            output_format="markdown",
+            include_links=True,
+            include_tables=True,
+            include_comments=False,
+            with_metadata=False,
+        )
+    except Exception:
+        # Strange markup may be too much for it; the page still has its structure.
+        _log.warning("extraction failed, reading by structure", exc_info=True)
+        return ""
     return found or ""
 
 

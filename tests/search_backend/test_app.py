@@ -1,0 +1,277 @@
+"""The HTTP contract: shapes, strict input, JSON errors, the token."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from search_backend.app import create_app
+from search_backend.engines import Engine
+from search_backend.errors import EngineError, SearchBackendError
+from search_backend.fetched import Fetched
+from search_backend.library import Library
+from search_backend.search import Chain
+from search_backend.settings import Settings
+from search_backend.types import Query, SearchResult
+
+
+def search(query: Query, _access: object) -> list[SearchResult]:
+    """One result, a failure or a fault, as the query asks."""
+    if query.text == "fail":
+        raise EngineError("network", "The network is down.", "Plug it in.")
+    return [SearchResult("Tea", "https://example.org/tea", "About tea.", "fake", "2026-01-02")]
+
+
+def fetch(url: str) -> Fetched:
+    """The same small page everywhere, but for a fault."""
+    if url.endswith("/fault"):
+        raise ZeroDivisionError
+    return Fetched(url, url, 200, "text/plain", None, b"A page about tea.")
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> FlaskClient:
+    """A client of an application with one fake engine and the library."""
+    return make_client(tmp_path)
+
+
+def make_client(home: Path, token: str | None = None) -> FlaskClient:
+    """The application over fakes, with data in `home`."""
+    own = Settings(home, ("fake",))
+    library = Library(home, lambda: {"a.md": "# A\n\nkettle"})
+    engines = {
+        "fake": Engine("fake", "Fake", search),
+        "key": Engine("key", "K", search, ("K_KEY",)),
+    }
+    app = create_app(
+        own, token=token, fetch=fetch, library=library, chain=Chain(own, library, engines)
+    )
+    return app.test_client()
+
+
+def post(client: FlaskClient, path: str, data: object) -> tuple[int, Any]:
+    """Status and JSON of a POST."""
+    response = client.post(path, json=data)
+    return response.status_code, response.get_json()
+
+
+def test_web_search_answers_in_the_shape_of_the_contract(client: FlaskClient) -> None:
+    """query, engine, status, results and attempts."""
+    status, answer = post(client, "/api/web-search", {"query": "  tea  time "})
+    assert status == 200
+    assert answer["attempts"][0].pop("ms") >= 0
+    assert answer == {
+        "query": "tea time",
+        "engine": "fake",
+        "status": "ok",
+        "results": [
+            {
+                "title": "Tea",
+                "url": "https://example.org/tea",
+                "snippet": "About tea.",
+                "source": "fake",
+                "published": "2026-01-02",
+            }
+        ],
+        "attempts": [{"engine": "fake", "status": "ok"}],
+    }
+
+
+def test_a_failed_search_is_a_good_answer_about_a_failure(client: FlaskClient) -> None:
+    """The HTTP exchange worked; the answer says that the search did not, and why."""
+    status, answer = post(client, "/api/web-search", {"query": "fail"})
+    assert (status, answer["status"], answer["engine"]) == (200, "error", None)
+    assert answer["attempts"][0]["error"] == {
+        "code": "network",
+        "message": "The network is down.",
+        "remedy": "Plug it in.",
+    }
+
+
+def test_domain_rules_are_reported(client: FlaskClient) -> None:
+    """What a rule dropped is told."""
+    _, answer = post(client, "/api/web-search", {"query": "x", "blocked_domains": ["example.org"]})
+    assert (answer["status"], answer["filtered"]["dropped"]) == ("empty", 1)
+    assert answer["filtered"]["rule"] == "blocked_domains=example.org"
+
+
+def test_open_page_answers_in_the_shape_of_the_contract(client: FlaskClient) -> None:
+    """The promised keys, and lengths that are right."""
+    status, page = post(client, "/api/open-page", {"url": "https://example.org/a", "max_length": 6})
+    assert status == 200
+    assert page["content"] == "A page"
+    assert page["content_length"] == 6
+    assert page["original_length"] == 17
+    assert (page["truncated"], page["next_offset"], page["status"]) == (True, 6, "ok")
+    assert {"url", "final_url", "title", "error"} <= set(page)
+
+
+def test_documents_of_the_library_can_be_looked_at(client: FlaskClient) -> None:
+    """A source from the library opens in a browser, too."""
+    answer = client.get("/api/library/docs/a.md").get_json()
+    assert answer == {"url": "library://docs/a.md", "title": "A", "content": "# A\n\nkettle"}
+    assert client.get("/api/library/docs/b.md").status_code == 404
+
+
+def test_engines_are_listed_with_what_they_lack(client: FlaskClient) -> None:
+    """Name, availability, and the setting that is missing."""
+    rows = client.get("/api/engines").get_json()["engines"]
+    assert [(row["name"], row["available"], row["missing"]) for row in rows] == [
+        ("fake", True, []),
+        ("key", False, ["K_KEY"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "words"),
+    [
+        ("web-search", {}, "query is missing"),
+        ("web-search", {"query": ""}, "query is empty"),
+        ("web-search", {"query": " \n"}, "query is empty"),
+        ("web-search", {"query": 5}, "query is not a text"),
+        ("web-search", {"query": "x" * 10_000}, "10000 characters of at most 2000"),
+        ("web-search", {"query": "x", "max_results": 0}, "from 1 to 20"),
+        ("web-search", {"query": "x", "max_results": -1}, "from 1 to 20"),
+        ("web-search", {"query": "x", "max_results": 21}, "from 1 to 20"),
+        ("web-search", {"query": "x", "max_results": "5"}, "from 1 to 20"),
+        ("web-search", {"query": "x", "max_results": True}, "from 1 to 20"),
+        ("web-search", {"query": "x", "max_results": 2.0}, "from 1 to 20"),
+        ("web-search", {"query": "x", "time_range": "z"}, "d, w, m, y"),
+        ("web-search", {"query": "x", "time_range": ["d"]}, "d, w, m, y"),
+        ("web-search", {"query": "x", "allowed_domains": "a.org"}, "not a list"),
+        ("web-search", {"query": "x", "allowed_domains": ["a b"]}, "allowed_domains[0]"),
+        ("web-search", {"query": "x", "engine": "nope"}, "no engine named 'nope'"),
+        ("web-search", {"query": "x", "engine": "key"}, "lacks K_KEY"),
+        ("web-search", {"query": "x", "querry": 1}, "Unknown key 'querry'"),
+        ("web-search", ["query"], "not a JSON object"),
+        ("open-page", {}, "url is missing"),
+        ("open-page", {"url": "https://e.example/", "offset": -1}, "offset is not a whole number"),
+        ("open-page", {"url": "https://e.example/", "max_length": 0}, "max_length"),
+        ("open-page", {"url": "https://e.example/", "offset": 10**6}, "beyond the end"),
+        ("open-page", {"url": "https://e.example/", "find": ""}, "find is empty"),
+        ("open-page", {"url": None}, "url is missing"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_a_remedy(
+    client: FlaskClient, path: str, data: object, words: str
+) -> None:
+    """400, what is wrong, and what to do."""
+    status, answer = post(client, f"/api/{path}", data)
+    assert status == 400
+    assert words in answer["error"]["message"]
+    assert answer["error"]["remedy"]
+    assert answer["error"]["code"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "kind", "status"),
+    [
+        ("GET", "/nowhere", None, None, 404),
+        ("GET", "/api/web-search", None, None, 405),
+        ("POST", "/api/engines", b"{}", "application/json", 405),
+        ("POST", "/api/web-search", b"{}", "text/plain", 415),
+        ("POST", "/api/web-search", b"{}", None, 415),
+        ("POST", "/api/web-search", b"{", "application/json", 400),
+        ("POST", "/api/web-search", b"", "application/json", 400),
+        ("POST", "/api/web-search", b'{"query": NaN}', "application/json", 400),
+        ("POST", "/api/web-search", b"\xff\xfe\x00", "application/json", 400),
+        ("POST", "/api/web-search", b"[" * 100_000, "application/json", 400),
+        ("POST", "/api/web-search", b'{"query": "\\ud800"}', "application/json", 200),
+        ("POST", "/api/web-search", b" " * (2**20 + 1), "application/json", 413),
+        ("POST", "/api/open-page", b'{"url": "https://e.example/fault"}', "application/json", 500),
+    ],
+)
+def test_every_error_is_json(
+    client: FlaskClient, method: str, path: str, body: bytes | None, kind: str | None, status: int
+) -> None:
+    """Whatever goes wrong, the answer has the same shape and holds no traceback."""
+    response = client.open(path, method=method, data=body, content_type=kind)
+    assert response.status_code == status
+    assert response.mimetype == "application/json"
+    assert "Traceback" not in response.get_data(as_text=True)
+    assert "ZeroDivision" not in response.get_data(as_text=True)
+    if status >= 400:
+        assert set(response.get_json()["error"]) == {"code", "message", "remedy"}
+    if status == 405:
+        assert response.headers["Allow"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["query", "url", "find", "offset", "max_length", "max_results", "time_range", "engine"]
+        ),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
+    )
+)
+def test_no_json_causes_a_fault(client: FlaskClient, data: dict[str, Any]) -> None:
+    """Any object is answered or refused; none makes the server fail."""
+    body = json.dumps(data)
+    for path in ("/api/web-search", "/api/open-page"):
+        response = client.post(path, data=body, content_type="application/json")
+        assert response.status_code < 500
+
+
+def test_with_a_token_only_health_is_open(tmp_path: Path) -> None:
+    """Every other route wants the token, known or not."""
+    client = make_client(tmp_path, token="secret")
+    assert client.get("/api/health").status_code == 200
+    for path in ("/api/engines", "/api/library/docs/a.md", "/nowhere"):
+        refused = client.get(path)
+        assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert client.get(path, headers={"Authorization": "Bearer secreT"}).status_code == 401
+    good = {"Authorization": "Bearer secret"}
+    assert client.get("/api/engines", headers=good).status_code == 200
+
+
+def test_answers_are_not_stored_by_caches(client: FlaskClient) -> None:
+    """Headers of every answer, errors included."""
+    for path in ("/api/health", "/nowhere"):
+        response = client.get(path)
+        assert response.headers["Cache-Control"] == "no-store"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_home_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    """A file where the folder should be: the search says so, the server goes on."""
+    home = tmp_path / "file"
+    home.write_text("in the way")
+    own = Settings(home, ("library",))
+    client = create_app(own, fetch=fetch).test_client()
+    status, answer = post(client, "/api/web-search", {"query": "tea"})
+    assert (status, answer["status"]) == (200, "error")
+    assert answer["attempts"][0]["error"]["code"] == "library_unavailable"
+    assert post(client, "/api/open-page", {"url": "https://e.example/a"})[1]["status"] == "ok"
+    assert post(client, "/api/open-page", {"url": "library://docs/a.md"})[0] == 503
+
+
+def test_starting_loads_nothing_heavy() -> None:
+    """What a search or a page needs is loaded when it is needed."""
+    code = (
+        "import sys, search_backend.app\n"
+        "heavy = {'ddgs', 'primp', 'trafilatura', 'lxml', 'idna', 'pypdfium2'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_errors_carry_their_own_words() -> None:
+    """The error object of every surface."""
+    assert SearchBackendError("a", "b", "c").as_dict() == {
+        "code": "a",
+        "message": "b",
+        "remedy": "c",
+    }

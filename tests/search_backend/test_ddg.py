@@ -1,0 +1,112 @@
+"""The ddg engine over a fake client: queries it sends, failures it tells apart."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
+
+from search_backend.engines import Access
+from search_backend.engines.ddg import ENGINE, Rows, make_engine, with_sites
+from search_backend.errors import EngineError
+from search_backend.library import Library
+from search_backend.types import Query
+
+
+class FakeClient:
+    """What `ddgs.DDGS` looks like to the engine."""
+
+    def __init__(self, answer: Callable[[], Rows]) -> None:
+        self.answer = answer
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def text(self, query: str, **options: Any) -> Rows:
+        """Answer, and keep what was asked."""
+        self.calls.append((query, options))
+        return self.answer()
+
+
+def failing(error: Exception) -> Callable[[], Rows]:
+    """An answer that raises."""
+
+    def answer() -> Rows:
+        raise error
+
+    return answer
+
+
+@pytest.fixture
+def access(tmp_path: Path) -> Access:
+    """Nothing to use."""
+    return Access({}, Library(tmp_path, dict))
+
+
+def test_rows_become_results(access: Access) -> None:
+    """Title, address and text are taken over; rows without a web address are not."""
+    rows = [
+        {"title": "Tea", "href": "https://example.org/tea", "body": "About tea."},
+        {"title": "Odd", "href": "javascript:alert(1)", "body": ""},
+        {"title": "", "href": "https://example.org/b", "body": None},
+        {"body": "no address"},
+    ]
+    client = FakeClient(lambda: rows)
+    results = make_engine(lambda: client).search(
+        Query("tea", max_results=5, time_range="w"), access
+    )
+    assert [(r.title, r.url, r.snippet, r.source) for r in results] == [
+        ("Tea", "https://example.org/tea", "About tea.", "ddg"),
+        ("https://example.org/b", "https://example.org/b", "", "ddg"),
+    ]
+    query, options = client.calls[0]
+    assert (query, options["max_results"], options["timelimit"]) == ("tea", 5, "w")
+    assert "auto" not in options["backend"]
+
+
+def test_domains_become_site_terms() -> None:
+    """The engine's only way to name domains is inside the query."""
+    query = Query("tea", allowed_domains=("a.org", "b.org"), blocked_domains=("c.org",))
+    assert with_sites(query) == "tea (site:a.org OR site:b.org) -site:c.org"
+    assert with_sites(Query("tea", allowed_domains=("a.org",))) == "tea site:a.org"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (DDGSException("No results found."), "blocked", "does not say which"),
+        (RatelimitException("202"), "rate", "rate"),
+        (TimeoutException("operation timed out"), "network", "could not be reached"),
+        (DDGSException("DNSError: DNSError('error sending request')"), "network", "resolved"),
+        (DDGSException("ConnectError: refused"), "network", "could not be reached"),
+        (ValueError("bad markup"), "parse", "ValueError"),
+        (ImportError("ddgs"), "config", "missing"),
+    ],
+)
+def test_failures_are_told_apart(access: Access, error: Exception, kind: str, words: str) -> None:
+    """Each cause has its kind, one sentence and a remedy."""
+    with pytest.raises(EngineError, match=words) as failure:
+        make_engine(lambda: FakeClient(failing(error))).search(Query("tea"), access)
+    assert failure.value.kind == kind
+    assert failure.value.remedy
+
+
+def test_a_hanging_client_costs_the_deadline_only(access: Access) -> None:
+    """The call is left behind when the deadline passes."""
+    release = threading.Event()
+
+    def hang() -> Rows:
+        release.wait(20)
+        return []
+
+    with pytest.raises(EngineError, match=r"within 0\.05 s") as failure:
+        make_engine(lambda: FakeClient(hang), deadline=0.05).search(Query("tea"), access)
+    release.set()
+    assert failure.value.kind == "network"
+
+
+def test_the_engine_itself_is_remote_and_keyless() -> None:
+    """It is asked by default, and never when offline."""
+    assert (ENGINE.name, ENGINE.remote, ENGINE.needs) == ("ddg", True, ())

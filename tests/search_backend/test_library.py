@@ -1,0 +1,302 @@
+"""The library: finds the right passage, keeps up to date, survives odd input and neighbours."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from search_backend.builtin import builtin_documents
+from search_backend.errors import SearchBackendError
+from search_backend.library import Library
+from search_backend.passages import MOST_WORDS, anchor_of, section_offset, split
+from search_backend.types import Page
+
+DATA = Path(__file__).parent / "data" / "docs"
+QUESTION = "How does the search switch decide between native and local search?"
+
+
+def documents() -> dict[str, str]:
+    """The documents a library of these tests begins with."""
+    return {path.name: path.read_text("utf-8") for path in sorted(DATA.glob("*.md"))}
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    """A library that holds the test documents."""
+    return Library(tmp_path / "home", documents)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with files that can be read and others that cannot."""
+    root = tmp_path / "My notes"
+    (root / "sub").mkdir(parents=True)
+    (root / ".git").mkdir()
+    (root / "a.md").write_text("# Kettles\n\nA kettle boils water.\n")
+    (root / "sub" / "b.txt").write_text("Teapots pour.")
+    (root / "page.html").write_text("<title>Cups</title><p>Cups hold <b>tea</b> for drinkers.</p>")
+    (root / "image.png").write_bytes(b"\x89PNG")
+    (root / "binary.txt").write_bytes(b"text\0text")
+    (root / ".hidden.md").write_text("hidden kettle")
+    (root / ".git" / "c.md").write_text("kettle in git")
+    (root / "empty.md").write_text("\n")
+    return root
+
+
+def test_a_question_finds_its_passage(library: Library) -> None:
+    """A question in plain words leads to the section that answers it, the answer in sight."""
+    best = library.search(QUESTION, 5)[0]
+    assert best.url == "library://docs/switch.md#how-it-is-decided"
+    assert best.title == "The switch: How it is decided"
+    assert "decides for native search if the model has its own" in best.snippet
+
+
+def test_our_own_documents_answer_the_same_question(tmp_path: Path) -> None:
+    """The library that is shipped holds this project's documents and finds the switch."""
+    assert "README.md" in builtin_documents()
+    best = Library(tmp_path).search(QUESTION, 5)[0]
+    assert best.url.startswith("library://docs/")
+    assert "native" in best.snippet
+    assert "local" in best.snippet
+
+
+def test_irrelevant_questions_find_nothing(library: Library) -> None:
+    """A passage that shares one word in five with the question is no answer."""
+    assert library.search("who won the football championship decided yesterday", 5) == []
+
+
+@pytest.mark.parametrize(
+    "text", ['"', "a AND", "NEAR(", "switch*", "title:switch", "-", "switch OR", "'; --", "\0", "("]
+)
+def test_query_syntax_is_just_text(library: Library, text: str) -> None:
+    """Operators and quotes of the index's own language have no effect and cause no error."""
+    assert len(library.search(text, 5)) <= 5
+
+
+@given(st.text(max_size=80))
+def test_any_question_can_be_asked(text: str) -> None:
+    """No text makes the index fail."""
+    assert isinstance(_SHARED.search(text, 3), list)
+
+
+def test_words_are_found_in_other_forms(library: Library) -> None:
+    """Plural, tense and accents do not matter."""
+    assert "garden.md" in library.search("tomáto watering", 3)[0].url
+
+
+def test_long_documents_do_not_fill_the_page(tmp_path: Path) -> None:
+    """A few passages of one document at most."""
+    long = "\n\n".join(f"## Part {n}\n\n{'kettle water ' * 30}" for n in range(20))
+    library = Library(tmp_path, lambda: {"long.md": long, "short.md": "# S\n\nkettle water"})
+    urls = [hit.url for hit in library.search("kettle water", 10)]
+    assert len(urls) == 4
+    assert "library://docs/short.md#s" in urls
+
+
+def test_documents_open_by_their_address(library: Library) -> None:
+    """Whole text from the index; the fragment names a section."""
+    page = library.open("library://docs/switch.md#what-is-stored")
+    assert page is not None
+    assert page.text == documents()["switch.md"]
+    assert page.text[library.section(page) :].startswith("## What is stored")
+    assert library.open("library://docs/../switch.md") is None
+    assert library.open("library://nowhere/x.md") is None
+
+
+def test_a_folder_is_added_with_reasons_for_what_is_left_out(
+    library: Library, folder: Path
+) -> None:
+    """Readable files are indexed, others are named with a reason; hidden folders are not seen."""
+    told: list[tuple[str, str]] = []
+    added = library.add(folder, lambda path, outcome: told.append((path, outcome)))
+    assert (added.collection, added.added) == ("My-notes", 3)
+    assert dict(added.skipped) == {
+        "image.png": "not a kind of file that is read",
+        "binary.txt": "a binary file",
+        ".hidden.md": "a hidden file",
+        "empty.md": "no text in it",
+    }
+    assert ("sub/b.txt", "added") in told
+    hit = library.search("kettle", 5)[0]
+    assert (hit.title, hit.url) == ("Kettles", "library://My-notes/a.md#kettles")
+    assert library.search("cups for drinkers", 5)[0].title == "Cups"
+
+
+def test_adding_again_reads_only_what_changed(library: Library, folder: Path) -> None:
+    """Unchanged, updated, removed and touched files are told apart."""
+    library.add(folder)
+    (folder / "a.md").write_text("# Kettles\n\nA samovar is better.\n")
+    (folder / "page.html").unlink()
+    os.utime(folder / "sub" / "b.txt", ns=(1, 1))
+    again = library.add(folder)
+    assert (again.added, again.updated, again.unchanged, again.removed) == (0, 1, 1, 1)
+    assert library.search("samovar", 5)
+    assert not library.search("boils", 5)
+    assert library.open("library://My-notes/page.html") is None
+
+
+def test_collections_are_listed_and_removed(library: Library, folder: Path, tmp_path: Path) -> None:
+    """Names are unique, one file can be added alone, and removing forgets the documents."""
+    other = tmp_path / "elsewhere" / "My notes"
+    other.mkdir(parents=True)
+    (other / "z.md").write_text("zeppelin")
+    library.add(folder)
+    library.add(other / "z.md")
+    rows = {row.name: (row.kind, row.documents) for row in library.list()}
+    assert rows == {"docs": ("docs", 3), "My-notes": ("folder", 3), "My-notes-2": ("file", 1)}
+    assert library.remove(folder) == 3
+    assert library.remove("My-notes-2") == 1
+    assert not library.search("kettle zeppelin", 5)
+    with pytest.raises(SearchBackendError, match="not in the library"):
+        library.remove(folder)
+    with pytest.raises(SearchBackendError, match="not in the library"):
+        library.remove("docs")
+
+
+def test_a_missing_path_is_an_error(library: Library, tmp_path: Path) -> None:
+    """The sentence names the path."""
+    with pytest.raises(SearchBackendError, match="nothing-here"):
+        library.add(tmp_path / "nothing-here")
+
+
+def test_symbolic_links_lead_nowhere(library: Library, folder: Path, tmp_path: Path) -> None:
+    """A link inside the folder does not bring in what lies outside."""
+    outside = tmp_path / "outside.md"
+    outside.write_text("secret samovar")
+    (folder / "link.md").symlink_to(outside)
+    assert dict(library.add(folder).skipped)["link.md"] == "a symbolic link"
+    assert not library.search("samovar", 5)
+
+
+def test_opened_pages_are_found_by_their_own_address(tmp_path: Path) -> None:
+    """Pages that were read can be found and opened again; the oldest make room."""
+    library = Library(tmp_path, dict, most_pages=2)
+    for name in ("one", "two", "three"):
+        url = f"https://example.org/{name}"
+        library.remember(Page(url, url, f"Page {name}", f"The samovar of {name} is hot."))
+    library.remember(Page("x", "https://example.org/three", "Page three", "Now it is cold."))
+    assert {hit.url for hit in library.search("samovar", 5)} == {"https://example.org/two"}
+    page = library.open("https://example.org/three")
+    assert page is not None
+    assert page.text == "Now it is cold."
+    assert library.open("https://example.org/one") is None
+
+
+def test_changed_documents_are_indexed_again(tmp_path: Path) -> None:
+    """A new version of the program brings its new documents."""
+    Library(tmp_path, lambda: {"a.md": "kettle"}).search("kettle", 1)
+    renewed = Library(tmp_path, lambda: {"a.md": "samovar"})
+    assert renewed.search("samovar", 1)
+    assert not renewed.search("kettle", 1)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are a POSIX matter")
+def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    """Also when it was made readable for others, and with a generous umask."""
+    old = os.umask(0)
+    try:
+        Library(tmp_path / "home", documents).search("tea", 1)
+        path = tmp_path / "home" / "library.sqlite3"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        path.chmod(0o644)
+        Library(tmp_path / "home", documents).search("tea", 1)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    finally:
+        os.umask(old)
+
+
+def test_a_damaged_file_is_one_clear_sentence(tmp_path: Path) -> None:
+    """No traceback of the database, and a remedy."""
+    (tmp_path / "library.sqlite3").write_bytes(b"this is no database" * 100)
+    with pytest.raises(SearchBackendError, match="cannot be used") as failure:
+        Library(tmp_path, documents).search("tea", 1)
+    assert failure.value.code == "library_unavailable"
+    assert "delete it" in failure.value.remedy
+
+
+def test_a_newer_format_is_left_alone(tmp_path: Path) -> None:
+    """An older program does not write into what it does not understand."""
+    connection = sqlite3.connect(tmp_path / "library.sqlite3")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(SearchBackendError, match="newer version"):
+        Library(tmp_path, documents).search("tea", 1)
+
+
+def test_many_may_use_it_at_once(tmp_path: Path, folder: Path) -> None:
+    """Threads with a library each on one file: first use, adding and searching side by side."""
+    problems: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            library = Library(tmp_path / "home", documents)
+            library.search(QUESTION, 3)
+            url = f"https://example.org/{number}"
+            library.remember(Page(url, url, "t", f"samovar number {number}"))
+            library.add(folder)
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    rows = {row.name: row.documents for row in Library(tmp_path / "home", documents).list()}
+    assert rows == {"docs": 3, "pages": 6, "My-notes": 3}
+
+
+MARKDOWN = st.lists(
+    st.sampled_from(
+        ["# A", "## B b", "", "words in a line", "```", "- item", "w " * 200, "。" * 900]
+    )
+).map("\n".join)
+
+
+@given(MARKDOWN)
+def test_passages_are_slices_that_cover_every_word(text: str) -> None:
+    """Nothing but headings and blanks lies between passages, and none is much too long."""
+    passages = list(split(text))
+    assert all(text[p.start : p.end] == p.text for p in passages)
+    assert all(len(p.text.split()) <= MOST_WORDS + 120 for p in passages)
+    starts = [p.start for p in passages]
+    assert starts == sorted(starts)
+    left = text
+    for passage in reversed(passages):
+        left = left[: passage.start] + left[passage.end :]
+    assert all(not line.strip() or line.strip().startswith("#") for line in left.split("\n"))
+
+
+def test_sections_are_found_by_their_anchor() -> None:
+    """The anchor is the heading in lower case with hyphens, as on the web."""
+    text = "# One\n\ntext\n\n## `Two` and [three](x)!\n\nmore"
+    assert anchor_of("Two and three!") == "two-and-three"
+    assert section_offset(text, "two-and-three") == text.index("## `Two`")
+    assert section_offset(text, "four") is None
+
+
+class _Shared:
+    """One library for the generated questions, made on first use."""
+
+    def __init__(self) -> None:
+        self.library: Library | None = None
+
+    def search(self, text: str, limit: int) -> object:
+        """Search in the test documents."""
+        if self.library is None:
+            import tempfile
+
+            self.library = Library(Path(tempfile.mkdtemp(prefix="library-")), documents)
+        return self.library.search(text, limit)
+
+
+_SHARED = _Shared()

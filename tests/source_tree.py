@@ -44,10 +44,15 @@ class Module:
         return f"{self.path}:{line}"
 
 
-@cache
 def modules(*folders: str) -> tuple[Module, ...]:
     """Every Python file in these top folders (by default the four packages), sorted by path."""
-    paths = [p for folder in folders or PACKAGES for p in sorted((ROOT / folder).rglob("*.py"))]
+    return tuple(m for m in _everything() if m.path.partition("/")[0] in (folders or PACKAGES))
+
+
+@cache
+def _everything() -> tuple[Module, ...]:
+    folders = (*PACKAGES, "bench", "scripts", "tests")
+    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     known = {_name(path) for path in paths}
     return tuple(_read(path, known) for path in paths)
 

@@ -49,7 +49,7 @@ LOOP_NEVER_REACHES = (
 COMPOSITION = {"web/__main__.py", "web/compose.py"}
 # Modules that open connections, and the only modules (or packages) of ours that may import them.
 DOORS: Mapping[str, tuple[str, ...]] = {
-    "socket": ("agent.transport", "search_backend.fetch", "web.server"),
+    "socket": ("agent.transport", "search_backend.fetch", "web.listen", "web.serve"),
     "ssl": ("agent.transport", "search_backend.fetch"),
     "http.client": ("search_backend.fetch",),
     "urllib.request": ("agent.transport",),  # getproxies: which proxies the user has set

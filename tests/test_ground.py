@@ -36,9 +36,16 @@ ENV_PREFIX = re.compile(
 )
 
 
-SWALLOWED = """
+INNER = """
+import contextlib, pytest, socket
+
+def test_skips():
+    pytest.skip("no browser")
+
+def test_swallows():
     with socket.socket() as client, contextlib.suppress(Exception):
-        client.connect(("192.0.2.1", 80))"""
+        client.connect(("192.0.2.1", 80))
+"""
 
 
 def pins(name: str) -> dict[str, str]:
@@ -238,20 +245,14 @@ def test_make_stays_a_list_of_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "ci", "outcome"),
-    [
-        ("pytest.skip('no browser')", "", "1 skipped"),
-        ("pytest.skip('no browser')", "true", "1 failed"),
-        ("assert True", "true", "1 passed"),
-        (SWALLOWED, "", "1 passed, 1 error"),
-    ],
+    ("ci", "outcome"),
+    [("", "1 passed, 1 skipped, 1 error"), ("true", "1 failed, 1 passed, 1 error")],
 )
 def test_ci_forbids_skips_and_the_guard_sees_swallowed_attempts(
-    tmp_path: Path, body: str, ci: str, outcome: str
+    tmp_path: Path, ci: str, outcome: str
 ) -> None:
-    """Outside CI a missing browser is a skip; in CI a failure; leaving the machine always fails."""
-    imports = "import contextlib, pytest, socket\n\n\n"
-    (tmp_path / "test_inner.py").write_text(f"{imports}def test_it():\n    {body}\n", "utf-8")
+    """Outside CI a missing browser is a skip, in CI a failure; leaving the machine always fails."""
+    (tmp_path / "test_inner.py").write_text(INNER, "utf-8")
     command = [
         sys.executable,
         "-m",

@@ -44,11 +44,12 @@ UNSAFE_IN_PAGE = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment"
     r"|setHTML|srcdoc|\beval\b|new Function|javascript:|\son[a-z]+\s*=\s*[\"']"
 )
-# Places of one machine, and where packages come from; in halves, or this file would match.
+# Places of one machine (`someone` is nobody), and where packages come from; in halves, or this
+# file would match.
 FOREIGN = re.compile(
     "|".join(
         [
-            r"(?<![\w.:/<-])/(?:work|root|" + r"home/\w+|Users/\w+|tmp/\w+)/",
+            r"(?<![\w.:/<-])/(?:work|root|" + r"home/(?!someone/)\w+|Users/\w+|tmp/\w+)/",
             "pypi" + r"\.org|pythonhosted" + r"\.org|registry\.npmjs" + r"\.org",
             "--(?:extra-)?" + "index-url|--find" + "-links",
         ]

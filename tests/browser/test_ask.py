@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.steps import QUESTION, ask, last_turn, switch, turn_on, wait_for_answer
+from tests.browser.steps import QUESTION, ask, box, last_turn, switch, turn_on, wait_for_answer
 
 
 def test_a_searched_answer_quotes_the_library_and_a_reload_shows_the_same(page: Page) -> None:
@@ -116,6 +116,22 @@ def test_an_empty_question_is_not_sent(page: Page) -> None:
     ask(page, "   ")
     expect(page.locator(".turn")).to_have_count(0)
     assert not [u for u in page.context.pages if "#/s/" in u.url]
+
+
+def test_a_paste_that_could_not_be_sent_is_refused_whole(page: Page) -> None:
+    """Five megabytes are not taken in and cut off later; what is in the box stays."""
+    box(page).fill("Before")
+    refused = page.evaluate(
+        """() => {
+          const clipboardData = new DataTransfer();
+          clipboardData.setData("text/plain", "x".repeat(5e6));
+          const paste = new ClipboardEvent("paste", { clipboardData, cancelable: true });
+          return !document.activeElement.dispatchEvent(paste);
+        }"""
+    )
+    assert refused
+    expect(page.get_by_role("alert")).to_contain_text("5,000,000 characters")
+    expect(box(page)).to_have_value("Before")
 
 
 def test_without_search_the_built_in_model_says_what_it_is(page: Page) -> None:

@@ -33,7 +33,13 @@ const chat = chatView(
   { scroller: el("scroller"), turns: el("turns"), latest: el("latest"), announcer: el("announcer") },
   { chip, open: openReader, retry: send, changed: chatChanged, connection, refused },
 );
-const box = composer(el, { change: changeSettings, send, stop, recall: chat.lastQuestion });
+const box = composer(el, {
+  change: changeSettings,
+  send,
+  stop,
+  tooLong,
+  recall: chat.lastQuestion,
+});
 const sidebar = sessionList(el("sessions"), { open: openSession, rename, remove });
 
 // -- drawing --------------------------------------------------------------------------------------
@@ -43,7 +49,7 @@ function draw() {
   const title = facts.session.title || t("untitled");
   el("title").textContent = title;
   document.title = facts.session.title ? `${title} - searchloop` : "searchloop";
-  sidebar.update(facts.list);
+  sidebar.update(facts.list, facts.running);
   const { messages, pending } = facts.session;
   const empty = !messages && !pending && !facts.running && chat.turns() === 0;
   el("welcome").hidden = !empty;
@@ -209,6 +215,17 @@ async function send(text) {
   } finally {
     draw();
   }
+}
+
+function tooLong(length, most) {
+  const [n, limit] = [length.toLocaleString(), most.toLocaleString()];
+  complain(
+    new api.Failure(0, {
+      code: "question_too_long",
+      message: t("composer.toolong", { n }),
+      remedy: t("composer.toolong.next", { limit }),
+    }),
+  );
 }
 
 async function askWithSearch(question) {

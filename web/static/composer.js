@@ -9,10 +9,12 @@ import { describeSwitch } from "./switch.js";
 
 const VIAS = ["auto", "native", "local"];
 const MODES = ["ask", "plan", "agent"];
+const LONGEST = 1_000_000; // characters; the server takes no more
 
 /**
  * `el(id)` finds the page's elements.
- * `on` holds change(changes) -> promise, send(text) -> promise<boolean>, stop(), recall() -> text.
+ * `on` holds change(changes) -> promise, send(text) -> promise<boolean>, stop(), recall() -> text,
+ * tooLong(length, most).
  * Returns {update(facts), fill(text), send(), focus()}.
  */
 export function composer(el, on) {
@@ -115,7 +117,16 @@ export function composer(el, on) {
     }
   }
 
+  // Pasted text that could not be sent is refused whole: nothing is cut off in silence.
+  function onPaste(event) {
+    const pasted = event.clipboardData?.getData("text/plain") ?? "";
+    if (question.value.length + pasted.length <= LONGEST) return;
+    event.preventDefault();
+    on.tooLong(pasted.length, LONGEST);
+  }
+
   question.addEventListener("input", grow);
+  question.addEventListener("paste", onPaste);
   question.addEventListener("keydown", onKey);
   el("composer").addEventListener("submit", (event) => {
     event.preventDefault();

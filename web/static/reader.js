@@ -70,6 +70,9 @@ async function load(source, body, foot, offset, signal) {
   foot.append(h("button", { type: "button", class: "small", onclick: next }, t("reader.more")));
 }
 
+// A line end within a paragraph, unless the next line is an item, a quote or a row of its own.
+const SOFT_BREAK = /(?<!\|)\n(?!\s*(?:[-*+>|]|\d+[.)])\s?)/g;
+
 function paragraphs(text) {
   const parts = String(text).split(/^```.*$/m);
   return parts.flatMap((part, i) =>
@@ -86,7 +89,7 @@ function block(text) {
     const rest = trimmed.split("\n").slice(1).join("\n");
     return [h(`h${level}`, {}, heading[2]), ...block(rest)];
   }
-  return [h("p", {}, trimmed)];
+  return [h("p", {}, trimmed.replace(SOFT_BREAK, " "))];
 }
 
 // Quote and page may differ in white space and in Markdown's marks, so both are compared without.

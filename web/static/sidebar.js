@@ -5,17 +5,20 @@ import { t } from "./strings.js";
 
 /**
  * Draws into `nav`. `on` holds open(id), rename(id, title), remove(session).
- * Returns {update({sessions, current, query, hidden, running})}.
+ * Returns {update({sessions, current, query, hidden}, running)}; `running`: whether the open chat
+ * is being answered, which its own events tell sooner than the list.
  */
 export function sessionList(nav, on) {
   let renaming = null;
   let drawn = "";
   let latest = null;
 
-  function update(state) {
-    latest = state;
+  function update(state, running) {
+    latest = [state, running];
     if (renaming) return; // what is being typed is not pulled away
-    const rows = state.sessions.filter((s) => !state.hidden.has(s.id));
+    const rows = state.sessions
+      .filter((s) => !state.hidden.has(s.id))
+      .map((s) => (s.id === state.current ? { ...s, running } : s));
     const key = JSON.stringify([state.current, state.query, rows.map((s) => [s.id, s.title, s.running, s.updated])]);
     if (key === drawn) return;
     drawn = key;
@@ -76,7 +79,7 @@ export function sessionList(nav, on) {
       renaming = null;
       drawn = "";
       const title = input.value.trim();
-      update(latest);
+      update(...latest);
       nav.querySelector(`[data-focus="open-${CSS.escape(session.id)}"]`)?.focus();
       if (save && title && title !== session.title) on.rename(session.id, title);
     };

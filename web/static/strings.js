@@ -28,6 +28,8 @@ const en = {
   "composer.placeholder": "Ask anything",
   "composer.send": "Send",
   "composer.stop": "Stop answering",
+  "composer.toolong": "The pasted text has {n} characters and was left out.",
+  "composer.toolong.next": "A question may have {limit}; paste the part that matters.",
   "composer.keys": "Enter sends · Shift+Enter new line",
 
   "switch.label": "Web search",

@@ -78,7 +78,7 @@ class NoBackend:
 def backend_for(settings: Settings, transport: Transport, app: Wsgi | None) -> Backend:
     """The backend at SEARCH_BACKEND_URL if that is set, else the one in this process."""
     if settings.backend_url:
-        return RemoteBackend(settings.backend_url, transport)
+        return RemoteBackend(settings.backend_url, transport, settings.token)
     return LocalBackend(app) if app is not None else NoBackend()
 
 
@@ -103,7 +103,7 @@ class Agent:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent", daemon=True)
         self._thread.start()
-        transport = Transport()
+        transport = Transport(offline=self.settings.offline)
         backend = backend_for(self.settings, transport, search_backend)
         self.runner = Runner(self.settings, self.log, backend, tools, transport, providers)
 

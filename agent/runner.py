@@ -56,7 +56,7 @@ class Runner:
         self._log = log
         self._backend = backend
         self._tools = tuple(tools)
-        self._transport = transport or Transport()
+        self._transport = transport or Transport(offline=settings.offline)
         self._owner = f"{platform.node()}/{os.getpid()}/{secrets.token_hex(4)}"
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._providers = {provider.name: provider for provider in providers}

@@ -17,7 +17,7 @@ def ask(path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
     settings = Settings.load()
 
     async def once() -> dict[str, Any]:
-        transport = Transport()
+        transport = Transport(offline=settings.offline)
         try:
             return await backend_for(settings, transport, search_app(settings)).ask(path, payload)
         finally:

@@ -26,7 +26,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"{one_line(model.id):<{width}}  {_facts(model)}")
     for (missing, remedy), group in _grouped(m for m in models if not m.available).items():
         names = ", ".join(one_line(m.id) for m in group if not m.id.endswith(":"))
-        print(f"\nNot available: {one_line(f'{missing}. {remedy}'.replace('..', '.'), 300)}\n  {names}".rstrip())
+        why = one_line(f"{missing.rstrip('.')}. {remedy}", 300)
+        print(f"\nNot available: {why}\n  {names}".rstrip())
     return OK
 
 

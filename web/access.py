@@ -16,12 +16,14 @@ class Access:
     """Where the server is reached, and the secret that opens it.
 
     `host` is what it is bound to; `names` are further host names by which it may be called.
+    `open_to_all` asks for no secret: for a server that holds nothing of the user's.
     """
 
     port: int
     token: str = field(repr=False)
     host: str = "127.0.0.1"
     names: tuple[str, ...] = ()
+    open_to_all: bool = False
 
     @property
     def cookie(self) -> str:

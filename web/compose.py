@@ -63,6 +63,6 @@ def open_house(env: Environment | None = None) -> House:
     settings = Settings.load(env)
     log = EventLog(settings.home / "sessions.sqlite3")
     app = search_app(settings)
-    transport = Transport()
+    transport = Transport(offline=settings.offline)
     runner = Runner(settings, log, backend_for(settings, transport, app), transport=transport)
     return House(settings, log, runner, app)

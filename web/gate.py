@@ -70,7 +70,7 @@ class Gate:
         seal = Seal(send)
         head = _head(scope["headers"])
         refusal = self._refusal(scope, head)
-        if refusal is None and _is_start(scope):
+        if refusal is None and _is_start(scope) and not self._access.open_to_all:
             refusal = self._enter(scope)
         if refusal is None and scope["method"] in _BODIES:
             refusal = await self._read(scope, head, receive, seal)
@@ -115,7 +115,8 @@ class Gate:
             return Refusal(405, "bad_method", f"The method {method[:20]!r} is not used here.")
         if path[:1] != "/" or path[:2] == "//" or not scope["query_string"].isascii():
             return Refusal(400, "bad_address", "This is not an address of this server.", _PLAINLY)
-        if path not in OPEN_PATHS and not _is_start(scope) and not self._has_token(scope, head):
+        free = self._access.open_to_all or path in OPEN_PATHS or _is_start(scope)
+        if not free and not self._has_token(scope, head):
             return Refusal(
                 401,
                 "no_token",

@@ -7,8 +7,6 @@ address that other machines can reach needs a token that the user chose.
 from __future__ import annotations
 
 import contextlib
-import errno
-import ipaddress
 import logging
 import secrets
 import signal
@@ -17,20 +15,20 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from agent.errors import AgentError, ConfigError
 from web.access import Access
 from web.api import House
 from web.app import Web, create_app
+from web.asgi import App
+from web.listen import PORT, access_to, listen
 
 if TYPE_CHECKING:
-    from uvicorn import Server
+    from uvicorn import Config, Server
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
-PORT = 8321
 _STOP_SECONDS = 5  # how long an ordinary request may go on once we are told to stop
-_SHORT = 16  # characters of a token
 
 
 def serve(
@@ -50,18 +48,13 @@ def serve(
     out, err = out or sys.stdout, err or sys.stderr
     try:
         token = house.settings.token
-        family, address = _resolve(host, port)
-        warning = _exposure(host, address[0], token)
-        listener = _bind(family, address, host, port)
+        listener, warning = listen(host, port, token)
     except ConfigError as error:
         _say(err, f"searchloop: {error.message} {error.remedy}")
         return BAD_INPUT
     if warning:
         _say(err, warning)
-    bound = listener.getsockname()
-    own = socket.gethostname() if _is_any(bound[0]) else host
-    names = () if ":" in own else (own,)
-    access = Access(bound[1], token or secrets.token_urlsafe(32), bound[0], names)
+    access = access_to(listener, host, token or secrets.token_urlsafe(32))
 
     def started(serving: Serving) -> None:
         _say(out, f"searchloop is running at {serving.url}  (Ctrl-C stops it)")
@@ -127,21 +120,34 @@ class Serving:
                 with _signals(self.handle_exit):
                     yield
 
-        config = uvicorn.Config(
-            self.app,
-            http="h11",
-            ws="none",
-            loop="asyncio",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=_STOP_SECONDS,
-        )
-        self._server = Ours(config)
+        self._server = Ours(_config(self.app, lifespan="on"))
         with _quiet(lambda: self.app.failure is not None), contextlib.suppress(SystemExit):
             self._server.run([listener])
+
+
+def run_server(app: App, listener: socket.socket) -> None:
+    """Serves an application without a start or an end of its own, until Ctrl-C."""
+    import uvicorn
+
+    with contextlib.suppress(SystemExit, KeyboardInterrupt), contextlib.closing(listener):
+        uvicorn.Server(_config(app, lifespan="off")).run([listener])
+
+
+def _config(app: App, *, lifespan: Literal["on", "off"]) -> Config:
+    import uvicorn
+
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        lifespan=lifespan,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )
 
 
 @contextlib.contextmanager
@@ -172,82 +178,6 @@ def _signals(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-Address = tuple[Any, ...]
-
-
-def _resolve(host: str, port: int) -> tuple[int, Address]:
-    if not 0 <= port <= 65535:
-        raise ConfigError("bad_port", f"{port} is not a port.", "Choose one from 1 to 65535.")
-    try:
-        found = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
-        )
-    except (OSError, UnicodeError):
-        raise ConfigError(
-            "bad_host",
-            f"{host!r} is not an address of this machine.",
-            "Use --host 127.0.0.1, which only this machine can reach.",
-        ) from None
-    # Names such as localhost have two addresses; the older kind is what people type.
-    family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
-    return family, address
-
-
-def _exposure(host: str, address: str, token: str | None) -> str | None:
-    """A warning for an address that others can reach; ConfigError when nothing would guard it."""
-    if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
-        return None
-    if not token:
-        raise ConfigError(
-            "exposed",
-            f"Other machines could reach {host}, and no token is set.",
-            "Set SEARCHLOOP_TOKEN to a long secret first, or use --host 127.0.0.1.",
-        )
-    weak = " Your token is short; make it longer." if len(token) < _SHORT else ""
-    return (
-        f"Warning: other machines can reach {host}. Whoever has the token reads your sessions and "
-        "spends with your keys, and the connection is not encrypted: use it in a network that you "
-        f"trust, or behind a proxy with TLS.{weak}"
-    )
-
-
-def _bind(family: int, address: Address, host: str, port: int) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        if sys.platform != "win32":  # there it would let two programs share the port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(2048)
-    except OSError as error:
-        listener.close()
-        raise _cannot_bind(error.errno, host, port) from None
-    listener.setblocking(False)
-    return listener
-
-
-def _cannot_bind(number: int | None, host: str, port: int) -> ConfigError:
-    if number == errno.EADDRINUSE:
-        other = port + 1 if port < 65535 else PORT
-        return ConfigError(
-            "port_in_use",
-            f"Port {port} is in use.",
-            f"Stop the program that uses it, or choose another: --port {other}",
-        )
-    if number in (errno.EACCES, errno.EPERM):
-        return ConfigError(
-            "port_denied", f"Port {port} needs more rights.", f"Choose another: --port {PORT}"
-        )
-    return ConfigError(
-        "bad_host",
-        f"{host!r} is not an address of this machine.",
-        "Use --host 127.0.0.1, which only this machine can reach.",
-    )
-
-
-def _is_any(address: str) -> bool:
-    return ipaddress.ip_address(address.partition("%")[0]).is_unspecified
 
 
 def _open(url: str, env: Mapping[str, str]) -> None:

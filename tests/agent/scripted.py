@@ -253,6 +253,19 @@ async def open_house(
         log.close()
 
 
+def check_calls_are_answered(transcript: list[Message]) -> None:
+    """Every call is followed by exactly one result before anybody else speaks."""
+    open_calls: list[str] = []
+    for message in transcript:
+        if message.role == "tool":
+            assert message.tool_call_id in open_calls, "a result without its call"
+            open_calls.remove(message.tool_call_id)
+        else:
+            assert not open_calls, f"{message.role} speaks while {open_calls} wait"
+            open_calls = [call.id for call in message.tool_calls]
+    assert not open_calls
+
+
 async def reached(hold: Hold) -> None:
     """Until a script has come to its hold."""
     assert await asyncio.to_thread(hold.reached.wait, 20), "the script never came to its hold"

@@ -27,6 +27,7 @@ from agent.types import (
     ToolResult,
     Usage,
 )
+from tests.agent.scripted import check_calls_are_answered
 
 Pending = tuple[str, dict[str, Any]]
 JSON = st.recursive(
@@ -47,19 +48,6 @@ def said(message: Message, **more: Any) -> Pending:
     """A message event."""
     data = message_data(message, step=1, usage=Usage(), stop_reason="stop", **more)
     return "message", json.loads(json.dumps(data))
-
-
-def check_calls_are_answered(transcript: list[Message]) -> None:
-    """Every call is followed by exactly one result before anybody else speaks."""
-    open_calls: list[str] = []
-    for message in transcript:
-        if message.role == "tool":
-            assert message.tool_call_id in open_calls, "a result without its call"
-            open_calls.remove(message.tool_call_id)
-        else:
-            assert not open_calls, f"{message.role} speaks while {open_calls} wait"
-            open_calls = [call.id for call in message.tool_calls]
-    assert not open_calls
 
 
 @st.composite

@@ -1,0 +1,279 @@
+"""After a crash: nothing that was acknowledged is lost, and the session can go on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.errors import Conflict
+from agent.log import EventLog
+from agent.runner import Runner
+from agent.tools import tool
+from tests.agent.scripted import (
+    House,
+    Scripted,
+    call,
+    calls,
+    check_calls_are_answered,
+    open_house,
+    says,
+)
+
+ROOT = Path(__file__).parent.parent.parent
+HERE = platform.node()
+
+
+@pytest.fixture(scope="module")
+def dead() -> int:
+    """The number of a process that is over."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+def left_behind(house: House, owner: str, *, age: float = 0.0, run: str = "r1") -> None:
+    """What a process leaves that dies in the middle of an answer, `age` seconds ago."""
+    other = EventLog(house.log._path)
+    started = {"run_id": run, "model": "scripted:one", "mode": "ask", "search_path": "off"}
+    other.claim(house.session, run, owner)
+    other.append(house.session, [("user_message", {"text": "hi"}), ("run_started", started)])
+    other.append(house.session, [("text_delta", {"text": "Half an "})])
+    other.append(house.session, [("thinking_delta", {"text": "hm"})])
+    other.append(house.session, [("text_delta", {"text": "answer"})])
+    other.close()
+    db = sqlite3.connect(house.log._path)
+    db.execute("UPDATE runs SET beat = ?", (time.time() - age,))
+    db.commit()
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("owner", "age", "closed"),
+    [
+        ("HERE/DEAD/x", 0.0, True),
+        ("HERE/ALIVE/x", 0.0, False),
+        ("HERE/ALIVE/x", 9.0, False),
+        ("HERE/ALIVE/x", 11.0, True),
+        ("elsewhere/DEAD/x", 0.0, False),
+        ("elsewhere/DEAD/x", 11.0, True),
+        ("a/b/DEAD/x", 11.0, True),
+    ],
+)
+def test_whose_runs_are_closed(
+    tmp_path: Path, dead: int, owner: str, age: float, closed: bool
+) -> None:
+    """Those of a process that is gone at once; those of one that is silent after ten seconds."""
+
+    async def scenario() -> None:
+        async with open_house(tmp_path, Scripted([])) as house:
+            real = owner.replace("HERE", HERE).replace("DEAD", str(dead))
+            left_behind(house, real.replace("ALIVE", str(os.getppid())), age=age)
+            assert await house.runner.recover() == closed
+            assert (house.log.claims() == []) is closed
+            assert (house.kinds()[-1] == "run_finished") is closed
+            assert await house.runner.recover() == 0
+
+    asyncio.run(scenario())
+
+
+def test_what_was_said_outlives_the_crash(tmp_path: Path, dead: int) -> None:
+    """The half answer becomes a message, marked as partial, which later turns do not remove."""
+
+    async def scenario() -> None:
+        model = Scripted([says("Whole.")])
+        async with open_house(tmp_path, model) as house:
+            left_behind(house, f"{HERE}/{dead}/x")
+            await house.runner.recover()
+            events = house.log.read(house.session)
+            kinds = ["user_message", "run_started", "message", "run_finished"]
+            assert [e.type for e in events] == kinds
+            assert events[2].data["partial"]
+            end = events[3].data
+            assert (end["reason"], end["answer"]) == ("incomplete", "Half an answer")
+            assert end["error"]["code"] == "interrupted"
+            await house.ask("go on")
+            assert [m.content for m in model.requests[0].messages] == [
+                "hi",
+                "Half an answer",
+                "go on",
+            ]
+            texts = [e.data["text"] for e in house.log.read(house.session) if e.type == "message"]
+            assert texts == ["Half an answer", "Whole."]
+
+    asyncio.run(scenario())
+
+
+def test_a_question_to_a_dead_run_need_not_wait(tmp_path: Path, dead: int) -> None:
+    """Whoever asks first closes the dead run, also when nobody called recover before."""
+
+    async def scenario() -> None:
+        async with open_house(tmp_path, Scripted([says("Whole.")])) as house:
+            left_behind(house, f"{HERE}/{dead}/x")
+            assert (await house.ask("go on")).data["answer"] == "Whole."
+
+    asyncio.run(scenario())
+
+
+def test_a_living_run_of_another_process_is_respected(tmp_path: Path) -> None:
+    """Its session is busy here too."""
+
+    async def scenario() -> None:
+        async with open_house(tmp_path, Scripted([])) as house:
+            left_behind(house, f"{HERE}/{os.getppid()}/x")
+            with pytest.raises(Conflict) as caught:
+                await house.runner.start(house.session, "hi")
+            assert caught.value.code == "busy"
+            assert house.kinds()[-1] == "text_delta"
+
+    asyncio.run(scenario())
+
+
+def test_a_run_that_had_ended_is_not_ended_twice(tmp_path: Path, dead: int) -> None:
+    """A process that died between the last event and its release leaves nothing to say."""
+
+    async def scenario() -> None:
+        async with open_house(tmp_path, Scripted([says("Whole.")])) as house:
+            finished = await house.ask("hi")
+            house.log.claim(house.session, finished.data["run_id"], f"{HERE}/{dead}/x")
+            assert await house.runner.recover() == 1
+            assert house.kinds().count("run_finished") == 1
+
+    asyncio.run(scenario())
+
+
+def test_two_who_recover_say_it_once(tmp_path: Path, dead: int) -> None:
+    """Any number of processes may start at once: the end is written by one of them."""
+
+    async def scenario() -> None:
+        async with open_house(tmp_path, Scripted([])) as house:
+            left_behind(house, f"{HERE}/{dead}/x")
+            logs = [EventLog(house.log._path) for _ in range(4)]
+            runners = [Runner(house.runner._settings, log, house.runner._backend) for log in logs]
+            assert sum([await runner.recover() for runner in runners]) == 1
+            assert house.kinds().count("run_finished") == 1
+            for runner, log in zip(runners, logs, strict=True):
+                await runner.aclose()
+                log.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_full_disk_ends_the_run_and_room_mends_the_session(tmp_path: Path) -> None:
+    """With no room for the end the run stops; with room again its end is written, no restart."""
+
+    async def scenario() -> None:
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        size = 0
+
+        @tool
+        async def fill() -> str:
+            """Fill the disk."""
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+            return "full " * 5000
+
+        script = [calls(call("fill")), says("Whole.")]
+        async with open_house(tmp_path, model := Scripted(script), tools=[fill]) as house:
+            size = os.stat(f"{house.log._path}-wal").st_size
+            try:
+                await house.runner.start(house.session, "hi")
+                await house.runner.wait(house.session)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            assert "run_finished" not in house.kinds()
+            assert len(model.requests) == 1
+            assert (await house.ask("again")).data["answer"] == "Whole."
+            assert house.kinds().count("run_finished") == 2
+            check_calls_are_answered(list(model.requests[1].messages))
+
+    asyncio.run(scenario())
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from agent.library import Agent
+from agent.tools import tool
+from agent.types import TextDelta
+from tests.agent.scripted import Hold, Scripted, call, calls, settings
+
+@tool(effect="write")
+async def act() -> str:
+    "Change something, then never come back."
+    with open(sys.argv[1] + "/acted", "a") as file:
+        file.write("x")
+    await Hold().wait()
+
+hold = Hold()
+step = {"text": [TextDelta("Half an "), TextDelta("answer"), hold], "silent": [hold],
+        "tool": calls(call("act"), text="I act.")}[sys.argv[2]]
+agent = Agent(settings(Path(sys.argv[1])), tools=[act], providers=[Scripted([step])])
+for event in agent.stream("hi", mode="agent"):
+    print(event.type, flush=True)
+"""
+
+
+def kill_at(home: Path, moment: str, last: str) -> None:
+    """Runs a process that answers, and kills it once it has told of `last`."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(home), moment],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    seen: list[str] = []
+    for line in child.stdout:
+        seen.append(line.strip())
+        if last in seen and (moment != "tool" or (home / "acted").exists()):
+            break
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    assert last in seen, seen
+
+
+@pytest.mark.parametrize(
+    ("moment", "last", "told"),
+    [
+        ("silent", "run_started", ["hi", "go on"]),
+        ("text", "text_delta", ["hi", "Half an ", "go on"]),
+        ("tool", "tool_call", ["hi", "I act.", None, "go on"]),
+    ],
+)
+def test_kill_9_in_the_middle(tmp_path: Path, moment: str, last: str, told: list[Any]) -> None:
+    """The question and what came are there; the next turn works; no tool runs a second time."""
+    kill_at(tmp_path, moment, last)
+
+    async def scenario() -> None:
+        model = Scripted([says("Whole.")])
+        async with open_house(tmp_path, model) as house:
+            (session,) = [s for s in house.log.sessions() if s.title == "hi"]
+            house.session = session.id
+            assert session.running
+            assert await house.runner.recover() == 1
+            assert house.log.last_event(session.id).data["reason"] == "incomplete"
+            assert (await house.ask("go on", mode="agent")).data["answer"] == "Whole."
+            messages = list(model.requests[0].messages)
+            check_calls_are_answered(messages)
+            assert len(messages) == len(told)
+            assert all(
+                w is None or m.content.startswith(w) for m, w in zip(messages, told, strict=True)
+            )
+
+    asyncio.run(scenario())
+    if moment == "tool":
+        assert (tmp_path / "acted").read_text() == "x"
+    db = sqlite3.connect(tmp_path / "sessions.sqlite3")
+    assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    db.close()

@@ -115,6 +115,8 @@ class SourceTable:
 
 def urls_in(text: str) -> list[str]:
     """URLs written in a text, without the punctuation that follows them."""
+    if "://" not in text:  # far faster than the pattern, and the usual case
+        return []
     return [_trim(found) for found in _URL.findall(text)]
 
 

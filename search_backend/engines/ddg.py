@@ -3,7 +3,7 @@
 `ddgs` scrapes result pages and treats every refusal (202, 403, 429) as "no results", so an empty
 answer and a ban look alike. We say so instead of guessing. It does its own networking in native
 code, so the call runs in a thread of its own with a deadline: a hang costs the deadline and
-nothing else. https://pypi.org/project/ddgs/
+nothing else. https://github.com/deedy5/ddgs
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def test_a_cut_stream_is_never_finished(name: str) -> None:
         events = list(decoder.feed(data[:end]))
         assert not any(isinstance(event, Finished) for event in events)
         with pytest.raises(IncompleteError) as caught:
-            decoder.close()
+            list(decoder.close())
         assert caught.value.retryable
 
 

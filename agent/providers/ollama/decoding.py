@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from agent.ending import then_raise
 from agent.errors import IncompleteError, ProviderError
 from agent.framing import NdjsonSplitter
 from agent.providers.ollama.encoding import PROVIDER, VERSION
@@ -57,25 +58,31 @@ class OllamaDecoder:
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
         """See `Decoder.feed`."""
         out: list[StreamEvent] = []
-        for line in self._lines.feed(data):
-            if self._document is not None:
-                self._grow(self._document, line)
-            elif not self._finished:
-                self._line(line, out)
+        try:
+            for line in self._lines.feed(data):
+                if self._document is not None:
+                    self._grow(self._document, line)
+                elif not self._finished:
+                    self._line(line, out)
+        except ProviderError as error:
+            return then_raise(out, error)
         return out
 
     def close(self) -> Iterable[StreamEvent]:
         """See `Decoder.close`."""
         out: list[StreamEvent] = []
-        for rest in self._lines.close():
-            if self._document is None:
-                self._last_line(rest, out)
-            else:
-                self._grow(self._document, rest)
-        if self._document is not None:
-            self._last_line(bytes(self._document), out)
-        if not self._finished:
-            raise _incomplete()
+        try:
+            for rest in self._lines.close():
+                if self._document is None:
+                    self._last_line(rest, out)
+                else:
+                    self._grow(self._document, rest)
+            if self._document is not None:
+                self._last_line(bytes(self._document), out)
+            if not self._finished:
+                raise _incomplete()
+        except ProviderError as error:
+            return then_raise(out, error)
         return out
 
     def _line(self, line: bytes, out: list[StreamEvent]) -> None:

@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from agent.ending import then_raise
 from agent.errors import IncompleteError, ProviderError
 from agent.framing import MAX_EVENT, SseSplitter
 from agent.providers.openai.answer import Answer, sources
@@ -117,9 +118,9 @@ class ResponsesDecoder:
                 for each in repeats.settle(payload):
                     self._read(each, events)
         except ProviderError as error:
-            return _then_raise(events, error)
+            return then_raise(events, error)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            return _then_raise(events, self._unreadable(error))
+            return then_raise(events, self._unreadable(error))
         return events
 
     def _read(self, payload: bytes, events: list[StreamEvent]) -> None:
@@ -286,9 +287,3 @@ def _error(value: Event) -> Mapping[str, Any]:
     if isinstance(inner, dict):
         return inner
     return {"message": inner} if isinstance(inner, str) else value
-
-
-def _then_raise(events: list[StreamEvent], error: ProviderError) -> Iterator[StreamEvent]:
-    """What came before an error is shown before it, however the bytes were cut."""
-    yield from events
-    raise error

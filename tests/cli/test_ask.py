@@ -1,0 +1,273 @@
+"""`searchloop ask`, from the question to the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.fakes import FakeServer, Reply, json_reply
+
+QUESTION = "How does the search switch decide between native and local search?"
+
+
+def recorded(path: Path) -> list[Any]:
+    """The responses of a recording, in order."""
+    return [e["response"] for e in json.loads(path.read_text("utf-8"))["exchanges"]]
+
+
+def replayed(response: Any) -> Reply:
+    """A recorded response as its server sent it."""
+    kinds = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
+    if response.get("text") is None:
+        return json_reply(response["body"], response.get("status") or 200)
+    text = response["text"]
+    if response["framing"] == "payload-lines":
+        text = "".join(f"data: {line}\n\n" for line in text.splitlines() if line.strip())
+    kind = kinds.get(response["framing"], "text/event-stream")
+    return Reply(text.encode(), response.get("status") or 200, {"content-type": kind})
+
+
+def openai(server: FakeServer) -> dict[str, str]:
+    """Settings that send OpenAI's requests to a server of ours."""
+    return {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "sk-test-0123456789"}
+
+
+def final_text(response: Any) -> str:
+    """The text of the last message item, read without our decoder."""
+    parts = []
+    for line in response["text"].splitlines():
+        payload = line.removeprefix("data: ")
+        if payload.startswith("{"):
+            event = json.loads(payload)
+            if event.get("type") == "response.output_text.done":
+                parts.append(event["text"])
+    return parts[-1]
+
+
+def test_a_bare_machine_answers_with_checked_sources(cli: Cli) -> None:
+    """No key, no model server, no network: quotes from the library, numbered and verified."""
+    ran = cli("ask", "--web", "-o", "json", QUESTION)
+    told = ran.json
+    assert ran.code == 0
+    assert (told["reason"], told["search_path"]) == ("stop", "local:library")
+    assert told["citations"]
+    for citation in told["citations"]:
+        assert citation["verified"] is True
+        assert all(
+            told["answer"][start:end] == f"[{citation['n']}]" for start, end in citation["spans"]
+        )
+    assert {s["state"] for s in told["sources"]} >= {"cited", "opened"}
+    assert told["usage"]["searches"] == 1
+
+
+def test_the_text_form_reads_like_an_answer(cli: Cli) -> None:
+    """The answer and its sources on stdout, what happened on stderr."""
+    ran = cli("ask", "--web", QUESTION)
+    assert ran.out.index("passages match") < ran.out.index("Sources") < ran.out.index("library://")
+    assert "searching: " in ran.err
+    assert "read library://" in ran.err
+
+
+def test_search_is_off_until_it_is_asked_for(cli: Cli) -> None:
+    """Without --web nothing is searched."""
+    told = cli("ask", "-o", "json", QUESTION).json
+    assert (told["search_path"], told["usage"]["searches"]) == ("off", 0)
+
+
+def test_stream_json_ends_with_the_run(cli: Cli) -> None:
+    """One event a line; the last one is `run_finished`."""
+    events = cli("ask", "--web", "-o", "stream-json", QUESTION).events
+    types = [e["type"] for e in events]
+    assert types[:2] == ["user_message", "run_started"]
+    assert types[-1] == "run_finished"
+    assert (
+        types.index("search_started") < types.index("search_finished") < types.index("message", 4)
+    )
+    assert not any("provider_data" in e for e in events)
+
+
+def test_a_session_goes_on(cli: Cli) -> None:
+    """-c and --session add to the session; its search setting is kept."""
+    first = cli("ask", "--web", "-o", "json", QUESTION).json
+    again = cli("ask", "-c", "-o", "json", "And what does local mean?").json
+    named = cli("ask", "--session", first["session_id"], "-o", "json", "And off?").json
+    assert first["session_id"] == again["session_id"] == named["session_id"]
+    assert again["search_path"] == "local:library"
+    listed = cli("sessions", "-o", "json").json["sessions"]
+    assert [s["messages"] for s in listed] == [3]
+
+
+def test_piped_text_is_part_of_the_question(cli: Cli) -> None:
+    """Standard input follows the question, or is the question."""
+    events = cli("ask", "-o", "stream-json", "Review this", stdin="a = 1\n").events
+    assert events[0]["text"] == "Review this\n\na = 1\n"
+    assert (
+        cli("ask", "-o", "stream-json", stdin="What is this?").events[0]["text"] == "What is this?"
+    )
+
+
+def test_native_search_gives_the_recorded_answer(cli: Cli, recordings: Path) -> None:
+    """A recorded OpenAI search stream: its text, its spans, its searches, and the native tool."""
+    path = recordings / "openai_responses" / "web_search_stream_two_searches.json"
+    response = recorded(path)[0]
+    with FakeServer([replayed(response)]) as server:
+        ran = cli(
+            "ask", "-m", "openai:o4-mini", "--search", "native", "-o", "stream-json", "1 cm?",
+            SEARCHLOOP_OFFLINE="", **openai(server),
+        )  # fmt: skip
+        request = server.requests[0].json
+    told = ran.events[-1]
+    assert ran.code == 0
+    assert told["answer"] == final_text(response)
+    assert told["search_path"] == "native:openai"
+    assert [tool["type"] for tool in request["tools"]] == ["web_search"]
+    assert [c["n"] for c in told["citations"]] == [1, 2]
+    for citation in told["citations"]:
+        for start, end in citation["spans"]:
+            assert citation["url"] in told["answer"][start:end]
+    finished = [e for e in ran.events if e["type"] == "search_finished"]
+    assert [e["query"] for e in finished] == [
+        "1 cm to inches exact multiplicator",
+        "NIST 1 inch exactly defined 2.54 cm",
+    ]
+    assert told["usage"]["searches"] == 2
+
+
+def test_off_sends_no_search_tool(cli: Cli, recordings: Path) -> None:
+    """With the switch off no request holds a search tool, whatever the provider offers."""
+    response = recorded(recordings / "openai_responses" / "text_stream_gpt55.json")[0]
+    with FakeServer([replayed(response)]) as server:
+        ran = cli(
+            "ask", "-m", "openai:gpt-5.5", "--search", "off", "-o", "json", "Hello",
+            SEARCHLOOP_OFFLINE="", **openai(server),
+        )  # fmt: skip
+        body = server.requests[0].body
+    assert ran.json["search_path"] == "off"
+    assert b"web_search" not in body
+    assert b'"tools"' not in body or json.loads(body)["tools"] == []
+
+
+def test_ollama_searches_locally(cli: Cli) -> None:
+    """A local model asks for `web_search`; it gets results of ours, and its answer is cited."""
+    call = {"function": {"name": "web_search", "arguments": {"query": "native local search"}}}
+    steps = [
+        [{"message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": False}],
+        [{"message": {"role": "assistant", "content": "The switch decides [1]."}, "done": False}],
+    ]
+    end = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
+    replies = [
+        Reply(
+            "".join(json.dumps(line) + "\n" for line in [*step, end]).encode(),
+            headers={"content-type": "application/x-ndjson"},
+        )
+        for step in steps
+    ]
+    chats = []
+
+    def answer(request: Any) -> Reply:
+        if request.path != "/api/chat":
+            return json_reply({"models": []})
+        chats.append(request.json)
+        return replies[len(chats) - 1]
+
+    with FakeServer(answer) as server:
+        ran = cli(
+            "ask", "-m", "ollama:small", "--web", "-o", "json", QUESTION, OLLAMA_HOST=server.url
+        )
+    assert ran.json["answer"] == "The switch decides [1]."
+    assert [c["n"] for c in ran.json["citations"]] == [1]
+    assert ran.json["search_path"] == "local:library"
+    assert [t["function"]["name"] for t in chats[0]["tools"]] == ["open_page", "web_search"]
+    result = chats[1]["messages"][-1]
+    assert (result["role"], result["tool_name"]) == ("tool", "web_search")
+    assert "library://docs/search-switch.md" in result["content"]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["   "], 2, "The question is empty"),
+        (["-m", "nonsense", "hi"], 2, "is not a model name"),
+        (["-m", "nobody:x", "hi"], 2, "no provider called 'nobody'"),
+        (["-m", "builtin:x", "hi"], 2, "no model builtin:x"),
+        (["-m", "openai:gpt-5.5", "hi"], 2, "OPENAI_API_KEY"),
+        (["--search", "native", "hi"], 2, "--search local"),
+        (["--session", "none", "hi"], 2, "There is no session 'none'"),
+        (["-c", "hi"], 2, "no session to go on with"),
+        (["--max-steps", "0", "hi"], 2, "must be at least 1"),
+        (["-m", "ollama:small", "hi"], 1, "ollama serve"),
+    ],
+)
+def test_bad_input_names_the_remedy(cli: Cli, args: list[str], code: int, words: str) -> None:
+    """One clear sentence on stderr, the right exit code, and nothing stored."""
+    ran = cli("ask", *args, OLLAMA_HOST="127.0.0.1:9")
+    assert ran.code == code
+    assert words in ran.err
+    assert ran.err.count("\n") <= 8
+
+
+def test_a_refused_question_is_json_too(cli: Cli) -> None:
+    """With -o json a question that cannot be sent is a `run_finished` with an error."""
+    told = cli("ask", "-o", "json", "-m", "openai:gpt-5.5", "hi").json
+    assert (told["type"], told["reason"]) == ("run_finished", "error")
+    assert told["error"]["code"] == "missing_key"
+
+
+def test_a_question_of_a_megabyte_is_refused_in_words(cli: Cli) -> None:
+    """Too long a question is not sent, and the message says what to do instead."""
+    ran = cli("ask", stdin="x" * 1_048_576)
+    assert ran.code == 2
+    assert "1,000,000" in ran.err
+    assert "library add" in ran.err
+
+
+def test_a_read_only_folder_is_said(cli: Cli, tmp_path: Path) -> None:
+    """A data folder that cannot be used: the path, the cause, the setting."""
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    ran = cli("ask", "hi", SEARCHLOOP_HOME=str(blocked / "home"))
+    assert ran.code == 1
+    assert "SEARCHLOOP_HOME" in ran.err
+
+
+def test_a_limit_is_told_with_its_own_code(cli: Cli) -> None:
+    """--max-steps ends in an answer and exit code 3."""
+    ran = cli("ask", "--web", "--max-steps", "1", "-o", "json", QUESTION)
+    assert (ran.code, ran.json["reason"]) == (3, "limit")
+    assert ran.json["answer"]
+
+
+def test_malformed_answers_are_one_sentence(cli: Cli) -> None:
+    """A provider that answers with rubbish: who must act, and no traceback."""
+    with FakeServer([Reply(b"data: {broken\n\n"), Reply(b"<html>"), Reply(b"")] * 3) as server:
+        ran = cli(
+            "ask",
+            "-m",
+            "openai:gpt-5.5",
+            "-o",
+            "json",
+            "hi",
+            SEARCHLOOP_OFFLINE="",
+            **openai(server),
+        )
+    assert ran.code == 1
+    assert ran.json["error"]["message"]
+    assert ran.json["reason"] in ("error", "incomplete")
+
+
+def test_terminal_text_cannot_steer_the_terminal(cli: Cli) -> None:
+    """Control characters of an answer are not printed."""
+    evil = {
+        "message": {"role": "assistant", "content": "a\x1b]8;;http://x\x07b\x9bc"},
+        "done": True,
+    }
+    reply = Reply(
+        json.dumps(evil).encode() + b"\n", headers={"content-type": "application/x-ndjson"}
+    )
+    with FakeServer([reply]) as server:
+        ran = cli("ask", "-m", "ollama:small", "hi", OLLAMA_HOST=server.url)
+    assert not set(ran.out) & {chr(c) for c in (*range(9), *range(11, 32), *range(127, 160))}

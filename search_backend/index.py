@@ -208,17 +208,27 @@ def terms_of(text: str) -> list[str]:
 
 
 def _best(connection: sqlite3.Connection, terms: list[str], limit: int) -> list[int]:
+    """Passages with all words before those with some; bm25 times the share of words in the body."""
     ranked = _ranked(connection, " AND ".join(terms))
-    chosen = _spread([rowid for rowid, _ in ranked], limit)
+    chosen = _spread(_reordered(connection, terms, ranked), limit)
     if len(chosen) < limit and len(terms) > 1:
         some = _ranked(connection, " OR ".join(terms))
         held = _terms_held(connection, terms, [rowid for rowid, _ in some])
         least = ceil(len(terms) * LEAST_SHARE)
         # bm25 is negative, the best first; a passage with more of the words gains.
         some = [(rowid, rank * held[rowid]) for rowid, rank in some if held[rowid] >= least]
-        some.sort(key=lambda row: row[1])
-        chosen = _spread([*chosen, *(rowid for rowid, _ in some)], limit)
+        chosen = _spread([*chosen, *_reordered(connection, terms, some)], limit)
     return chosen
+
+
+def _reordered(
+    connection: sqlite3.Connection, terms: list[str], ranked: list[tuple[int, float]]
+) -> list[int]:
+    """Of two passages under one heading, the one that answers is the one with the words in it."""
+    in_body = [f"body : {term}" for term in terms]
+    held = _terms_held(connection, in_body, [rowid for rowid, _ in ranked])
+    ranked = sorted(ranked, key=lambda row: row[1] * (1 + held[row[0]]))
+    return [rowid for rowid, _ in ranked]
 
 
 def _ranked(connection: sqlite3.Connection, match: str) -> list[tuple[int, float]]:

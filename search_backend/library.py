@@ -109,14 +109,17 @@ class Library:
             known = {row[0]: row[1:] for row in connection.execute(_KNOWN, (root.id,))}
         tally = {"added": 0, "updated": 0, "unchanged": 0, "removed": 0}
         skipped: list[tuple[str, str]] = []
-        for found in walk(target):
-            outcome = found.skipped or self._add_file(root, found, known.get(found.path))
-            if outcome in tally:
-                tally[outcome] += 1
-                known.pop(found.path, None)
-            else:
-                skipped.append((found.path, outcome))
-            _tell(progress, found.path, outcome if outcome in tally else f"skipped: {outcome}")
+        # While one connection stays open, closing another one does not tidy up the file each time.
+        with self._index.open():
+            for found in walk(target):
+                outcome = found.skipped or self._add_file(root, found, known.get(found.path))
+                if outcome in tally:
+                    tally[outcome] += 1
+                    known.pop(found.path, None)
+                else:
+                    skipped.append((found.path, outcome))
+                    outcome = f"skipped: {outcome}"
+                _tell(progress, found.path, outcome)
         with self._index.open(write=True) as connection:
             for gone, row in known.items():
                 drop(connection, row[0])

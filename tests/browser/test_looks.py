@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, Response, expect
 
 from tests.browser.conftest import Enter
-from tests.browser.house import ROOT
+from tests.browser.house import ROOT, House
 from tests.browser.steps import ask, turn_on, wait_for_answer
 
 PICTURES = ROOT / "docs" / "screenshots"
@@ -100,9 +100,15 @@ def test_it_fits_the_screen_and_can_be_read(
         assert low == [], "smaller than a finger"
 
 
-def test_the_picture_for_the_readme(enter: Enter, screenshots: Path) -> None:
+def test_the_picture_for_the_readme(enter: Enter, house: House, screenshots: Path) -> None:
     """A question, its searched answer and its sources on one screen."""
+    for old in house.call("GET", "/api/sessions")["sessions"]:
+        house.call("DELETE", f"/api/sessions/{old['id']}")
     page = enter(viewport={"width": 1280, "height": 860}, device_scale_factor=1)
+    for n in (3, 1, 2):
+        page.locator(".suggestions button").nth(n).click()
+        wait_for_answer(page)
+        page.get_by_role("button", name="New chat").click()
     answered(page)
     expect(page.locator(".sources")).to_be_visible()
     picture(page, "answer", screenshots)

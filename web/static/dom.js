@@ -107,10 +107,16 @@ export function render(node, cite, depth = 0) {
   if (typeof node === "string") return document.createTextNode(node);
   if (!node || typeof node !== "object" || depth > DEEPEST) return document.createTextNode("");
   const attrs = node.a ?? {};
-  const children = () => (node.c ?? []).map((child) => render(child, cite, depth + 1));
+  const children = () =>
+    (node.c ?? []).map((child, i, all) => render(held(child, all[i + 1]), cite, depth + 1));
   if (PLAIN.has(node.t)) return VOID.has(node.t) ? h(node.t) : h(node.t, {}, children());
   const make = Object.hasOwn(SPECIAL, node.t) ? SPECIAL[node.t] : null;
   return make ? make(attrs, children, cite, node) : h("span", {}, children());
+}
+
+// A chip stays on the line of the words that it is about.
+function held(child, next) {
+  return typeof child === "string" && next?.t === "cite" ? child.replace(/\s+$/, "\u00a0") : child;
 }
 
 const SPECIAL = {

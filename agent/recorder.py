@@ -1,7 +1,9 @@
-"""From a run to the log: deltas gathered for a moment, everything else at once.
+"""From a run to the log: deltas gathered for a moment, everything else as soon as the run waits.
 
 The first delta goes out immediately, later ones in batches, so that a fast stream costs a few dozen
-appends a second and a slow one is shown as it comes.
+appends a second and a slow one is shown as it comes. Events between which the run waited for
+nothing are one append, but a call that changes something is in the log before it begins, and a
+result before the model is asked again.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ class Recorder:
         self._session = session_id
         self.path = path
         self._pieces: list[str] = []
+        self._events: list[Pending] = []
         self._kind: type[TextDelta] | type[ThinkingDelta] = TextDelta
         self._timer: asyncio.TimerHandle | None = None
         self._failed: Exception | None = None
@@ -63,22 +66,27 @@ class Recorder:
             self._timer = asyncio.get_running_loop().call_later(WINDOW, self._tick)
 
     def _flush(self) -> None:
-        if not self._pieces:
+        """Writes what there is; a failure is raised at the next delta or event, which can end."""
+        events, self._events = self._events, []
+        if self._pieces:
+            text = "".join(self._pieces)
+            self._pieces.clear()
+            name = "thinking_delta"
+            if self._kind is TextDelta:
+                name = "text_delta"
+                self.said.append(text)
+            events.append((name, {"text": text}))
+        if not events:
             return
-        text = "".join(self._pieces)
-        self._pieces.clear()
-        name = "thinking_delta"
-        if self._kind is TextDelta:
-            name = "text_delta"
-            self.said.append(text)
         try:
-            self._log.append(self._session, [(name, {"text": text})])
-        except Exception as error:  # raised again at the next delta or event, where the run can end
+            self._log.append(self._session, events)
+        except Exception as error:
             self._failed = error
 
     async def event(self, type: str, data: Mapping[str, Any]) -> None:
         """See `Emit.event`."""
-        self._flush()
+        if self._pieces:
+            self._flush()
         if self._failed:
             raise self._failed
         if type == "message":
@@ -88,7 +96,12 @@ class Recorder:
             self.pages += data["status"] == "ok"
         elif type == "search_finished":
             self._searched(data)
-        self._append([(type, data)], durable=self._must_last(type, data))
+        self._events.append((type, data))
+        durable = self._must_last(type, data)
+        if durable or type == "tool_result":
+            self._append_all(durable=durable)
+        elif len(self._events) == 1:
+            asyncio.get_running_loop().call_soon(self._flush)
 
     def _must_last(self, type: str, data: Mapping[str, Any]) -> bool:
         """A call that changes something, and its result, outlive a power cut: it never runs twice.
@@ -138,10 +151,13 @@ class Recorder:
 
     def finish(self, events: list[Pending]) -> None:
         """The last events of the run, in one durable append."""
-        self._flush()
+        if self._pieces:
+            self._flush()
         if self._timer:
             self._timer.cancel()
-        self._append(events, durable=True)
+        self._events += events
+        self._append_all(durable=True)
 
-    def _append(self, events: list[Pending], *, durable: bool) -> None:
+    def _append_all(self, *, durable: bool) -> None:
+        events, self._events = self._events, []
         self._log.append(self._session, events, durable=durable)

@@ -81,7 +81,8 @@ class Run:
                 "remedy": "The log has the details; the question is kept, send it again.",
             }
         recorder.finish(self._ending(recorder, table, outcome, reason, error))
-        self.log.update_session(question.session.id, search_path=recorder.path_taken())
+        if recorder.path_taken() != question.path.name:
+            self.log.update_session(question.session.id, search_path=recorder.path_taken())
 
     async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
         path = self.question.path

@@ -19,8 +19,8 @@ _CODE = re.compile(
     r"^[ \t>]*(?P<fence>`{3,}+(?![^\n]*`)|~~~).*?(?:^[ \t>]*(?P=fence)|\Z)|`[^`\n]+`",
     re.DOTALL | re.MULTILINE,
 )
-_MARK = re.compile(r"\[(\d{1,4}(?:[,;] ?\d{1,4})*)\](?![(:])")
-_QUOTED = re.compile(r"[\"“«„]([^\"“”«»„]{12,})[\"”»“]")
+MARK = re.compile(r"\[(\d{1,4}(?:[,;] ?\d{1,4})*)\](?![(:])")
+_QUOTED = re.compile("“([^”]{12,})”|\"([^\"]{12,})\"|«([^»]{12,})»|„([^“”]{12,})[“”]")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+")
@@ -57,7 +57,7 @@ def _marks(text: str, table: SourceTable) -> tuple[str, dict[int, list[tuple[int
     out: list[str] = []
     spans: dict[int, list[tuple[int, int]]] = {}
     length = last = 0
-    for match in _MARK.finditer(text):
+    for match in MARK.finditer(text):
         at = bisect_right(starts, match.start()) - 1
         if at >= 0 and match.start() < code[at][1]:
             continue
@@ -101,7 +101,7 @@ def check(claim: str, page: str) -> tuple[str | None, bool]:
     and every number and most other words of the claim must occur in it.
     """
     flat = _flat(page)
-    quoted = _QUOTED.findall(claim)
+    quoted = [max(groups, key=len) for groups in _QUOTED.findall(claim)]
     if quoted:
         longest = max(quoted, key=len).strip()
         return longest, _flat(longest).strip(" .…") in flat
@@ -121,8 +121,8 @@ def check(claim: str, page: str) -> tuple[str | None, bool]:
 
 def _flat(text: str) -> str:
     """Case, white space, Markdown and footnote marks, typographic quotes out of the comparison."""
-    text = _MARK.sub("", _LINK.sub(r"\1", text)).translate(_PLAIN).casefold()
-    return " ".join(text.split())
+    text = MARK.sub("", _LINK.sub(r"\1", text).translate(_PLAIN))
+    return " ".join(text.casefold().split())
 
 
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")

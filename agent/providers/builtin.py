@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from agent.citations import MARK
 from agent.errors import ConfigError
 from agent.settings import Setting
 from agent.transport import Transport
@@ -43,7 +44,6 @@ _MARKS = re.compile(
     r"^\s*(?:[#>]+|[-*+]|\d+[.)]|\|)\s*|\s*\|\s*$"
     r"|(?<!\w)_{1,3}|_{1,3}(?!\w)|(?<!\s)[*`]{1,3}|[*`]{1,3}(?!\s)"
 )
-_NOTE = re.compile(r"\s?\[\d{1,4}(?:[,;] ?\d{1,4})*\]")  # a page's own [1] is none of ours
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 _COMMON_WORDS = """
     a about after all also am an and any are as at be been but by can could did do does for from had
@@ -189,6 +189,7 @@ def sentences(text: str) -> list[str]:
     found = []
     for paragraph in paragraphs:
         plain = _MARKS.sub("", _LINK.sub(r"\1", " ".join(paragraph.split())))
+        plain = " ".join(MARK.sub("", plain).split())  # a page's own [1] is none of ours
         found += [s.strip() for s in _BREAK.split(plain)]
     return [s for s in found if 30 <= len(s) <= 600 and s.count("|") < 3]
 
@@ -230,7 +231,7 @@ def _stems(text: str) -> list[str]:
 
 
 def _short(text: str) -> str:
-    return _NOTE.sub("", text).replace("“", '"').replace("”", '"')
+    return text.replace("“", '"').replace("”", '"')
 
 
 def _finished(text: str, calls: tuple[ToolCall, ...]) -> Finished:

@@ -22,7 +22,15 @@ from agent.errors import AgentError, ProviderError
 from agent.residue import strip
 from agent.spans import without_tracking
 from agent.transport import Transport
-from agent.types import Finished, Message, Request, StreamEvent, TextDelta, ThinkingDelta
+from agent.types import (
+    Finished,
+    Message,
+    NativeSearch,
+    Request,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ROOT / "tests" / "recordings"
@@ -126,8 +134,9 @@ def found() -> Iterator[Any]:
     Our own recordings say which endpoint a provider uses; the large set holds others too.
     """
     for name in providers.names():
-        ours = sorted((OURS / name).glob("*.json"))
-        large = sorted((LARGE / FOLDERS.get(name, name.replace("-", "_"))).glob("*.json"))
+        folder = name.replace("-", "_")
+        ours = sorted((OURS / folder).glob("*.json"))
+        large = sorted((LARGE / FOLDERS.get(name, folder)).glob("*.json"))
         used = {endpoint(e["request"]["url"]) for path in ours for e in exchanges(path)}
         for path in (*ours, *large):
             for number, exchange in enumerate(exchanges(path)):
@@ -154,7 +163,8 @@ def decode(name: str, exchange: Mapping[str, Any], size: int) -> list[StreamEven
     transport = ReplayTransport(exchange["response"], size)
     body = (exchange.get("request") or {}).get("body") or {}
     question = Message("user", "When is high water?")
-    request = Request(body.get("model") or "some-model", (question,))
+    search = NativeSearch() if "web_search_options" in body else None
+    request = Request(body.get("model") or "some-model", (question,), native_search=search)
     events: list[StreamEvent | AgentError] = []
 
     async def main() -> None:
@@ -233,6 +243,6 @@ def check_citations(message: Message) -> None:
 
 def test_there_are_recordings_of_our_own() -> None:
     """A clone alone tests every provider that speaks to the network."""
-    with_codec = {name for name in providers.names() if (OURS / name).is_dir()}
+    with_codec = {name for name in providers.names() if (OURS / name.replace("-", "_")).is_dir()}
     assert {"openai", "ollama"} <= with_codec
     assert len(RECORDINGS) >= 20

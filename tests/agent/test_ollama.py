@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.arguments import read_arguments
 from agent.errors import ConfigError, IncompleteError, ProviderError
 from agent.providers.ollama.address import parse_address
 from agent.providers.ollama.codec import OllamaCodec
 from agent.providers.ollama.config import read_config
-from agent.providers.ollama.decoding import read_arguments
-from agent.providers.ollama.thinking import ThinkSplitter, split_late
+from agent.thinking import ThinkSplitter, split_late
 from agent.types import (
     Finished,
     Message,

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import providers
+from agent.arguments import read_arguments
 from agent.errors import ConfigError, IncompleteError, NativeSearchRejected, ProviderError
 from agent.providers.openai import create
 from agent.providers.openai.catalog import capabilities
 from agent.providers.openai.codec import ResponsesCodec
-from agent.providers.openai.finish import read_arguments
 from agent.providers.openai.strict import is_strict
 from agent.settings import Environment
 from agent.transport import Transport

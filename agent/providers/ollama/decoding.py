@@ -13,11 +13,12 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from agent.arguments import read_arguments
 from agent.ending import then_raise
 from agent.errors import IncompleteError, ProviderError
 from agent.framing import NdjsonSplitter
 from agent.providers.ollama.encoding import PROVIDER, VERSION
-from agent.providers.ollama.thinking import ThinkSplitter, split_late
+from agent.thinking import ThinkSplitter, split_late
 from agent.types import (
     Finished,
     Message,
@@ -196,23 +197,6 @@ def read_call(item: Any, taken: set[str]) -> ToolCall:
     if not isinstance(name, str) or not name:
         name, problem = "", "The call names no tool."
     return ToolCall(given if usable else f"call_{uuid.uuid4().hex}", name, arguments, problem)
-
-
-def read_arguments(raw: Any) -> tuple[dict[str, Any], str | None]:
-    """(arguments, problem). Servers before ours and proxies write the object as a string."""
-    if raw is None or (isinstance(raw, str) and not raw.strip()):
-        return {}, None
-    value = raw
-    try:
-        if isinstance(value, str):
-            value = json.loads(value)
-        if isinstance(value, str):
-            value = json.loads(value)
-    except (ValueError, RecursionError) as error:
-        return {}, f"The arguments are not valid JSON: {error}."
-    if not isinstance(value, dict):
-        return {}, f"The arguments must be a JSON object, not {type(value).__name__}."
-    return value, None
 
 
 _DURATIONS = {

@@ -1,4 +1,4 @@
-"""The answer as it grows: its text in the order of reading, then its citations and sources.
+"""The answer as it grows: its text in the order of reading, then its citations.
 
 The text shown is the joined text of all parts without vendor marks, a blank line between message
 items. One part is shown as it streams; others wait until it is done, so that what was shown is
@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agent.cited import numbered
 from agent.residue import Residue
-from agent.spans import locate, widen, without_tracking
-from agent.types import Citation, Source, SourceState
+from agent.spans import locate, widen
+from agent.types import Citation
 
 Key = tuple[int, int]
 JOINER = "\n\n"
@@ -108,7 +109,7 @@ class Answer:
                     found.append((span, url, title))
                 else:
                     loose.append((url, title))
-        return _numbered(sorted(found, key=lambda f: f[0]), loose)
+        return numbered(sorted(found, key=lambda f: f[0]), loose)
 
     def _span(
         self, part: Part, raw: str, note: Mapping[str, Any], text: str
@@ -149,41 +150,6 @@ class Answer:
                 if part.done:
                     shown += self._close(part)
         return shown
-
-
-def sources(consulted: Iterable[Source], citations: Iterable[Citation]) -> tuple[Source, ...]:
-    """Everything that was consulted, in order; the same page once, under the address cited."""
-    rank: dict[SourceState, int] = {"found": 0, "opened": 1, "cited": 2}
-    cited = (Source(c.url, c.title, "cited", c.n) for c in citations)
-    merged: dict[str, Source] = {}
-    for source in (*consulted, *cited):
-        page = without_tracking(source.url)
-        known = merged.get(page)
-        if known is None or (known.n is not None and source.n is not None):
-            merged[page if known is None else f"{page} {source.n}"] = source
-            continue
-        state = max(known.state, source.state, key=lambda s: rank[s])
-        url = source.url if source.n else known.url
-        merged[page] = Source(url, source.title or known.title, state, source.n or known.n)
-    return tuple(merged.values())
-
-
-def _numbered(
-    found: list[tuple[tuple[int, int], str, str]], loose: list[tuple[str, str]]
-) -> tuple[Citation, ...]:
-    spans: dict[str, list[tuple[int, int]]] = {}
-    titles: dict[str, str] = {}
-    for span, url, title in found:
-        if span not in spans.setdefault(url, []):
-            spans[url].append(span)
-        titles[url] = titles.get(url) or title
-    for url, title in loose:
-        spans.setdefault(url, [])
-        titles[url] = titles.get(url) or title
-    return tuple(
-        Citation(n, url, titles[url], spans=tuple(where))
-        for n, (url, where) in enumerate(spans.items(), 1)
-    )
 
 
 def _is_citation(note: Any) -> bool:

@@ -14,10 +14,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from agent.cited import sources
 from agent.ending import then_raise
 from agent.errors import IncompleteError, ProviderError
 from agent.framing import MAX_EVENT, SseSplitter
-from agent.providers.openai.answer import Answer, sources
+from agent.providers.openai.answer import Answer
 from agent.providers.openai.failures import classify
 from agent.providers.openai.finish import calls, stop_reason, usage
 from agent.providers.openai.history import PROVIDER, VERSION

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agent.arguments import read_arguments
 from agent.providers.openai.searches import Searches
 from agent.types import StopReason, ToolCall, Usage
 
@@ -26,25 +26,6 @@ def calls(items: Iterable[Item], *, complete: bool) -> tuple[tuple[ToolCall, ...
             item = {**item, "call_id": call_id}
         kept.append(item)
     return tuple(found.values()), kept
-
-
-def read_arguments(text: Any) -> tuple[Mapping[str, Any], str | None]:
-    """The arguments of a call as an object, or what is wrong with them."""
-    if text is None or (isinstance(text, str) and not text.strip()):
-        return {}, None
-    if isinstance(text, dict):
-        return text, None
-    try:
-        value = json.loads(text, parse_constant=_reject)
-    except (ValueError, TypeError, RecursionError) as error:
-        return {}, f"The arguments are not valid JSON: {error}."
-    if not isinstance(value, dict):
-        return {}, f"The arguments must be a JSON object, not {type(value).__name__}."
-    return value, None
-
-
-def _reject(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def stop_reason(

@@ -1,0 +1,48 @@
+"""Citations of one answer: numbered by first appearance, and the sources that they make.
+
+A codec finds out which address is cited where; how that becomes `Message.citations` and
+`Message.sources` is the same for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agent.spans import without_tracking
+from agent.types import Citation, Source, SourceState
+
+
+def sources(consulted: Iterable[Source], citations: Iterable[Citation]) -> tuple[Source, ...]:
+    """Everything that was consulted, in order; the same page once, under the address cited."""
+    rank: dict[SourceState, int] = {"found": 0, "opened": 1, "cited": 2}
+    cited = (Source(c.url, c.title, "cited", c.n) for c in citations)
+    merged: dict[str, Source] = {}
+    for source in (*consulted, *cited):
+        page = without_tracking(source.url)
+        known = merged.get(page)
+        if known is None or (known.n is not None and source.n is not None):
+            merged[page if known is None else f"{page} {source.n}"] = source
+            continue
+        state = max(known.state, source.state, key=lambda s: rank[s])
+        url = source.url if source.n else known.url
+        merged[page] = Source(url, source.title or known.title, state, source.n or known.n)
+    return tuple(merged.values())
+
+
+def numbered(
+    found: list[tuple[tuple[int, int], str, str]], loose: list[tuple[str, str]]
+) -> tuple[Citation, ...]:
+    """Citations from (range, url, title) in the order of reading; `loose` ones have no place."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    titles: dict[str, str] = {}
+    for span, url, title in found:
+        if span not in spans.setdefault(url, []):
+            spans[url].append(span)
+        titles[url] = titles.get(url) or title
+    for url, title in loose:
+        spans.setdefault(url, [])
+        titles[url] = titles.get(url) or title
+    return tuple(
+        Citation(n, url, titles[url], spans=tuple(where))
+        for n, (url, where) in enumerate(spans.items(), 1)
+    )

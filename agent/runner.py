@@ -210,8 +210,9 @@ class Runner:
             return engine
         with contextlib.suppress(ToolError, LookupError, TypeError):  # not ours, or newer
             answer = await self._backend.ask("/api/engines")
-            usable = [e["name"] for e in answer["engines"] if e["available"] and e["in_chain"]]
-            self._engine = (time.monotonic(), usable[0] if usable else None)
+            usable = [e for e in answer["engines"] if e["available"] and e["position"]]
+            first = min(usable, key=lambda e: e["position"], default={"name": None})
+            self._engine = (time.monotonic(), first["name"])
         return self._engine[1]
 
     def _keep_beating(self) -> None:

@@ -89,7 +89,7 @@ def _add_routes(app: Flask, chain: Chain, pages: Pages, library: Library) -> Non
 
     @app.get("/api/engines")
     def engines() -> Response:
-        return jsonify({"engines": chain.describe()})
+        return jsonify(chain.describe())
 
     @app.get("/api/library/<path:path>")
     def document(path: str) -> Response:

@@ -75,8 +75,8 @@ class Chain:
         lifted = Filtered(f"time_range={query.time_range}", dropped=0, lifted=True)
         return replace(again, attempts=answer.attempts + again.attempts, filtered=lifted)
 
-    def describe(self) -> list[dict[str, Any]]:
-        """Every engine there is, for GET /api/engines: what it can do, and what it lacks."""
+    def describe(self) -> dict[str, Any]:
+        """The answer of GET /api/engines: every engine, what it can do, and what it lacks."""
         order = self._order()
         rows = []
         for engine in self._engines.values():
@@ -94,7 +94,7 @@ class Chain:
                     "position": order.index(engine.name) + 1 if engine.name in order else None,
                 }
             )
-        return rows
+        return {"engines": rows, "offline": self._settings.offline}
 
     def _order(self) -> tuple[str, ...]:
         return tuple(name for name in self._settings.engines if name in self._engines)

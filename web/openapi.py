@@ -129,7 +129,9 @@ _SCHEMAS: Schema = {
         {"models": _list("Model"), "default": _MODEL, "modes": _DOMAINS, "searches": _DOMAINS},
         "models",
     ),
-    "Engines": _object({"engines": {"type": "array", "items": _ANY}}, "engines"),
+    "Engines": _object(
+        {"engines": {"type": "array", "items": _ANY}, "offline": {"type": "boolean"}}, "engines"
+    ),
     "SearchAnswer": _object(
         {
             "query": _TEXT,

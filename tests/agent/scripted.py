@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -171,7 +180,7 @@ class SearchApp:
         return [json.dumps(answer(asked) if callable(answer) else answer).encode()]
 
 
-ENGINES = {"engines": [{"name": "tin", "available": True, "in_chain": True}]}
+ENGINES = {"engines": [{"name": "tin", "available": True, "position": 1}]}
 
 
 def found(*urls: str, status: str = "ok") -> dict[str, Any]:
@@ -264,6 +273,17 @@ def check_calls_are_answered(transcript: list[Message]) -> None:
             assert not open_calls, f"{message.role} speaks while {open_calls} wait"
             open_calls = [call.id for call in message.tool_calls]
     assert not open_calls
+
+
+@contextmanager
+def no_room(path: Path) -> Iterator[None]:
+    """No file of this process may grow beyond the size that `path` has now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 async def reached(hold: Hold) -> None:

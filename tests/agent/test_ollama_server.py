@@ -422,7 +422,7 @@ def backend(environ: dict[str, Any], start: Any) -> list[bytes]:
     """A search backend with one result for everything."""
     result = {"title": "Timetable", "url": "https://ferry.example/t", "snippet": "Daily 07:40."}
     answers: dict[str, Any] = {
-        "/api/engines": {"engines": [{"name": "library", "available": True, "in_chain": True}]},
+        "/api/engines": {"engines": [{"name": "library", "available": True, "position": 1}]},
         "/api/web-search": {
             "query": "ferry",
             "engine": "library",

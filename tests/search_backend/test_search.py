@@ -295,7 +295,7 @@ def test_engines_are_found_and_described(tmp_path: Path) -> None:
     assert {"ddg", "library"} <= set(known)
     rows = chain(
         tmp_path, engine("one", Script([])), engine("two", Script([]), needs=("TWO_KEY",))
-    ).describe()
+    ).describe()["engines"]
     assert [(row["name"], row["available"], row["missing"]) for row in rows] == [
         ("one", True, []),
         ("two", False, ["TWO_KEY"]),

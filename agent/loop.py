@@ -29,6 +29,7 @@ from agent.types import (
 
 _PAUSES = 8  # how often a provider may pause one answer before that counts as stuck
 _CUT = "Not run: the answer was cut off before this call was complete."
+_LATE = "Not run: a limit was reached, and an answer was asked for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ async def run_agent_loop(
         cut = why in ("length", "refusal", "pause")
         if reply.tool_calls and (cut or request.answer_now):
             for call in reply.tool_calls:
-                refused = ToolResult(call.id, call.name, _CUT, is_error=True)
+                refused = ToolResult(call.id, call.name, _CUT if cut else _LATE, is_error=True)
                 await emit.event("tool_result", result_data(refused))
                 messages.append(result_message(refused))
         elif reply.tool_calls:

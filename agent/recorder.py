@@ -81,6 +81,7 @@ class Recorder:
         try:
             self._log.append(self._session, events)
         except Exception as error:
+            self._events = [*events, *self._events]  # `finish` tries once more
             self._failed = error
 
     async def event(self, type: str, data: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import Conflict
+from agent.errors import Conflict, StoreError
 from agent.events import Event, message_data
 from agent.log import EventLog
 from agent.recorder import WINDOW, Recorder
@@ -22,6 +22,7 @@ from agent.types import (
     ThinkingDelta,
     Usage,
 )
+from tests.agent.scripted import no_room
 
 
 @asynccontextmanager
@@ -156,6 +157,27 @@ def test_a_store_that_fails_ends_the_listening(tmp_path: Path) -> None:
             assert recorder.partial() == "One two"
             with pytest.raises(Conflict):
                 recorder.finish([("run_finished", {})])
+
+    asyncio.run(scenario())
+
+
+def test_what_found_no_room_is_written_later(tmp_path: Path) -> None:
+    """Events that a full disk refused go out, in order, with the end of the run."""
+
+    async def scenario() -> None:
+        async with recording(tmp_path) as (recorder, log, session):
+            with no_room(tmp_path / "s.sqlite3-wal"):
+                await recorder.event("notice", {"text": "x" * 100_000})
+                await window()
+                assert log.read(session) == []
+                with pytest.raises(StoreError):
+                    await recorder.event("notice", {})
+            recorder.finish([("run_finished", {})])
+            events = log.read(session)
+            assert [(e.type, len(e.data.get("text", ""))) for e in events] == [
+                ("notice", 100_000),
+                ("run_finished", 0),
+            ]
 
     asyncio.run(scenario())
 

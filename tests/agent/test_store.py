@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import sqlite3
 import stat
 import threading
@@ -19,6 +18,7 @@ from agent.events import message_data
 from agent.log import EventLog
 from agent.store import store_errors
 from agent.types import Message, Usage
+from tests.agent.scripted import no_room
 
 NOTICE = ("notice", {"text": "x" * 2000})
 
@@ -34,17 +34,6 @@ def as_a_user() -> Iterator[None]:
         yield
     finally:
         os.seteuid(0)
-
-
-@contextmanager
-def no_room(path: Path) -> Iterator[None]:
-    """No file of this process may grow beyond the size that `path` has now."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def code_of(action: Callable[[], object]) -> str:

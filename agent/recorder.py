@@ -2,8 +2,8 @@
 
 The first delta goes out immediately, later ones in batches, so that a fast stream costs a few dozen
 appends a second and a slow one is shown as it comes. Events between which the run waited for
-nothing are one append, but a call that changes something is in the log before it begins, and a
-result before the model is asked again.
+nothing are one append, but a call that changes something is in the log before it begins, and the
+results of a step before the model is asked again.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Recorder:
         self._kind: type[TextDelta] | type[ThinkingDelta] = TextDelta
         self._timer: asyncio.TimerHandle | None = None
         self._failed: Exception | None = None
+        self._calls: set[str] = set()  # begun and not answered yet
         self._effects: set[str] = set()
         self.said: list[str] = []
         self.native_searches = 0
@@ -99,7 +100,7 @@ class Recorder:
             self._searched(data)
         self._events.append((type, data))
         durable = self._must_last(type, data)
-        if durable or type == "tool_result":
+        if durable or self._all_answered(type, data):
             self._append_all(durable=durable)
         elif len(self._events) == 1:
             asyncio.get_running_loop().call_soon(self._flush)
@@ -113,6 +114,15 @@ class Recorder:
         if type == "tool_call" and data["effect"] in ("write", "exec"):
             self._effects.add(data["call_id"])
         return data.get("call_id") in self._effects
+
+    def _all_answered(self, type: str, data: Mapping[str, Any]) -> bool:
+        """Whether this is the last result that the step waited for."""
+        if type == "tool_call":
+            self._calls.add(data["call_id"])
+        elif type == "tool_result":
+            self._calls.discard(data["call_id"])
+            return not self._calls
+        return False
 
     def _searched(self, data: Mapping[str, Any]) -> None:
         by = data["by"]

@@ -185,7 +185,8 @@ class _Exchange:
         self._response = Response(raw, partial(_translate, origin=self._origin, started=True))
         if 300 <= self._response.status < 400:
             await self.__aexit__(ProviderError)
-            raise redirected(self._origin, self._response.status)
+            location = self._response.headers.get("location")
+            raise redirected(self._origin, self._response.status, location)
         return self._response
 
     async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:

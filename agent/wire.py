@@ -169,14 +169,22 @@ def cut_off(origin: Origin) -> IncompleteError:
     return IncompleteError("incomplete", text, "Try again.", retryable=True)
 
 
-def redirected(origin: Origin, status: int) -> ProviderError:
+class Redirected(ProviderError):
+    """An answer that names another place; `location` as it was given, or None."""
+
+    location: str | None = None
+
+
+def redirected(origin: Origin, status: int, location: str | None = None) -> Redirected:
     """A redirect; following it would carry the key to an origin the user did not name."""
-    return ProviderError(
+    error = Redirected(
         "bad_response",
         f"{origin} answered with a redirect ({status}), which is not followed.",
         "Set the base URL to the address that the server redirects to, if you trust it.",
         status=status,
     )
+    error.location = location
+    return error
 
 
 def garbage(origin: Origin) -> ProviderError:

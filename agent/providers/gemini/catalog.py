@@ -1,0 +1,83 @@
+"""What the models of this provider can do, as data, and which of them a picker offers.
+
+A model is looked up by the longest beginning of its name. A newer one than those listed is assumed
+to be like the newest; a name of another kind is assumed to call functions and to search, because a
+refused search tool falls back once and a wrong guess the other way would hide the feature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.types import Capabilities
+
+MILLION = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """`signs`: its calls must come back signed. `reads`: it opens pages named in the question."""
+
+    can: Capabilities
+    signs: bool = False
+    reads: bool = False
+
+
+_THIRD = Model(
+    Capabilities(
+        native_search=True,
+        tools_with_native_search=True,
+        thinking=True,
+        vision=True,
+        context=MILLION,
+    ),
+    signs=True,
+    reads=True,
+)
+_SECOND = Capabilities(native_search=True, vision=True, context=MILLION)
+_THINKING = Capabilities(native_search=True, thinking=True, vision=True, context=MILLION)
+_PLAIN = Model(Capabilities(tools=False, vision=True))
+
+UNKNOWN = Model(Capabilities(native_search=True, tools_with_native_search=True))
+BY_PREFIX: dict[str, Model] = {
+    "gemini-": _THIRD,
+    "gemini-1": Model(Capabilities(vision=True, context=MILLION)),
+    "gemini-2": Model(_SECOND),
+    "gemini-2.0-flash-lite": Model(Capabilities(vision=True, context=MILLION)),
+    "gemini-2.5": Model(_THINKING, reads=True),
+    "gemini-2.5-flash-image": _PLAIN,
+    "gemma-": _PLAIN,
+    "learnlm-": Model(Capabilities(vision=True)),
+}
+_LONGEST_FIRST = sorted(BY_PREFIX, key=len, reverse=True)
+
+# Offered without asking the server; any other name works too.
+OFFERED = (
+    "gemini-3.5-flash",
+    "gemini-3.1-pro-preview",
+    "gemini-3-flash-preview",
+    "gemini-2.5-pro",
+    "gemini-2.5-flash",
+    "gemini-2.5-flash-lite",
+)
+_OTHER_KINDS = (
+    *("image", "tts", "audio", "live", "embedding", "robotics", "computer-use", "veo", "omni"),
+    *("native", "lyria", "translate", "deep-research"),
+)
+
+
+def model(name: str) -> Model:
+    """What is known of a model; a tuned model is known by nothing but its name."""
+    name = short(name)
+    prefix = next((p for p in _LONGEST_FIRST if name.startswith(p)), None)
+    return BY_PREFIX[prefix] if prefix else UNKNOWN
+
+
+def short(name: str) -> str:
+    """The name without the `models/` with which the server lists it."""
+    return name.removeprefix("models/")
+
+
+def answers_questions(name: str) -> bool:
+    """Whether a listed model belongs into a picker for conversations."""
+    return name.startswith("gemini-") and not any(word in name for word in _OTHER_KINDS)

@@ -1,0 +1,152 @@
+"""Requests to generateContent: stateless, streamed, searched by the provider when asked.
+
+System text and tools come first and the conversation after them, so that a request is a longer form
+of the one before and implicit caching hits; what may differ from step to step is at the end.
+
+Functions and the provider's own tools stand in one tool object. Together they need a flag that only
+newer models know. The flag also goes with a history that holds the server's own calls.
+
+Spec: https://ai.google.dev/api/generate-content
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from agent.errors import NativeSearchRejected, ProviderError
+from agent.providers.gemini.catalog import model
+from agent.providers.gemini.decoding import GeminiDecoder
+from agent.providers.gemini.failures import from_answer
+from agent.providers.gemini.history import Contents, encode_contents
+from agent.types import Request, ToolSpec
+
+DEFAULT_BASE = "https://generativelanguage.googleapis.com/v1beta"
+
+
+class GeminiCodec:
+    """See `agent.providers.Codec`. Without a key none is sent."""
+
+    def __init__(self, key: str = "", base_url: str = DEFAULT_BASE) -> None:
+        self._key = key
+        self._base = base_url.rstrip("/")
+        host = _host(self._base)
+        self.official = host == "generativelanguage.googleapis.com"
+        self.server = "Gemini" if self.official else f"The server at {host}"
+
+    def __repr__(self) -> str:
+        return f"GeminiCodec({self.server})"
+
+    def address(self, path: str) -> str:
+        """An endpoint under the base URL."""
+        return f"{self._base}/{path}"
+
+    def url(self, request: Request) -> str:
+        """See `Codec.url`."""
+        name = request.model if "/" in request.model else f"models/{request.model}"
+        return f"{self._base}/{quote(name)}:streamGenerateContent?alt=sse"
+
+    def headers(self) -> Mapping[str, str]:
+        """See `Codec.headers`."""
+        return {"x-goog-api-key": self._key} if self._key else {}
+
+    def encode(self, request: Request) -> bytes:
+        """See `Codec.encode`.
+
+        Raises NativeSearchRejected for a model that is known to take functions or a search, but
+        not both: before anything is sent, so that nothing is lost but the choice of the path.
+        """
+        known = model(request.model)
+        searching = request.native_search is not None
+        if searching and request.tools and not known.can.tools_with_native_search:
+            raise NativeSearchRejected(
+                "native_search_rejected",
+                f"{request.model} cannot search by itself while it has other tools.",
+                "Choose --search local, another model, or fewer tools.",
+            )
+        contents = encode_contents(
+            request.messages, request.model, searching=searching, signs=known.signs
+        )
+        head = _dump(_head(request, reads=known.reads))[1:-1]
+        tail = _dump(_tail(request, contents, thinking=known.can.thinking))[1:-1]
+        conversation = b'"contents":[%s]' % contents.body
+        return b"{%s}" % b",".join(filter(None, (head, conversation, tail)))
+
+    def decoder(self, request: Request, content_type: str) -> GeminiDecoder:
+        """See `Codec.decoder`."""
+        return GeminiDecoder(request, self.server, content_type)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        """See `Codec.error`."""
+        return from_answer(status, headers, body, self.server, self._key)
+
+    def explain(self, error: ProviderError) -> ProviderError:
+        """See `Codec.explain`."""
+        if error.code not in ("unreachable", "tls", "bad_response") or self.official:
+            return error
+        return type(error)(
+            error.code,
+            error.message,
+            "Check GEMINI_BASE_URL, and that the server there is running.",
+            status=error.status,
+            retryable=error.retryable,
+            retry_after=error.retry_after,
+        )
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or "an unknown address"
+    except ValueError:
+        return "an unknown address"  # the transport says what is wrong with it
+
+
+def _head(request: Request, *, reads: bool) -> dict[str, Any]:
+    """All that stays the same while a conversation goes on."""
+    head: dict[str, Any] = {}
+    if request.system:
+        head["systemInstruction"] = {"parts": [{"text": request.system}]}
+    tools: dict[str, Any] = {}
+    if request.native_search is not None:
+        tools["googleSearch"] = {}
+        if reads:
+            tools["urlContext"] = {}
+    if request.tools:
+        tools["functionDeclarations"] = [_function(tool) for tool in request.tools]
+    if tools:
+        head["tools"] = [tools]
+    return head
+
+
+def _tail(request: Request, contents: Contents, *, thinking: bool) -> dict[str, Any]:
+    """What may differ from step to step."""
+    chosen: dict[str, Any] = {}
+    if request.tools and request.answer_now:
+        chosen["functionCallingConfig"] = {"mode": "NONE"}
+    if request.native_search is not None and (request.tools or contents.server_side):
+        chosen["includeServerSideToolInvocations"] = True
+    generation: dict[str, Any] = {}
+    if request.max_output_tokens is not None:
+        generation["maxOutputTokens"] = request.max_output_tokens
+    if thinking:
+        generation["thinkingConfig"] = {"includeThoughts": True}
+    tail = {
+        "toolConfig": chosen,
+        "generationConfig": generation,
+        "continuationToken": contents.token,
+    }
+    return {name: value for name, value in tail.items() if value}
+
+
+def _function(tool: ToolSpec) -> dict[str, Any]:
+    declared: dict[str, Any] = {"name": tool.name, "description": tool.description}
+    if tool.parameters.get("properties") or "$ref" in tool.parameters:
+        declared["parametersJsonSchema"] = tool.parameters
+    return declared
+
+
+def _dump(value: Mapping[str, Any]) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")

@@ -76,3 +76,19 @@ def count_tokens(body: Mapping[str, Any]) -> int:
         calls = json.dumps(message["tool_calls"]) if message.get("tool_calls") else ""
         rendered.append(message.get("content", "") + message.get("thinking", "") + calls)
     return sum(len(text) // 4 + 4 for text in rendered)
+
+
+def check(body: Mapping[str, Any]) -> None:
+    """What the server refuses, and what the templates of models rely on, as an AssertionError."""
+    refused = check_body(body)
+    assert refused is None, refused
+    assert body["messages"], "without a message the server only loads the model"
+    open_calls: list[str] = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] in open_calls, "a result without its call"
+            open_calls.remove(message["tool_call_id"])
+        else:
+            assert not open_calls, f"{message['role']} speaks while calls wait"
+            open_calls = [call["id"] for call in message.get("tool_calls") or []]
+    assert not open_calls, "a call without its result"

@@ -39,6 +39,7 @@ from agent.types import (
     ToolSpec,
 )
 from tests.fakes import FakeServer, Reply, json_reply
+from tests.rules_openai import check_items as check
 
 OURS = Path(__file__).resolve().parents[1] / "recordings" / "openai"
 LARGE = Path(__file__).resolve().parents[3] / "shared" / "recordings" / "openai_responses"
@@ -180,44 +181,6 @@ def test_the_base_url_is_used_as_given(base: str) -> None:
 
 
 # --- histories ---
-
-
-def check(items: list[dict[str, Any]], *, searching: bool = True) -> None:
-    """The rules by which the server refuses an input, without its memory (store: false)."""
-    calls: list[str] = []
-    previous: dict[str, Any] = {}
-    for item in [*items, {"role": "end"}]:
-        kind = item.get("type")
-        follows = kind in ("message", "web_search_call", "function_call", "quantum_call")
-        if previous.get("type") == "reasoning":
-            assert follows, "a reasoning item without the item that follows from it"
-            assert item.get("id"), "an item that follows from reasoning lost its id"
-        assert kind != "item_reference"
-        assert None not in item.values()
-        if kind == "reasoning":
-            assert item["encrypted_content"]
-            assert item["id"]
-            assert isinstance(item["summary"], list)
-        elif kind == "web_search_call":
-            assert searching
-            assert item["id"]
-            assert item["status"]
-            assert not {"sources"} & set(item["action"])
-            assert None not in item["action"].values()
-        elif kind == "function_call":
-            assert item["call_id"] not in calls
-            assert len(item["call_id"]) <= 64
-            assert isinstance(item["arguments"], str)
-            calls.append(item["call_id"])
-        elif kind == "function_call_output":
-            assert item["call_id"] in calls, "a result without its call"
-            calls.remove(item["call_id"])
-            calls.append(f"answered {item['call_id']}")
-        else:
-            open_calls = [c for c in calls if not c.startswith("answered ")]
-            assert kind == "message" or not open_calls or item.get("role") == "assistant"
-        previous = item
-    assert all(c.startswith("answered ") for c in calls), "a call without its result"
 
 
 def results(message: Message) -> list[Message]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agent.sources import SourceTable
@@ -18,9 +19,9 @@ from agent.types import Citation, Message
 _CODE = re.compile(
     r"^[ \t>]*(?P<fence>`{3,}+(?![^\n]*`)|~~~).*?(?:^[ \t>]*(?P=fence)|\Z)|`[^`\n]+`",
     re.DOTALL | re.MULTILINE,
-)
+)  # four digits are a year
 MARK = re.compile(r"\[(\d{1,4}(?:[,;] ?\d{1,4})*)\](?![(:])")
-_QUOTED = re.compile("“([^”]{12,})”|\"([^\"]{12,})\"|«([^»]{12,})»|„([^“”]{12,})[“”]")
+_QUOTED = re.compile('“([^”]{12,})”|"([^"]{12,})"|«([^»]{12,})»|„([^“”]{12,})[“”]')
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+")
@@ -42,6 +43,22 @@ def settle(message: Message, table: SourceTable) -> Message:
     if text is message.content and citations is message.citations and sources == message.sources:
         return message
     return replace(message, content=text, citations=citations, sources=sources, encoded={})
+
+
+def joined(parts: Sequence[Message]) -> Message:
+    """The parts of an answer that its provider paused, as one message."""
+    if len(parts) == 1:
+        return parts[0]
+    spans: dict[int, Citation] = {}
+    length = 0
+    for part in parts:
+        for c in part.citations:
+            moved = tuple((start + length, end + length) for start, end in c.spans)
+            known = spans.get(c.n)
+            spans[c.n] = replace(c, spans=(*known.spans, *moved) if known else moved)
+        length += len(part.content)
+    text = "".join(part.content for part in parts)
+    return replace(parts[-1], content=text, citations=tuple(spans.values()), encoded={})
 
 
 def _number(citation: Citation, table: SourceTable) -> int:

@@ -128,9 +128,14 @@ def result_message(result: ToolResult) -> Message:
 
 
 def messages_from(events: Iterable[Event]) -> list[Message]:
-    """The transcript a model may be sent. Every call has a result, whatever was interrupted."""
+    """The transcript a model may be sent.
+
+    Every call has a result, whatever was interrupted, and results stand in the order of the calls,
+    whichever was done first.
+    """
     transcript: list[Message] = []
-    waiting: dict[str, str] = {}
+    waiting: dict[str, Message] = {}
+    answered: set[str] = set()
     partial: list[str] = []
     for event in events:
         data = event.data
@@ -144,10 +149,11 @@ def messages_from(events: Iterable[Event]) -> list[Message]:
             _close(transcript, waiting, partial)
             message = _assistant(data)
             transcript.append(message)
-            waiting.update((call.id, call.name) for call in message.tool_calls)
-        elif event.type == "tool_result" and data["call_id"] in waiting:
-            del waiting[data["call_id"]]
-            transcript.append(_tool(data))
+            waiting = {call.id: _stopped(call) for call in message.tool_calls}
+            answered.clear()
+        elif event.type == "tool_result" and data["call_id"] in waiting.keys() - answered:
+            waiting[data["call_id"]] = _tool(data)
+            answered.add(data["call_id"])
     _close(transcript, waiting, partial)
     return transcript
 
@@ -163,9 +169,12 @@ def unfinished(events: Iterable[Event]) -> str:
     return "".join(pieces)
 
 
-def _close(transcript: list[Message], waiting: dict[str, str], partial: list[str]) -> None:
-    for call_id, name in waiting.items():
-        transcript.append(result_message(ToolResult(call_id, name, STOPPED, is_error=True)))
+def _stopped(call: ToolCall) -> Message:
+    return result_message(ToolResult(call.id, call.name, STOPPED, is_error=True))
+
+
+def _close(transcript: list[Message], waiting: dict[str, Message], partial: list[str]) -> None:
+    transcript.extend(waiting.values())
     waiting.clear()
     if partial:
         transcript.append(Message("assistant", "".join(partial)))

@@ -14,7 +14,6 @@ class Limits:
     steps: int = 12
     tokens: int | None = None
     seconds: float | None = None
-    tool_seconds: float = 60.0
 
     def reached(self, steps: int, usage: Usage, seconds: float) -> str | None:
         """Which limit has been reached, in words, or None."""

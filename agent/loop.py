@@ -10,7 +10,7 @@ import time
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from agent.citations import settle
+from agent.citations import joined, settle
 from agent.errors import IncompleteError
 from agent.events import message_data, result_data, result_message
 from agent.limits import DEFAULT_LIMITS, Limits
@@ -61,7 +61,8 @@ async def run_agent_loop(
     request = replace(request, messages=messages, tools=tools.specs)
     began, usage = time.monotonic(), Usage()
     limit: str | None = None
-    steps = pauses = 0
+    steps = 0
+    paused: list[Message] = []
     while True:
         steps += 1
         finished = await _ask(provider, request, emit)
@@ -70,8 +71,8 @@ async def run_agent_loop(
         messages.append(reply)
         data = message_data(reply, step=steps, usage=usage, stop_reason=why)
         await emit.event("message", data)
-        if why == "pause" and not reply.tool_calls and pauses < _PAUSES:
-            pauses += 1
+        if why == "pause" and not reply.tool_calls and len(paused) < _PAUSES:
+            paused.append(reply)
             continue
         cut = why in ("length", "refusal", "pause")
         if reply.tool_calls and (cut or request.answer_now):
@@ -84,9 +85,10 @@ async def run_agent_loop(
                 messages.append(result_message(result))
             limit = limits.reached(steps, usage, time.monotonic() - began)
             request = replace(request, answer_now=limit is not None)
+            paused.clear()
             continue
         reason: RunReason = "incomplete" if cut and why != "refusal" else "stop"
-        return Outcome(reply, usage, "limit" if limit else reason, limit)
+        return Outcome(joined([*paused, reply]), usage, "limit" if limit else reason, limit)
 
 
 async def _ask(provider: Streams, request: Request, emit: Emit) -> Finished:

@@ -144,9 +144,18 @@ class Runner:
 
     async def models(self) -> list[ModelInfo]:
         """What every provider offers, in the providers' order."""
-        providers = [self._named(name) for name in dict.fromkeys((*names(), *self._providers))]
-        lists = await asyncio.gather(*(provider.models() for provider in providers))
+        every = dict.fromkeys((*names(), *self._providers))
+        lists = await asyncio.gather(*(self._models_of(name) for name in every))
         return [model for models in lists for model in models]
+
+    async def _models_of(self, name: str) -> list[ModelInfo]:
+        """One provider's models; a provider that is broken says so and leaves the others alone."""
+        try:
+            return await self._named(name).models()
+        except Exception as error:
+            _log.exception("the provider %s failed", name)
+            missing = f"the provider failed: {type(error).__name__}"
+            return [ModelInfo(f"{name}:", available=False, missing=missing, remedy="See the log.")]
 
     async def recover(self) -> int:
         """Closes the runs whose process is gone; what they said is kept. Returns how many."""

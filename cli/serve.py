@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from web.serve import serve
-
 from agent.settings import load_environment
 from web.compose import open_house
+from web.serve import serve
 
 
 def run(args: argparse.Namespace) -> int:

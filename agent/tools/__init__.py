@@ -28,6 +28,9 @@ from agent.types import Effect, Mode, ToolCall, ToolResult, ToolSpec
 _log = logging.getLogger(__name__)
 _BLOCKING = ThreadPoolExecutor(32, thread_name_prefix="tool")
 
+MOST_CALLS = 100  # in one step; what is beyond is answered, not run
+_AT_ONCE = 16
+
 ALLOWED: Mapping[Mode, frozenset[Effect]] = {
     "ask": frozenset({"read", "network"}),
     "plan": frozenset({"read", "network"}),
@@ -95,7 +98,10 @@ class Toolset:
         return self._specs
 
     async def call_all(self, calls: tuple[ToolCall, ...], emit: Emit) -> list[ToolResult]:
-        """Runs the calls together and answers them in call order."""
+        """Runs the calls together, a few at a time, and answers them in call order.
+
+        Each result is in the log as soon as it is there, so that a crash loses no finished work.
+        """
         for call in calls:
             known = self._all.get(call.name)
             await emit.event(
@@ -107,17 +113,23 @@ class Toolset:
                     "effect": known.spec.effect if known else None,
                 },
             )
-        if len(calls) == 1:
-            results = [await self._call(calls[0], emit)]
-        else:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._call(call, emit)) for call in calls]
-            results = [task.result() for task in tasks]
-        for result in results:
-            await emit.event("tool_result", result_data(result))
-        return results
+        room = asyncio.Semaphore(_AT_ONCE)
 
-    async def _call(self, call: ToolCall, emit: Emit) -> ToolResult:
+        async def answer(place: int, call: ToolCall) -> ToolResult:
+            async with room:
+                result = await self._call(place, call, emit)
+            await emit.event("tool_result", result_data(result))
+            return result
+
+        if len(calls) == 1:
+            return [await answer(0, calls[0])]
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(answer(i, call)) for i, call in enumerate(calls)]
+        return [task.result() for task in tasks]
+
+    async def _call(self, place: int, call: ToolCall, emit: Emit) -> ToolResult:
+        if place >= MOST_CALLS:
+            return _error(call, f"Not run: one step may hold {MOST_CALLS} calls at the most.")
         refusal = self._refusal(call)
         if refusal:
             return _error(call, refusal)

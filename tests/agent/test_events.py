@@ -174,3 +174,16 @@ def test_opaque_blocks_never_leave_the_process() -> None:
     (event,) = log([said(Message("assistant", "Hello", provider_data=raw))])
     assert "s3cret" in json.dumps(event.data)
     assert "s3cret" not in json.dumps(public_data(event))
+
+
+def test_results_stand_in_call_order_whichever_was_done_first() -> None:
+    """The log holds results as they came; the transcript holds them as they were asked for."""
+    calls = [{"id": f"c{i}", "name": "echo", "arguments": {}, "problem": None} for i in (1, 2)]
+    result = {"name": "echo", "is_error": False, "content": "x", "details": {}, "sources": []}
+    events = [
+        Event(1, "user_message", {"text": "go"}, 0.0),
+        Event(2, "message", {"text": "", "tool_calls": calls}, 0.0),
+        Event(3, "tool_result", {"call_id": "c2", **result}, 0.0),
+        Event(4, "tool_result", {"call_id": "c1", **result}, 0.0),
+    ]
+    assert [m.tool_call_id for m in messages_from(events)] == [None, None, "c1", "c2"]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from agent.citations import joined
 from agent.errors import IncompleteError, ProviderError
 from agent.limits import Limits
 from agent.loop import Outcome, run_agent_loop
 from agent.sources import SourceTable
 from agent.tools import Toolset, tool
-from agent.types import Message, Mode, Request, StopReason, TextDelta, Usage
+from agent.types import Citation, Message, Mode, Request, StopReason, TextDelta, Usage
 from tests.agent.scripted import Memory, Scripted, Step, call, calls, native, says
 
 ran: list[str] = []
@@ -191,3 +193,15 @@ def test_the_providers_own_searches_are_told() -> None:
     played = Played(native("At noon.", "https://tide.example/"))
     kinds = [kind for kind, _ in played.memory.events]
     assert kinds == ["SearchStarted", "SearchFinished", "PageOpened", "message"]
+
+
+def test_the_parts_of_a_paused_answer_are_one_answer() -> None:
+    """What a provider paused is joined, with the citations where they then stand."""
+    cited = Citation(1, "https://a.example/", spans=((0, 3),))
+    parts = [
+        Message("assistant", "One.", citations=(cited,)),
+        Message("assistant", " Two.", citations=(replace(cited, spans=((1, 4),)),)),
+    ]
+    answer = joined(parts)
+    assert answer.content == "One. Two."
+    assert [c.spans for c in answer.citations] == [((0, 3), (5, 8))]

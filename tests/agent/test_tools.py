@@ -121,7 +121,7 @@ def test_results_come_in_call_order() -> None:
     results = run(call("slow", 1), call("quick", 2), tools=(slow, quick), memory=memory)
     assert turns == ["quick", "slow"]
     assert [(r.call_id, r.content) for r in results] == [("call-1", "slow"), ("call-2", "quick")]
-    assert [d["call_id"] for d in memory.of("tool_result")] == ["call-1", "call-2"]
+    assert [d["call_id"] for d in memory.of("tool_result")] == ["call-2", "call-1"]
     assert [d["effect"] for d in memory.of("tool_call")] == ["read", "read"]
 
 
@@ -193,7 +193,7 @@ def test_a_stop_reaches_a_tool_and_is_not_lost_in_it(together: bool) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert memory.of("tool_result") == []
+        assert "call-1" not in [d["call_id"] for d in memory.of("tool_result")]
 
     asyncio.run(scenario())
 
@@ -288,3 +288,20 @@ def test_no_text_can_close_its_fence() -> None:
     marks = {Fence().mark for _ in range(50)}
     assert len(marks) == 50
     assert all(len(mark) >= 12 for mark in marks)
+
+
+def test_a_step_of_many_calls_is_bounded() -> None:
+    """Every call gets an answer; those beyond the hundredth are refused, not run."""
+    ran: list[int] = []
+
+    @tool
+    def mark(number: int) -> str:
+        """Notes that it ran."""
+        ran.append(number)
+        return "done"
+
+    calls = [ToolCall(f"c{i}", "mark", {"number": i}) for i in range(130)]
+    results = run(*calls, tools=(mark,))
+    assert [r.call_id for r in results] == [c.id for c in calls]
+    assert sorted(ran) == list(range(100))
+    assert all(r.is_error for r in results[100:])

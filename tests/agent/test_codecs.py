@@ -125,7 +125,7 @@ def wire(answer: Mapping[str, Any]) -> tuple[bytes, str]:
 
 
 def endpoint(url: str) -> str:
-    return url.partition("?")[0].rpartition("/")[2]
+    return url.partition("?")[0].rpartition("/")[2].rpartition(":")[2]
 
 
 def found() -> Iterator[Any]:

@@ -1,0 +1,160 @@
+"""The server's own searches and page visits, as events and as sources.
+
+A search begins when its arguments are complete, for then the query is known; it ends when its
+result block arrives. After a pause the result comes in the next answer, so the query is looked up
+in the transcript.
+
+Spec: https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent.types import Message, PageOpened, SearchFinished, SearchStarted, Source, StreamEvent
+
+_SEARCH, _FETCH = "web_search", "web_fetch"
+_SEARCH_WORDS = {
+    "invalid_tool_input": "The search was asked for in a way that the provider does not take.",
+    "unavailable": "The provider's search is not available right now.",
+    "max_uses_exceeded": "The limit of searches for one answer was reached.",
+    "too_many_requests": "The provider's search takes no more requests for now.",
+    "query_too_long": "The query was too long.",
+    "request_too_large": "The search results would not have fitted into the conversation.",
+}
+_FETCH_WORDS = {
+    "invalid_tool_input": "not a valid address",
+    "url_too_long": "the address is too long",
+    "url_not_allowed": "the address is not allowed",
+    "url_not_in_prior_context": "the address was not met before",
+    "url_not_accessible": "the page could not be reached",
+    "unsupported_content_type": "the kind of page is not supported",
+    "too_many_requests": "too many requests",
+    "max_uses_exceeded": "the limit of pages for one answer was reached",
+    "unavailable": "reading pages is not available right now",
+    "content_too_large": "the page is too large",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A page that the provider read; `text` is empty where it was not text."""
+
+    url: str
+    title: str
+    text: str
+
+
+class Searches:
+    """Follows the server's tools through one response; `consulted` is every page met, in order."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.consulted: list[Source] = []
+        self.searches = 0
+        self.pages = 0
+        self._messages = messages
+        self._asked: dict[str, Mapping[str, Any]] = {}
+        self._documents: list[Document] = []
+
+    def began(self, block: Mapping[str, Any]) -> Iterable[StreamEvent]:
+        """A call of the server's own is complete."""
+        given = block.get("input")
+        asked = given if isinstance(given, Mapping) else {}
+        self._asked[str(block.get("id"))] = asked
+        return (SearchStarted(_text(asked, "query")),) if block.get("name") == _SEARCH else ()
+
+    def ended(self, block: Mapping[str, Any]) -> Iterable[StreamEvent]:
+        """A result has arrived."""
+        kind = str(block.get("type"))
+        if kind == f"{_SEARCH}_tool_result":
+            return (self._searched(block),)
+        if kind == f"{_FETCH}_tool_result":
+            return self._visited(block)
+        return ()
+
+    def locate(self, citation: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Address and title behind a citation of any kind, or None if there is no telling."""
+        kind = citation.get("type")
+        if kind == "search_result_location":
+            found = _text(citation, "source"), _text(citation, "title")
+        elif _text(citation, "url"):
+            found = _text(citation, "url"), _text(citation, "title")
+        else:
+            document = self._document(citation)
+            found = (document.url, document.title) if document else ("", "")
+        return found if found[0] else None
+
+    def _searched(self, block: Mapping[str, Any]) -> SearchFinished:
+        query = _text(self._question(block), "query")
+        self.searches += 1
+        content = block.get("content")
+        if not isinstance(content, list):
+            code = _text(content, "error_code") or "unknown"
+            return SearchFinished(query, "error", None, _words(_SEARCH_WORDS, code))
+        rows = [row for row in content if isinstance(row, Mapping) and _text(row, "url")]
+        self.consulted += [Source(_text(row, "url"), _text(row, "title")) for row in rows]
+        return SearchFinished(query, "ok" if rows else "empty", len(rows))
+
+    def _visited(self, block: Mapping[str, Any]) -> Iterable[StreamEvent]:
+        self.pages += 1
+        asked, content = _text(self._question(block), "url"), block.get("content")
+        document = _read(content)
+        if document is None:
+            code = _text(content, "error_code") or "unknown"
+            return (PageOpened(asked, _words(_FETCH_WORDS, code)),)
+        self._documents.append(document)
+        self.consulted.append(Source(document.url, document.title, "opened"))
+        return (PageOpened(document.url),)
+
+    def _question(self, block: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What was asked for in the call that this result answers."""
+        call_id = str(block.get("tool_use_id"))
+        if call_id not in self._asked:
+            for earlier in _raw(self._messages):
+                if earlier.get("id") == call_id and isinstance(earlier.get("input"), Mapping):
+                    self._asked[call_id] = earlier["input"]
+        return self._asked.get(call_id, {})
+
+    def _document(self, citation: Mapping[str, Any]) -> Document | None:
+        """By what it says, else by its title, else by its place among all that were read."""
+        earlier = [_read(b.get("content")) for b in _raw(self._messages)]
+        documents = [d for d in earlier if d is not None] + self._documents
+        quote, title = _text(citation, "cited_text").strip(), _text(citation, "document_title")
+        for document in reversed(documents):
+            if quote and quote in document.text:
+                return document
+        for document in reversed(documents):
+            if title and title == document.title:
+                return document
+        index = citation.get("document_index")
+        inside = isinstance(index, int) and 0 <= index < len(documents)
+        return documents[index] if isinstance(index, int) and inside else None
+
+
+def _raw(messages: Iterable[Message]) -> Iterable[Mapping[str, Any]]:
+    for message in messages:
+        if message.provider_data is not None:
+            yield from (b for b in message.provider_data.blocks if isinstance(b, Mapping))
+
+
+def _read(content: object) -> Document | None:
+    """The page in the content of a fetch result, or None when there is none."""
+    if not isinstance(content, Mapping) or content.get("type") != "web_fetch_result":
+        return None
+    page = content.get("content")
+    page = page if isinstance(page, Mapping) else {}
+    source = page.get("source")
+    text = _text(source, "data") if _text(source, "type") == "text" else ""
+    url = _text(content, "url")
+    return Document(url, _text(page, "title"), text) if url else None
+
+
+def _text(value: object, key: str) -> str:
+    found = value.get(key) if isinstance(value, Mapping) else None
+    return found if isinstance(found, str) else ""
+
+
+def _words(known: Mapping[str, str], code: str) -> str:
+    return known.get(code) or f"It failed: {code.replace('_', ' ')}."

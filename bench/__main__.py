@@ -20,7 +20,7 @@ def main(argv: list[str] | None = None) -> int:
     """0 when every run did its work, whatever the targets say; 1 when one did not."""
     names = [s.name for s in SCENARIOS]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
+    parser.add_argument("--rounds", type=int, default=4, metavar="N", help="default: 4")
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample there")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: does all of it run?")

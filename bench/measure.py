@@ -118,7 +118,10 @@ class _Work:
         }
         module = "bare" if peer == BARE else "ours" if scenario.kind == "loop" else "served"
         with self._process(scenario, ["-m", f"bench.{module}", json.dumps(order)]) as process:
-            out, err = process.communicate(timeout=_SECONDS)
+            try:
+                out, err = process.communicate(timeout=_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise WrongResult(f"{scenario.name}, {peer}: no end in {_SECONDS} s") from None
         if process.returncode:
             raise WrongResult(f"{scenario.name}, {peer}:\n{err.strip()}")
         if scenario.kind != "crowd":

@@ -61,6 +61,7 @@ _OPENERS = re.compile("[\ue200-\ue2ff【]")
 _ENDS = tuple(word[:n] for word in ("filecite", "cite", "turn") for n in range(1, len(word) + 1))
 _ENDS += (" ", "(")
 _LAST = frozenset(end[-1] for end in _ENDS)
+_SHORT = 32  # characters; a longer piece is shown but for what may become a mark
 
 
 class Residue:
@@ -79,6 +80,8 @@ class Residue:
         if "[" in text or "turn" in text or not (text.isascii() or _OPENERS.search(text) is None):
             return self._strip(text, _FIND)
         if text[-1:] in _LAST and text.endswith(_ENDS):
+            if len(text) > _SHORT:
+                return self._strip(text, _FIND)
             self._held = text  # all of it: a few letters, and no search for their beginning
             return ""
         self._held = ""

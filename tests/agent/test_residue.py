@@ -79,3 +79,11 @@ def test_nothing_is_held_for_long() -> None:
     residue = Residue()
     shown = residue.feed("\ue200") + "".join(residue.feed("x") for _ in range(1000))
     assert len(shown) > 900
+
+
+def test_a_long_piece_is_not_held_back() -> None:
+    """Servers that send whole sentences end some of them with a blank: only that one waits."""
+    residue = Residue()
+    sentence = "High water at the quay is at seven in the morning. "
+    assert residue.feed(sentence) == sentence[:-1]
+    assert residue.feed("\ue200cite\ue202turn0search0\ue201 Low") == " Low"

@@ -6,7 +6,7 @@ and all that follows it up to the next. A group is replayed as it came, or flatt
 ids and calls without ids, which the server never checks. It is flattened when
 
 - its reasoning came without encrypted content, which nobody could look up,
-- one of its items is unfinished or names a call that we do not answer,
+- one of its items is unfinished, or a call that we do not answer or whose name is impossible,
 - the turn holds a native search and the request offers none. Whether the server would take it is
   not documented; and with the switch off no request speaks of searching.
 
@@ -118,7 +118,7 @@ def _replayable(item: Item, answered: set[str]) -> bool:
         case "web_search_call":
             return bool(item.get("id") and item.get("action"))
         case "function_call":
-            return item.get("call_id") in answered
+            return item.get("call_id") in answered and _call_name(item.get("name") or "") == item.get("name")
         case "message":
             return bool(item.get("id"))
     return True
@@ -163,13 +163,17 @@ def _flat(group: list[Item], answered: set[str]) -> Iterator[Item]:
 
 
 def _call(call_id: str, name: str, arguments: str) -> Item:
-    name = _BAD_NAME.sub("_", name)[:64] or "unknown"
     return {
         "type": "function_call",
         "call_id": _short(call_id),
-        "name": name,
+        "name": _call_name(name),
         "arguments": arguments,
     }
+
+
+def _call_name(name: str) -> str:
+    """Models make names up that the server does not take back."""
+    return _BAD_NAME.sub("_", name)[:64] or "unknown"
 
 
 def _output(message: Message) -> Item:

@@ -21,6 +21,9 @@ from agent.transport import Transport
 from agent.types import Capabilities, Finished, ModelInfo, Request, StreamEvent
 
 
+SECRET = 8  # characters; what is shorter would be found in ordinary words
+
+
 class Decoder(Protocol):
     """Bytes of one response in, events out; the same events however the bytes are cut."""
 
@@ -100,7 +103,8 @@ class HttpProvider:
             except ProviderError as error:
                 wait = None if shown or not error.retryable else waits.next(error.retry_after)
                 if wait is None:
-                    raise self._codec.explain(error) from error
+                    told = self._codec.explain(error)
+                    raise without_secrets(told, self._codec.headers()) from error
                 await self._sleep(wait)
 
     async def _attempt(self, request: Request, body: bytes) -> AsyncGenerator[StreamEvent, None]:
@@ -124,6 +128,18 @@ class HttpProvider:
                     yield event
         if last is not None:
             yield last
+
+
+def without_secrets(error: ProviderError, headers: Mapping[str, str]) -> ProviderError:
+    """The error, without what the headers keep secret: servers quote keys back."""
+    for name, value in headers.items():
+        if "key" in name.lower() or "auth" in name.lower():
+            secret = value.rpartition(" ")[2]
+            if len(secret) >= SECRET:
+                error.message = error.message.replace(secret, "[key]")
+                error.remedy = error.remedy.replace(secret, "[key]")
+                error.args = (error.message,)
+    return error
 
 
 def names() -> list[str]:

@@ -20,7 +20,6 @@ from agent.retry import delays
 from agent.transport import Transport
 from agent.types import Capabilities, Finished, ModelInfo, Request, StreamEvent
 
-
 SECRET = 8  # characters; what is shorter would be found in ordinary words
 
 

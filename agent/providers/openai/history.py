@@ -118,7 +118,8 @@ def _replayable(item: Item, answered: set[str]) -> bool:
         case "web_search_call":
             return bool(item.get("id") and item.get("action"))
         case "function_call":
-            return item.get("call_id") in answered and _call_name(item.get("name") or "") == item.get("name")
+            name = item.get("name") or ""
+            return item.get("call_id") in answered and name == _call_name(name)
         case "message":
             return bool(item.get("id"))
     return True

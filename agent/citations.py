@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from agent.sources import SourceTable
@@ -31,16 +31,14 @@ _LAST_MARK = re.compile(r"\[\d{1,4}\]\Z")
 
 def settle(message: Message, table: SourceTable) -> Message:
     """The message with the session's numbers, and no mark in it that leads nowhere."""
-    for source in message.sources:
+    text, citations = message.content, _numbered(message.citations, table)
+    for source in message.sources:  # after the citations: numbers go by first mention in the text
         table.meet(source.url, source.title, source.state, number=source.state == "cited")
-    text, citations = message.content, message.citations
-    if citations:
-        citations = tuple(replace(c, n=_number(c, table)) for c in citations)
-    elif len(table):
+    if not citations and len(table):
         text, spans = _marks(text, table)
         citations = tuple(_cite(n, where, text, table) for n, where in sorted(spans.items()))
     sources = () if message.tool_calls else table.touched()
-    if text is message.content and citations is message.citations and sources == message.sources:
+    if text is message.content and citations == message.citations and sources == message.sources:
         return message
     return replace(message, content=text, citations=citations, sources=sources, encoded={})
 
@@ -49,22 +47,29 @@ def joined(parts: Sequence[Message]) -> Message:
     """The parts of an answer that its provider paused, as one message."""
     if len(parts) == 1:
         return parts[0]
-    spans: dict[int, Citation] = {}
+    citations: list[Citation] = []
     length = 0
     for part in parts:
         for c in part.citations:
             moved = tuple((start + length, end + length) for start, end in c.spans)
-            known = spans.get(c.n)
-            spans[c.n] = replace(c, spans=(*known.spans, *moved) if known else moved)
+            citations.append(replace(c, spans=moved))
         length += len(part.content)
     text = "".join(part.content for part in parts)
-    return replace(parts[-1], content=text, citations=tuple(spans.values()), encoded={})
+    return replace(parts[-1], content=text, citations=_merged(citations), encoded={})
 
 
-def _number(citation: Citation, table: SourceTable) -> int:
-    source = table.meet(citation.url, citation.title, "cited")
-    assert source.n is not None
-    return source.n
+def _numbered(citations: Iterable[Citation], table: SourceTable) -> tuple[Citation, ...]:
+    """A provider's citations with the session's numbers."""
+    return _merged(replace(c, n=table.meet(c.url, c.title, "cited").n or c.n) for c in citations)
+
+
+def _merged(citations: Iterable[Citation]) -> tuple[Citation, ...]:
+    """One citation a number, with all its spans; two spellings of one address are one source."""
+    found: dict[int, Citation] = {}
+    for c in citations:
+        known = found.get(c.n)
+        found[c.n] = replace(known, spans=(*known.spans, *c.spans)) if known else c
+    return tuple(found.values())
 
 
 def _marks(text: str, table: SourceTable) -> tuple[str, dict[int, list[tuple[int, int]]]]:

@@ -131,8 +131,9 @@ def _trim(url: str) -> str:
 
 
 def url_key(url: str) -> str:
-    """One key for the spellings of one address: case of scheme and host, default port, fragment.
+    """One key for the spellings of one address.
 
+    Case of scheme and host, default port, fragment and `utm_` parameters make no other address.
     A user name in an address is sent to the host, so an address with one is another address.
     """
     try:
@@ -145,5 +146,6 @@ def url_key(url: str) -> str:
         host = f"{host}:{port}"
     user, at, _ = parts.netloc.rpartition("@")
     fragment = f"#{parts.fragment}" if parts.scheme == "library" and parts.fragment else ""
-    query = f"?{parts.query}" if parts.query else ""
+    kept = [part for part in parts.query.split("&") if part and not part.startswith("utm_")]
+    query = f"?{'&'.join(kept)}" if kept else ""
     return f"{parts.scheme.lower()}://{user}{at}{host}{parts.path or '/'}{query}{fragment}"

@@ -118,7 +118,7 @@ def searched(response: Any) -> list[str]:
         item = event.get("item") or {}
         action = item.get("action") or {}
         if event["type"] == "response.output_item.done" and action.get("type") == "search":
-            queries.append("; ".join(action.get("queries") or [action["query"]]))
+            queries.append("; ".join(action.get("queries") or [action.get("query", "")]))
     return queries
 
 

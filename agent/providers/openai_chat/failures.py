@@ -37,7 +37,7 @@ _CONTEXT = re.compile(
     re.IGNORECASE,
 )
 _MODEL = re.compile(
-    r"model\b.{0,120}\b(?:not found|does not exist|not exist|is not (?:a )?(?:valid|available))"
+    r"model\b.{0,120}\b(?:not found|does not exist|not exist|is not (?:a )?valid)"
     r"|(?:unknown|invalid|no such) model|no endpoints found for|is not a valid model",
     re.IGNORECASE | re.DOTALL,
 )
@@ -99,7 +99,7 @@ def classify(details: Mapping[str, Any], status: int | None, server: Server) -> 
     if status == 402 or codes & _MONEY:
         return ProviderError(
             "quota",
-            f"The account at {server.name} has no credit left.{said}",
+            f"{server.name} says that the account has no credit left.{said}",
             "Add credit or raise the spending limit in the provider's billing settings.",
             status=status,
         )
@@ -150,14 +150,14 @@ def _refused(
     if "stream_options" in low or param.startswith("stream_options"):
         code, what = "usage_refused", f"{server.name} does not count tokens in a stream.{said}"
         remedy = "Use a newer server."
-    elif "web_search" in low or "web search" in low or param == "web_search_options":
+    elif "web_search_options" in low + param or "web search options" in low:
         return NativeSearchRejected(
             "native_search_rejected",
             f"The model does not search by itself.{said}",
             "Choose --search local, or another model.",
             status=status,
         )
-    elif "context_length_exceeded" in codes or _CONTEXT.search(text):
+    elif "context_length_exceeded" in codes or _CONTEXT.search(" ".join((text, *codes))):
         code, what = "context_length", f"The conversation is too long for the model.{said}"
         remedy = "Start a new session, or choose a model with a larger context."
     elif _TOOLS.search(text):

@@ -122,7 +122,10 @@ class Answer:
     def _readings(self, raw: str, index: int) -> Iterator[tuple[int, str]]:
         """What the offsets may count in: the stretch of that number, the whole, any stretch."""
         ends = [*self._runs[1:], len(raw)]
-        stretches = [(s, raw[s:e]) for s, e in zip(self._runs, ends, strict=False)]
+        stretches = [
+            (start, raw[start:end].removesuffix(JOINER))
+            for start, end in zip(self._runs, ends, strict=False)
+        ]
         if index < len(stretches):
             yield stretches[index]
         yield 0, raw

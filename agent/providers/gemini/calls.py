@@ -87,7 +87,7 @@ def _put(root: dict[str, Any], piece: Mapping[str, Any]) -> bool:
 
 def _store(target: Any, steps: list[str | int], value: Any) -> bool:
     for step, following in zip(steps, [*steps[1:], None], strict=True):
-        if isinstance(step, int) != isinstance(target, list):
+        if not isinstance(target, list if isinstance(step, int) else dict):
             return False
         if isinstance(target, list):
             target.extend([None] * (int(step) + 1 - len(target)))

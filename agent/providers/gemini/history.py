@@ -63,7 +63,7 @@ class Contents:
         """A conversation begins and ends with the user."""
         if self.turns and self.turns[0][0] == "model":
             self.turns.insert(0, ("user", [_dump({"text": "(The conversation goes on.)"})]))
-        if self.turns and self.turns[-1][0] == "model":
+        if not self.turns or self.turns[-1][0] == "model":
             self.turns.append(("user", [_dump({"text": "Continue."})]))
         self.body = b",".join(
             b'{"role":"%s","parts":[%s]}' % (role.encode(), b",".join(parts))

@@ -12,7 +12,7 @@ run: # start the page and open it in a browser, if there is one
 	@$(BIN)/searchloop serve --open
 
 test: dev # the whole suite; what was skipped is listed with its reason
-	@$(BIN)/python -m pytest -rs
+	@$(BIN)/python -m pytest -rs -n auto
 
 check: dev # style, form and types
 	@$(BIN)/ruff check .

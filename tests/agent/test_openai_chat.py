@@ -194,6 +194,14 @@ def test_ids_that_repeat() -> None:
     ask(USER, nameless, *results(nameless))
 
 
+def test_an_id_of_another_maker_that_was_used_already() -> None:
+    """Each id names one call of the request, even if two makers chose the same."""
+    own = finished(stream_of("tool_calls_parallel_stream")).message
+    other = Message("assistant", "", tool_calls=(ToolCall("call_aa", "f", {}),))
+    sent = ask(USER, own, *results(own), other, *results(other))["messages"]
+    assert sent[-1]["tool_call_id"] not in ("call_aa", "call_bb")
+
+
 def test_reasoning_goes_back_to_who_made_it() -> None:
     """Signatures and reasoning of a calling answer are replayed whole, and to nobody else."""
     answer = finished(stream_of("reasoning_details_stream")).message

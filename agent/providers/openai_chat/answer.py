@@ -68,9 +68,9 @@ class Answer:
         """A piece of the answer, or all of it. Returns what can be shown now."""
         self.begun = True
         out: list[Delta] = []
-        if len(delta) > 1 or "content" not in delta:
-            self._add_rest(delta, out, whole=whole)
         content = delta.get("content")
+        if len(delta) > 1 or content is None:
+            self._add_rest(delta, out, whole=whole)
         if content:
             if type(content) is str:
                 self._text(content, out)
@@ -89,18 +89,18 @@ class Answer:
             out.append(TextDelta(rest))
         return out
 
-    def count(self, usage: Any) -> None:
-        """The counts as reported; the last ones hold."""
-        self._usage = read_usage(usage)
-
-    def consult(self, results: Any) -> None:
-        """The pages that a server lists beside the answer; the last list holds."""
-        listed = [page for page in results if isinstance(page, dict)]
-        self._consulted = [
-            Source(page["url"], _string(page.get("title")))
-            for page in listed
-            if isinstance(page.get("url"), str) and page["url"]
-        ]
+    def note(self, chunk: Mapping[str, Any]) -> None:
+        """What a server says beside the answer: counts, pages consulted. The last word holds."""
+        if chunk.get("usage"):
+            self._usage = read_usage(chunk["usage"])
+        results = chunk.get("search_results")
+        if isinstance(results, list):
+            listed = [page for page in results if isinstance(page, dict)]
+            self._consulted = [
+                Source(url, _string(page.get("title")))
+                for page in listed
+                if (url := _string(page.get("url")))
+            ]
 
     def result(self) -> tuple[Message, StopReason, Usage]:
         """The whole of it. Calls of an answer that was cut or filtered are dropped."""

@@ -45,7 +45,7 @@ class ChatDecoder:
             self._sniff = False
             self._whole = [] if data.lstrip().startswith((b"{", b"[")) else None
         if self._whole is None:
-            return self._guarded(self._read_payloads, self._splitter.feed, data)
+            return self._guarded(self._read_payloads, data)
         self._size += len(data)
         if self._size > 4 * MAX_EVENT:
             raise ProviderError("bad_response", f"The answer of {self._server.name} has no end.")
@@ -71,10 +71,8 @@ class ChatDecoder:
             return then_raise(events, wrong)
         return events
 
-    def _read_payloads(
-        self, events: list[StreamEvent], split: Callable[[bytes], list[bytes]], data: bytes
-    ) -> None:
-        for payload in split(data):
+    def _read_payloads(self, events: list[StreamEvent], data: bytes) -> None:
+        for payload in self._splitter.feed(data):
             self._payload(payload, events)
 
     def _read_rest(self, events: list[StreamEvent]) -> None:
@@ -106,7 +104,7 @@ class ChatDecoder:
         if self._finished:
             return
         text = payload.decode()
-        if text.startswith("[DONE]"):
+        if text[0] == "[" and text.startswith("[DONE]"):
             if not (self._ended or self._answer.begun):
                 raise self._incomplete()
             self._finish(events)
@@ -117,13 +115,10 @@ class ChatDecoder:
         self._chunk(chunk, events)
 
     def _chunk(self, chunk: Any, events: list[StreamEvent]) -> None:
-        error = find_error(chunk)
-        if error is not None:
-            raise classify(error, None, self._server)
-        if chunk.get("usage"):
-            self._answer.count(chunk["usage"])
-        if chunk.get("search_results"):
-            self._answer.consult(chunk["search_results"])
+        if chunk.get("error") or chunk.get("object") == "error":
+            raise classify(find_error(chunk) or {}, None, self._server)
+        if "usage" in chunk or "search_results" in chunk:
+            self._answer.note(chunk)
         for choice in chunk.get("choices") or ():
             if not choice.get("index"):
                 self._choice(choice, events)

@@ -105,6 +105,8 @@ def without_refused(
             gone = server_id is not None and (not searching or server_id in left_out)
         if gone:
             thinking = False
+        elif kind == "tool_use" and tool_name(block["name"]) != block["name"]:
+            kept.append({**block, "name": tool_name(block["name"])})  # it was made up
         else:
             kept.append(block)
     if not thinking:

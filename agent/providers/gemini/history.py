@@ -208,12 +208,20 @@ def _neutral(message: Message) -> Iterator[Part]:
 def _replayed(message: Message, searching: bool) -> list[Part]:
     assert message.provider_data is not None
     parts = [
-        block
+        _named(block)
         for block in message.provider_data.blocks
         if TOKEN not in block and (searching or not SERVER_SIDE & block.keys())
     ]
     # Thoughts alone are no answer, and a content of nothing else may be refused.
     return parts if any(not part.get("thought") for part in parts) else []
+
+
+def _named(part: Part) -> Part:
+    """Models make names up that the server does not take back."""
+    call = part.get("functionCall")
+    if call is None or _name(call["name"]) == call["name"]:
+        return part
+    return {**part, "functionCall": {**call, "name": _name(call["name"])}}
 
 
 def _signed(parts: Iterable[Part], wanted: bool) -> Iterator[Part]:
@@ -231,7 +239,7 @@ def _signed(parts: Iterable[Part], wanted: bool) -> Iterator[Part]:
 
 def _result(call: ToolCall, known: bool, text: str, *, error: bool) -> Part:
     named: Part = {"id": call.id} if known else {}
-    named["name"] = call.name if known else _name(call.name)
+    named["name"] = _name(call.name)
     named["response"] = {"error" if error else "output": text}
     return {"functionResponse": named}
 

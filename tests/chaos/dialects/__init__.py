@@ -1,0 +1,111 @@
+"""How good and bad answers of each provider look on its wire, as bytes: one file a provider.
+
+A provider joins the chaos, the interleavings and the checks of request types by its file here: the
+module is called like the provider's and offers `create() -> Dialect`. A dialect is made anew for
+each conversation, because the ids it hands out must not repeat.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+from tests.fakes import Reply
+
+KEY = "sk-canary-0123456789abcdefghij"  # must never be seen anywhere but in a header
+PAGE = "https://tides.example/lindhoj"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A call as the model writes it: `arguments` is text, which may be broken."""
+
+    name: str
+    arguments: str = "{}"
+
+
+class Dialect(Protocol):
+    """One provider's wire format as its server speaks it.
+
+    An answer is a list of events, one piece of bytes each; the last `terminal` of them are those
+    without which it is not finished. `searcher` is a model that searches by itself, if there is
+    one. `says_when`: an event tells the end, not the end of the bytes. `numbered`: repeated events
+    can be told from equal ones. `names_wait`: a rate limit always says how long; without that it is
+    a spending cap.
+    """
+
+    name: str
+    models: Sequence[str]
+    searcher: str
+    content_type: str
+    terminal: int
+    says_when: bool
+    numbered: bool
+    names_wait: bool
+    unknown: bytes
+    garbage: bytes
+
+    def settings(self, url: str) -> dict[str, str]:
+        """The ordinary settings that point to a server at `url`."""
+
+    def check(self, body: Mapping[str, Any], path: str) -> None:
+        """Raises AssertionError with the vendor's rule that a request breaks."""
+
+    def conversation(self, body: Mapping[str, Any]) -> list[Any]:
+        """The transcript in a request in its smallest parts, in order; without cache marks."""
+
+    def searches(self, body: Mapping[str, Any]) -> list[str]:
+        """The native search and page tools that a request offers."""
+
+    def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
+        """An answer in words."""
+
+    def calls(self, *asked: Asked, text: str = "", thinking: str = "") -> list[bytes]:
+        """An answer that asks for tools."""
+
+    def searched(self, *pieces: str) -> list[bytes]:
+        """An answer after the provider's own search, which cites PAGE; empty if it has none."""
+
+    def cut_short(self, asked: Asked) -> list[bytes]:
+        """An answer that met its token limit while it wrote a call."""
+
+    def trouble(self) -> bytes:
+        """The event by which a server that is overloaded ends a stream."""
+
+    def error(self, status: int, headers: Mapping[str, str] | None = None) -> Reply:
+        """The server's usual answer with this status, which unkindly repeats the key."""
+
+    def spent(self) -> Reply:
+        """No credit, or the month's quota is used up: waiting does not help."""
+
+    def refuses_search(self) -> Reply | None:
+        """This model does not take the native search tool; None where that cannot be."""
+
+
+def names() -> list[str]:
+    """The dialects there are, by the names of their providers."""
+    return sorted(m.name.replace("_", "-") for m in pkgutil.iter_modules(__path__))
+
+
+def load(name: str) -> Dialect:
+    """A fresh dialect."""
+    module = import_module(f"tests.chaos.dialects.{name.replace('-', '_')}")
+    dialect: Dialect = module.create()
+    return dialect
+
+
+def dump(value: Any) -> bytes:
+    """JSON as servers write it."""
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def parsed(arguments: str) -> Any:
+    """Arguments for wires on which they are values: text that is no JSON stays text."""
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return arguments

@@ -1,0 +1,165 @@
+"""A runner on a real log and a real transport, before a server that misbehaves as told.
+
+Only the clock is not real: on the loop of `play` a minute passes in a second, so that waits between
+tries and time limits cost a test next to nothing, and are still waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import selectors
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.backend import LocalBackend
+from agent.events import Event
+from agent.limits import Limits
+from agent.log import EventLog
+from agent.runner import Runner
+from agent.settings import Environment, Settings
+from agent.tools import Tool
+from agent.transport import Timeouts, Transport
+from tests.agent.scripted import SearchApp
+from tests.chaos.dialects import KEY, Dialect
+from tests.fakes import FakeServer, Received, Reply
+
+SPEED = 60.0
+SILENCE = 12.0  # seconds after which a server counts as silent, on the loop's clock
+PATIENT = Timeouts(connect=900.0, read=1800.0, write=1800.0)
+IMPATIENT = Timeouts(connect=900.0, read=SILENCE, write=1800.0)
+
+
+class _Hurried(selectors.DefaultSelector):
+    def select(self, timeout: float | None = None) -> Any:
+        return super().select(timeout / SPEED if timeout else timeout)
+
+
+class _FastLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock runs ahead of the one on the wall."""
+
+    def __init__(self) -> None:
+        super().__init__(_Hurried())
+
+    def time(self) -> float:
+        return super().time() * SPEED
+
+
+def play(scenario: Coroutine[Any, Any, None]) -> None:
+    """Runs a scenario on a fast clock; one that hangs fails after twenty real seconds."""
+
+    async def watched() -> None:
+        async with asyncio.timeout(20 * SPEED):
+            await scenario
+
+    with asyncio.Runner(loop_factory=_FastLoop) as runner:
+        runner.run(watched())
+
+
+class Stage(FakeServer):
+    """A server whose script can be changed; its last reply is given again and again."""
+
+    def __init__(self) -> None:
+        super().__init__(self._reply)
+        self._replies: list[Reply] = []
+        self._given = 0
+
+    def script(self, *replies: Reply) -> None:
+        """What is answered from now on; forgets the requests of before."""
+        self._replies, self._given = list(replies), 0
+        self.requests.clear()
+
+    def _reply(self, received: Received) -> Reply:
+        self._given += 1
+        return self._replies[min(self._given, len(self._replies)) - 1]
+
+
+class House:
+    """One session with a provider whose server is at `url`. Use with `async with`."""
+
+    def __init__(
+        self,
+        home: Path,
+        dialect: Dialect,
+        url: str,
+        *,
+        tools: Iterable[Tool] = (),
+        timeouts: Timeouts = PATIENT,
+        session: str | None = None,
+    ) -> None:
+        flags = {"SEARCHLOOP_HOME": str(home), **dialect.settings(url)}
+        settings = Settings.load(Environment({"flag": flags}))
+        self.dialect = dialect
+        self.model = f"{dialect.name}:{dialect.models[0]}"
+        self.log = EventLog(home / "sessions.sqlite3")
+        self.app = SearchApp()
+        backend = LocalBackend(self.app)
+        self.runner = Runner(settings, self.log, backend, tools, Transport(timeouts))
+        self.session = session or self.log.create_session(model=self.model).id
+
+    async def __aenter__(self) -> House:
+        return self
+
+    async def __aexit__(self, *rest: object) -> None:
+        await self.runner.aclose()
+        self.log.close()
+
+    async def ask(
+        self,
+        text: str,
+        *,
+        model: str | None = None,
+        search: str | None = None,
+        limits: Limits | None = None,
+    ) -> Mapping[str, Any]:
+        """The data of the `run_finished` that one question came to."""
+        name = model and f"{self.dialect.name}:{model}"
+        await self.runner.start(self.session, text, model=name, search=search, limits=limits)
+        await self.runner.wait(self.session)
+        last = self.log.last_event(self.session)
+        assert last.type == "run_finished"
+        return last.data
+
+    def events(self) -> list[Event]:
+        """All of the session."""
+        return self.log.read(self.session)
+
+    def results(self) -> list[Mapping[str, Any]]:
+        """The tool results so far."""
+        return [event.data for event in self.events() if event.type == "tool_result"]
+
+
+def reply(dialect: Dialect, events: Sequence[bytes], **more: Any) -> Reply:
+    """A good answer of this provider, one HTTP chunk an event."""
+    headers = {"content-type": dialect.content_type, **more.pop("headers", {})}
+    return Reply(events, headers=headers, **more)
+
+
+def check_requests(dialect: Dialect, requests: Iterable[Received]) -> None:
+    """Every request keeps the vendor's rules, and its key is where it belongs."""
+    for request in requests:
+        dialect.check(request.json, request.path)
+        assert KEY.encode() not in request.body
+        assert KEY not in request.path
+        assert any(KEY in value for value in request.headers.values())
+
+
+def check_told(events: Sequence[Event]) -> None:
+    """Each run ends once, with a reason that its error fits; no key and no internal error shows."""
+    begun = [e.data["run_id"] for e in events if e.type == "run_started"]
+    ends = [e.data for e in events if e.type == "run_finished"]
+    assert [end["run_id"] for end in ends] == begun
+    for end in ends:
+        assert end["reason"] in ("stop", "limit", "cancelled", "error", "incomplete")
+        error = end.get("error")
+        if end["reason"] == "error":
+            assert error is not None
+        if error is not None:
+            assert end["reason"] in ("error", "incomplete")
+            assert error["code"] != "internal"
+            assert all(error[part].strip() for part in ("code", "message", "remedy")), error
+    assert KEY not in json.dumps([e.data for e in events], ensure_ascii=False)
+
+
+Script = Callable[[Dialect], Sequence[Reply]]

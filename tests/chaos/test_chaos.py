@@ -1,0 +1,680 @@
+"""Whatever a provider's server does, a question ends well or in one clear error.
+
+Every provider meets every fault, through the runner, the log and the transport as they are. After
+each fault the next question of the same session is answered, and no request breaks a vendor's rule.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent import providers
+from agent.limits import Limits
+from agent.tools import MOST_CALLS, Tool, tool
+from tests.chaos import dialects
+from tests.chaos.dialects import PAGE, Asked, Dialect
+from tests.chaos.house import (
+    IMPATIENT,
+    PATIENT,
+    House,
+    Stage,
+    check_requests,
+    check_told,
+    play,
+    reply,
+)
+from tests.fakes import End, Reply
+
+PIECES = ("High water is", " at 07:40 – så er det sagt 🌊", " and at 20:05.")
+ANSWER = "".join(PIECES)
+NEXT = "Low water is at 13:50."
+ONCE, TRIES = 1, 3
+EVERY = pytest.mark.parametrize("name", dialects.names())
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    """The server that all faults come from."""
+    with Stage() as server:
+        yield server
+
+
+@pytest.fixture
+def dialect(name: str) -> Dialect:
+    """The provider's wire format, with ids of its own."""
+    return dialects.load(name)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the server does, and what must come of it.
+
+    `replies` ends with what is given again and again. `ends`: "answer" = the whole answer, once;
+    "failed" = one error and no answer; "either" = one of these. `requests`: how many are sent.
+    """
+
+    name: str
+    replies: Callable[[Dialect], Sequence[Reply]]
+    ends: str
+    requests: int | None = None
+    said: str = ""
+    timeouts: Any = PATIENT
+
+
+def good(dialect: Dialect, **more: Any) -> Reply:
+    """The answer to the question, whole."""
+    return reply(dialect, dialect.text(*PIECES, thinking=more.pop("thinking", "")), **more)
+
+
+def first(make: Callable[[Dialect], Reply], name: str, **headers: str) -> Fault:
+    """Once, and then all is well: the user never knows."""
+    return Fault(name, lambda d: [make(d), good(d)], "answer", 2)
+
+
+def always(make: Callable[[Dialect], Reply], name: str, requests: int | None = TRIES) -> Fault:
+    """Every time: one error, after as many tries as make sense."""
+    return Fault(name, lambda d: [make(d)], "failed", requests)
+
+
+def status(number: int, **headers: str) -> Callable[[Dialect], Reply]:
+    """An error answer, with these headers (`_` for `-`)."""
+    fields = {key.replace("_", "-"): value for key, value in headers.items()}
+    usual = {"retry-after": "1"} if number == 429 and not fields else {}
+    return lambda d: d.error(number, fields or (usual if d.names_wait else {}))
+
+
+def raw(data: bytes) -> Callable[[Dialect], Reply]:
+    """Bytes that need not be HTTP."""
+    return lambda d: Reply([data], raw=True)
+
+
+def page(number: int) -> Callable[[Dialect], Reply]:
+    """What a proxy shows instead of an answer."""
+    html = [b"<html><body><h1>Bad gateway</h1></body></html>"]
+    return lambda d: Reply(html, number, {"content-type": "text/html"})
+
+
+def before(end: End) -> Callable[[Dialect], Reply]:
+    """The connection ends before the first byte of an answer."""
+    return lambda d: Reply(before=end)
+
+
+def with_body(
+    change: Callable[[Dialect, list[bytes]], Sequence[bytes] | bytes], **more: Any
+) -> Any:
+    """The good answer, changed."""
+    return lambda d: [reply(d, change(d, d.text(*PIECES)), **more), good(d)]
+
+
+def _unfinished(d: Dialect, events: list[bytes]) -> list[bytes]:
+    return events[: -d.terminal]
+
+
+def _in_place(at: int, event: Callable[[Dialect], bytes]) -> Any:
+    return lambda d, events: [*events[:at], event(d), *events[at:]]
+
+
+def _before_text(d: Dialect, events: list[bytes]) -> list[bytes]:
+    """What comes before the first visible piece."""
+    shown = next(i for i, event in enumerate(events) if PIECES[0].encode() in event)
+    return events[:shown]
+
+
+def _after_text(d: Dialect, events: list[bytes]) -> list[bytes]:
+    """What comes up to and with the first visible piece."""
+    return events[: len(_before_text(d, events)) + 1]
+
+
+def _with(newline: bytes) -> Callable[[Dialect, list[bytes]], list[bytes]]:
+    return lambda d, events: [event.replace(b"\n", newline) for event in events]
+
+
+def _bytes_alone(d: Dialect, events: list[bytes]) -> list[bytes]:
+    return [bytes([byte]) for byte in b"".join(events)]
+
+
+def _everywhere(event: Callable[[Dialect], bytes]) -> Any:
+    return lambda d, events: [piece for each in events for piece in (event(d), each)]
+
+
+def _later(seconds: float) -> str:
+    return formatdate(seconds + 4_102_444_800, usegmt=True)  # in the year 2100
+
+
+PASSING = (429, 500, 502, 503, 529)
+LASTING = (400, 401, 403, 404, 413, 422)
+FAULTS = [
+    *(first(status(n), f"{n}-once") for n in PASSING),
+    *(always(status(n), f"{n}-always") for n in PASSING),
+    *(always(status(n), f"{n}", ONCE) for n in LASTING),
+    *(Fault(f"{n}", lambda d, n=n: [d.error(n), good(d)], "either") for n in (408, 409)),
+    first(status(429, retry_after="0"), "retry-after-0"),
+    first(status(429, retry_after="2"), "retry-after-2"),
+    first(status(503, retry_after="0.5"), "retry-after-fraction"),
+    first(status(429, retry_after_ms="40"), "retry-after-ms"),
+    first(status(429, retry_after=formatdate(0, usegmt=True)), "retry-after-past-date"),
+    first(status(503, retry_after="soon"), "retry-after-nonsense"),
+    first(status(503, retry_after="-5"), "retry-after-negative"),
+    always(status(429, retry_after="3600"), "retry-after-an-hour", ONCE),
+    always(status(429, retry_after=_later(0)), "retry-after-far-date", ONCE),
+    always(status(503, retry_after="40"), "retry-after-twice-too-long", 2),
+    always(lambda d: d.spent(), "no-credit-left", ONCE),
+    first(page(502), "502-page-once"),
+    always(page(502), "502-page"),
+    always(page(403), "403-page", ONCE),
+    always(page(200), "200-page", None),
+    first(before("cut"), "closed-before-headers-once"),
+    first(before("reset"), "reset-before-headers-once"),
+    always(before("cut"), "closed-before-headers"),
+    always(before("reset"), "reset-before-headers"),
+    Fault("silent", lambda d: [Reply(before="stall")], "failed", ONCE, timeouts=IMPATIENT),
+    always(raw(b"SSH-2.0-OpenSSH_9.6\r\n"), "not-http", None),
+    always(raw(b"HTTP/1.1 200 OK\r\ncontent-len"), "cut-in-headers", None),
+    always(lambda d: Reply([], 302, {"location": "https://elsewhere.example/"}), "moved", ONCE),
+    Fault("empty-stream", with_body(lambda d, e: b""), "answer", 2),
+    always(lambda d: Reply([], headers={"content-type": d.content_type}), "empty-streams"),
+    always(lambda d: Reply([], headers={"content-type": "application/json"}), "empty-json", None),
+    always(lambda d: Reply([b"null"], headers={"content-type": "application/json"}), "null", None),
+    Fault("no-end-before-text", with_body(_before_text), "answer", 2),
+    Fault("no-end", with_body(_unfinished), "failed", ONCE, said=ANSWER),
+    Fault("closed-before-text", with_body(_before_text, end="cut"), "answer", 2),
+    Fault("reset-before-text", with_body(_before_text, end="reset"), "answer", 2),
+    Fault("closed-after-text", with_body(_after_text, end="cut"), "failed", ONCE, PIECES[0]),
+    Fault(
+        "silent-after-text",
+        with_body(_after_text, end="stall"),
+        "failed",
+        ONCE,
+        PIECES[0],
+        IMPATIENT,
+    ),
+    Fault("silent-before-text", with_body(_before_text, end="stall"), "either", timeouts=IMPATIENT),
+    Fault(
+        "trouble-before-text",
+        with_body(lambda d, e: [*_before_text(d, e), d.trouble()]),
+        "answer",
+        2,
+    ),
+    Fault(
+        "trouble-after-text",
+        with_body(lambda d, e: [*_after_text(d, e), d.trouble()]),
+        "failed",
+        ONCE,
+        PIECES[0],
+    ),
+    always(lambda d: reply(d, [d.trouble()]), "trouble-always"),
+    Fault("garbage-first", with_body(_in_place(0, lambda d: d.garbage)), "either"),
+    Fault(
+        "garbage-after-text",
+        with_body(lambda d, e: [*_after_text(d, e), d.garbage, *e[len(_after_text(d, e)) :]]),
+        "either",
+    ),
+    Fault("unknown-events", with_body(_everywhere(lambda d: d.unknown)), "answer", ONCE),
+    Fault("blank-lines", with_body(_everywhere(lambda d: b"\n\n")), "answer", ONCE),
+    Fault("crlf", with_body(_with(b"\r\n")), "answer", ONCE),
+    Fault("bytes-alone", with_body(_bytes_alone), "answer", ONCE),
+    Fault("one-piece", with_body(lambda d, e: [b"".join(e)]), "answer", ONCE),
+    *(
+        Fault(
+            f"called-{kind or 'nothing'}",
+            with_body(lambda d, e: e, headers={"content-type": kind}),
+            "either",
+        )
+        for kind in ("text/plain", "application/octet-stream", "application/json", "")
+    ),
+]
+SSE_FAULTS = [
+    Fault("cr", with_body(_with(b"\r")), "answer", ONCE),
+    Fault("comments", with_body(_everywhere(lambda d: b": keep-alive\n\n")), "answer", ONCE),
+    Fault(
+        "stray-lines", with_body(_everywhere(lambda d: b"what is this\nid: 7\n")), "answer", ONCE
+    ),
+    Fault("byte-order-mark", with_body(lambda d, e: [b"\xef\xbb\xbf", *e]), "answer", ONCE),
+    Fault(
+        "no-blank-line-at-the-end",
+        with_body(lambda d, e: b"".join(e).rstrip(b"\n")),
+        "answer",
+        ONCE,
+    ),
+]
+
+
+AFTER_END = [
+    Fault("garbage-last", with_body(lambda d, e: [*e, d.garbage]), "answer", ONCE),
+    Fault("hangs-after-end", with_body(lambda d, e: e, end="stall"), "answer", ONCE),
+    Fault("closed-after-end", with_body(lambda d, e: e, end="cut"), "answer", ONCE),
+]
+
+
+def cases() -> Iterator[Any]:
+    """Every fault for every provider."""
+    for name in dialects.names():
+        dialect = dialects.load(name)
+        more = SSE_FAULTS if "event-stream" in dialect.content_type else []
+        for fault in (*FAULTS, *more, *(AFTER_END if dialect.says_when else ())):
+            yield pytest.param(name, fault, id=f"{name}-{fault.name}")
+
+
+@pytest.mark.parametrize(("name", "fault"), list(cases()))
+def test_a_question_ends(dialect: Dialect, fault: Fault, stage: Stage, tmp_path: Path) -> None:
+    """In the whole answer or in one error, after as many tries as make sense; then all goes on."""
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url, timeouts=fault.timeouts) as house:
+            stage.script(*fault.replies(dialect))
+            end = await house.ask("When is high water?")
+            sent = list(stage.requests)
+            check_end(fault, end, len(sent))
+            stage.script(reply(dialect, dialect.text(NEXT)))
+            after = await house.ask("And low water?")
+            assert (after["reason"], after["answer"]) == ("stop", NEXT)
+            check_requests(dialect, [*sent, *stage.requests])
+            check_told(house.events())
+
+    play(scenario())
+
+
+def check_end(fault: Fault, end: Any, sent: int) -> None:
+    """What came of the question is what must come of this fault."""
+    assert 1 <= sent <= TRIES
+    assert fault.requests in (None, sent)
+    if fault.ends == "answer" or (fault.ends == "either" and end["reason"] == "stop"):
+        assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+        return
+    assert end["reason"] in ("error", "incomplete")
+    assert end["error"]
+    if fault.ends == "failed":
+        assert end["answer"] == fault.said
+    assert ANSWER.startswith(end["answer"])
+    assert not end["answer"] or sent == ONCE, "a retry after text was shown"
+
+
+def half_an_end(dialect: Dialect, events: Sequence[bytes]) -> int:
+    """Where a stream is cut so that its end has begun to come, and no more."""
+    end = events[-dialect.terminal :]
+    return len(b"".join(events)) - len(b"".join(end)) + len(end[0]) // 2
+
+
+WAYS: Sequence[End] = ("done", "cut", "reset")
+
+
+@EVERY
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.2, 0.4, 0.55, 0.7, 0.85, 0.97])
+def test_cut_anywhere(
+    dialect: Dialect, way: End, share: float, stage: Stage, tmp_path: Path
+) -> None:
+    """Wherever a stream breaks off: tried again if nothing was shown, else kept and said."""
+    events = dialect.text(*PIECES)
+    whole = b"".join(events)
+    cut = whole[: min(int(len(whole) * share), half_an_end(dialect, events))]
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url) as house:
+            stage.script(reply(dialect, [cut], end=way), good(dialect))
+            end = await house.ask("When is high water?")
+            check_end(Fault("cut", lambda d: (), "either"), end, len(stage.requests))
+            assert end["answer"], "nothing was shown, and nothing was tried again"
+            sent = list(stage.requests)
+            stage.script(reply(dialect, dialect.text(NEXT)))
+            assert (await house.ask("And low water?"))["answer"] == NEXT
+            check_requests(dialect, [*sent, *stage.requests])
+            check_told(house.events())
+
+    play(scenario())
+
+
+@EVERY
+def test_nothing_listens(dialect: Dialect, stage: Stage, tmp_path: Path) -> None:
+    """A refused connection is one error that says so; once it is there, the session goes on."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, url) as house:
+            end = await house.ask("When is high water?")
+            assert (end["reason"], end["error"]["code"]) == ("error", "unreachable")
+            session = house.session
+        stage.script(reply(dialect, dialect.text(NEXT)))
+        async with House(tmp_path, dialect, stage.url, session=session) as house:
+            assert (await house.ask("And now?"))["answer"] == NEXT
+            check_requests(dialect, stage.requests)
+            check_told(house.events())
+
+    play(scenario())
+
+
+@EVERY
+def test_events_that_come_twice(dialect: Dialect, stage: Stage, tmp_path: Path) -> None:
+    """A repeated event is not repeated text, where events can be told apart; ends always can."""
+    events = dialect.text(*PIECES)
+    free = events if dialect.numbered else events[-dialect.terminal :]
+    doubled = [piece for e in events for piece in ([e, e] if e in free else [e])]
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url) as house:
+            stage.script(reply(dialect, doubled))
+            end = await house.ask("When is high water?")
+            assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+            stage.script(reply(dialect, dialect.text(NEXT)))
+            assert (await house.ask("And low water?"))["answer"] == NEXT
+            check_requests(dialect, stage.requests)
+
+    play(scenario())
+
+
+# --- calls ---
+
+
+class Ledger:
+    """A tool with an effect, and what it was really called with."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def tools(self) -> list[Tool]:
+        """One tool, `note`."""
+
+        @tool
+        async def note(text: str) -> str:
+            """Writes a line into the ledger."""
+            self.lines.append(text)
+            return f"noted {len(text)}"
+
+        return [note]
+
+
+def asks(text: str) -> Asked:
+    """A good call."""
+    return Asked("note", json.dumps({"text": text}, ensure_ascii=False))
+
+
+BROKEN = {
+    "half": '{"text": "half a li',
+    "bare": "nonsense",
+    "list": '["text"]',
+    "number": "7",
+    "not-a-number": '{"text": NaN}',
+    "missing": "{}",
+    "wrong-type": '{"text": 7}',
+    "too-much": '{"text": "a", "more": 1}',
+    "two": '{"text": "a"}{"text": "b"}',
+}
+
+
+@EVERY
+@pytest.mark.parametrize("arguments", BROKEN.values(), ids=BROKEN)
+def test_arguments_that_are_none(
+    dialect: Dialect, arguments: str, stage: Stage, tmp_path: Path
+) -> None:
+    """The call is not run, the model reads why, and its next, good call is."""
+    ledger = Ledger()
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url, tools=ledger.tools()) as house:
+            stage.script(
+                reply(dialect, dialect.calls(Asked("note", arguments))),
+                reply(dialect, dialect.calls(asks("good"))),
+                good(dialect),
+            )
+            end = await house.ask("Note it.")
+            assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+            assert ledger.lines == ["good"]
+            assert [r["is_error"] for r in house.results()] == [True, False]
+            check_requests(dialect, stage.requests)
+            check_told(house.events())
+
+    play(scenario())
+
+
+@EVERY
+@pytest.mark.parametrize("called", ["nothing_like_it", "functions.note", "note me!", "web_search"])
+def test_tools_that_do_not_exist(
+    dialect: Dialect, called: str, stage: Stage, tmp_path: Path
+) -> None:
+    """A made-up name gets an error result; with search off that holds for `web_search` too."""
+    ledger = Ledger()
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url, tools=ledger.tools()) as house:
+            made = Asked(called, '{"text": "a", "query": "tides"}')
+            stage.script(
+                reply(dialect, dialect.calls(made, asks("b"), text="Let me see.")), good(dialect)
+            )
+            end = await house.ask("Note it.")
+            assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+            assert ledger.lines == ["b"]
+            assert [r["is_error"] for r in house.results()] == [True, False]
+            assert not house.app.requests
+            check_requests(dialect, stage.requests)
+            check_told(house.events())
+
+    play(scenario())
+
+
+@EVERY
+@pytest.mark.parametrize("way", WAYS)
+def test_a_call_that_breaks_off(dialect: Dialect, way: End, stage: Stage, tmp_path: Path) -> None:
+    """Cut anywhere, a call is not run from what came of it; tried again, it runs once."""
+    ledger = Ledger()
+    events = dialect.calls(asks("a line that is long enough to be cut in many places"))
+    whole = b"".join(events)
+    last = half_an_end(dialect, events)
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url, tools=ledger.tools()) as house:
+            for at in [len(whole) * share // 10 for share in range(1, 10)] + [last]:
+                ledger.lines.clear()
+                stage.script(
+                    reply(dialect, [whole[: min(at, last)]], end=way),
+                    reply(dialect, dialect.calls(asks("whole"))),
+                    good(dialect),
+                )
+                end = await house.ask("Note it.")
+                assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+                assert ledger.lines == ["whole"]
+                check_requests(dialect, stage.requests)
+            check_told(house.events())
+
+    play(scenario())
+
+
+@EVERY
+def test_a_call_at_the_token_limit(dialect: Dialect, stage: Stage, tmp_path: Path) -> None:
+    """Half a call that the model could not finish is not run; the turn says that it is cut."""
+    ledger = Ledger()
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url, tools=ledger.tools()) as house:
+            half = Asked("note", '{"text": "half a li')
+            stage.script(reply(dialect, dialect.cut_short(half)))
+            end = await house.ask("Note it.")
+            assert end["reason"] == "incomplete"
+            assert len(stage.requests) == 1
+            stage.script(reply(dialect, dialect.text(NEXT)))
+            assert (await house.ask("Go on."))["answer"] == NEXT
+            assert ledger.lines == []
+            check_requests(dialect, stage.requests)
+            check_told(house.events())
+
+    play(scenario())
+
+
+@EVERY
+def test_large_arguments(dialect: Dialect, stage: Stage, tmp_path: Path) -> None:
+    """A megabyte arrives whole, is used once, and goes back within the rules."""
+    ledger, text = Ledger(), "blåbær " * 150_000
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url, tools=ledger.tools()) as house:
+            stage.script(reply(dialect, dialect.calls(asks(text))), good(dialect))
+            assert (await house.ask("Note it."))["answer"] == ANSWER
+            assert ledger.lines == [text]
+            check_requests(dialect, stage.requests)
+
+    play(scenario())
+
+
+@EVERY
+def test_five_hundred_calls_at_once(dialect: Dialect, stage: Stage, tmp_path: Path) -> None:
+    """As many as a step may hold are run, the others are told; all results go back together."""
+    ledger = Ledger()
+    lines = [f"line {number}" for number in range(500)]
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url, tools=ledger.tools()) as house:
+            stage.script(reply(dialect, dialect.calls(*map(asks, lines))), good(dialect))
+            assert (await house.ask("Note it."))["answer"] == ANSWER
+            assert sorted(ledger.lines) == sorted(lines[:MOST_CALLS])
+            assert [r["is_error"] for r in house.results()].count(False) == MOST_CALLS
+            assert len(house.results()) == 500
+            assert len(stage.requests) == 2
+            check_requests(dialect, stage.requests)
+            check_told(house.events())
+
+    play(scenario())
+
+
+@EVERY
+def test_calls_without_an_end(dialect: Dialect, stage: Stage, tmp_path: Path) -> None:
+    """A model that only ever calls is stopped at the limit; asked again, it may answer."""
+    ledger = Ledger()
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url, tools=ledger.tools()) as house:
+            rounds = [reply(dialect, dialect.calls(asks(f"round {n}"))) for n in range(9)]
+            stage.script(*rounds)
+            end = await house.ask("Note it.", limits=Limits(steps=4))
+            assert end["reason"] == "limit"
+            assert end["limit"]
+            assert end["answer"]
+            assert ledger.lines == [f"round {n}" for n in range(4)]
+            assert len(stage.requests) == 5
+            sent = list(stage.requests)
+            stage.script(reply(dialect, dialect.text(NEXT)))
+            assert (await house.ask("Enough?"))["answer"] == NEXT
+            check_requests(dialect, [*sent, *stage.requests])
+            check_told(house.events())
+
+    play(scenario())
+
+
+@EVERY
+def test_a_step_that_fails_after_a_tool_ran(dialect: Dialect, stage: Stage, tmp_path: Path) -> None:
+    """The tool is not run again, neither by the retry nor by the next question."""
+    ledger = Ledger()
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url, tools=ledger.tools()) as house:
+            call = reply(dialect, dialect.calls(asks("once"), thinking="Note it."))
+            stage.script(call, dialect.error(500))
+            end = await house.ask("Note it.")
+            assert end["reason"] == "error"
+            assert len(stage.requests) == 1 + TRIES
+            assert ledger.lines == ["once"]
+            stage.script(reply(dialect, dialect.text(NEXT)))
+            assert (await house.ask("Go on."))["answer"] == NEXT
+            assert ledger.lines == ["once"]
+            check_requests(dialect, stage.requests)
+            check_told(house.events())
+
+    play(scenario())
+
+
+# --- the provider's own search ---
+
+SEARCHERS = [name for name in dialects.names() if dialects.load(name).searched("x")]
+SEARCHING = pytest.mark.parametrize("name", SEARCHERS)
+
+
+@SEARCHING
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
+@pytest.mark.parametrize("way", ["cut", "stall"])
+def test_a_search_that_breaks_off(
+    dialect: Dialect, share: float, way: End, stage: Stage, tmp_path: Path
+) -> None:
+    """Whatever came of it, the next question works, searching or not; nothing is said twice."""
+    whole = b"".join(dialect.searched(*PIECES))
+    cut = whole[: int(len(whole) * share)]
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url, timeouts=IMPATIENT) as house:
+            stage.script(reply(dialect, [cut], end=way), reply(dialect, dialect.searched(*PIECES)))
+            plain, searcher = dialect.models[0], dialect.searcher
+            end = await house.ask("When is high water?", model=searcher, search="native")
+            assert ANSWER.startswith(end["answer"])
+            assert (end["reason"] == "stop") == (end["answer"] == ANSWER and "error" not in end)
+            assert all(dialect.searches(request.json) for request in stage.requests)
+            sent = list(stage.requests)
+            for search, offered in (("native", True), ("off", False), ("native", True)):
+                stage.script(reply(dialect, dialect.text(NEXT)))
+                model = searcher if offered else plain
+                after = await house.ask("And low water?", model=model, search=search)
+                assert after["answer"] == NEXT
+                sent += stage.requests
+                assert bool(dialect.searches(stage.requests[0].json)) == offered
+            check_requests(dialect, sent)
+            check_told(house.events())
+
+    play(scenario())
+
+
+@pytest.mark.parametrize("name", [n for n in SEARCHERS if dialects.load(n).refuses_search()])
+def test_a_model_that_does_not_search(dialect: Dialect, stage: Stage, tmp_path: Path) -> None:
+    """`auto` falls back to our own search, once and visibly; `native` says what is wrong."""
+    refusal = dialect.refuses_search()
+    assert refusal is not None
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url) as house:
+            stage.script(refusal, good(dialect))
+            end = await house.ask("When is high water?", model=dialect.searcher, search="auto")
+            assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+            assert end["search_path"].startswith("local")
+            assert [e.data["code"] for e in house.events() if e.type == "notice"] == [
+                "native_search_rejected"
+            ]
+            native, local = [request.json for request in stage.requests]
+            assert dialect.searches(native)
+            assert not dialect.searches(local)
+            assert "web_search" in json.dumps(local["tools"])
+            stage.script(refusal)
+            end = await house.ask("And now?", search="native")
+            assert (end["reason"], len(stage.requests)) == ("error", 1)
+            stage.script(reply(dialect, dialect.text(NEXT)))
+            plain = await house.ask("And low water?", model=dialect.models[0], search="off")
+            assert plain["answer"] == NEXT
+            check_requests(dialect, stage.requests)
+            check_told(house.events())
+
+    play(scenario())
+
+
+@SEARCHING
+def test_a_searched_answer(dialect: Dialect, stage: Stage, tmp_path: Path) -> None:
+    """The answer comes with its source; the dialects of these tests are worth their name."""
+
+    async def scenario() -> None:
+        async with House(tmp_path, dialect, stage.url) as house:
+            stage.script(reply(dialect, dialect.searched(*PIECES)))
+            end = await house.ask("When is high water?", model=dialect.searcher, search="native")
+            assert (end["reason"], end["answer"]) == ("stop", ANSWER)
+            assert end["search_path"] == f"native:{dialect.name}"
+            assert [c["url"] for c in end["citations"]] == [PAGE]
+            check_requests(dialect, stage.requests)
+
+    play(scenario())
+
+
+def test_every_provider_is_here() -> None:
+    """Whoever adds a provider that speaks HTTP adds how its wire looks."""
+    spoken = set(providers.names()) - {"builtin"}
+    assert spoken == set(dialects.names())

@@ -87,13 +87,12 @@ def _put(root: dict[str, Any], piece: Mapping[str, Any]) -> bool:
 
 def _store(target: Any, steps: list[str | int], value: Any) -> bool:
     for step, following in zip(steps, [*steps[1:], None], strict=True):
-        if not isinstance(target, list if isinstance(step, int) else dict):
+        kind: type[Any] = list if isinstance(step, int) else dict
+        if not isinstance(target, kind):
             return False
-        if isinstance(target, list):
-            target.extend([None] * (int(step) + 1 - len(target)))
-            old = target[int(step)]
-        else:
-            old = target.get(step)
+        if isinstance(step, int):
+            target.extend([None] * (step + 1 - len(target)))
+        old = target[step] if isinstance(step, int) else target.get(step)
         if following is None:
             joined = isinstance(value, str) and isinstance(old, str)
             target[step] = old + value if joined else value

@@ -25,7 +25,7 @@ from agent.types import (
 )
 
 _READ = "URL_RETRIEVAL_STATUS_"
-_SEARCHES = ("GOOGLE_SEARCH_WEB", "GOOGLE_SEARCH_IMAGE")
+_SEARCHES = ("google_search_web", "google_search_image")
 _RANK: dict[SourceState, int] = {"found": 0, "opened": 1, "cited": 2}
 
 
@@ -44,7 +44,7 @@ class Grounding:
 
     def called(self, call: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """The server began something by itself."""
-        kind = call.get("toolType")
+        kind = str(call.get("toolType")).lower()
         if kind not in _SEARCHES:
             return
         self._by_calls = True

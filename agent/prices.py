@@ -1,0 +1,119 @@
+"""What an answer cost, by a dated table that people can edit; an unknown price is not a guess.
+
+Prices are looked up one by one: the user's table before ours, a longer pattern before a shorter
+one. So a file of one line adds a token price and keeps the search fee.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from agent.errors import ConfigError
+from agent.types import Usage
+
+PRICES = ("input", "cached_input", "output", "searches")
+PACKAGED = Path(__file__).with_name("prices.toml")
+_MILLION, _THOUSAND = 1e6, 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTable:
+    """Prices in US dollars by model pattern: tokens by the million, searches by the thousand."""
+
+    models: Mapping[str, Mapping[str, float]]
+    as_of: date | None = None
+
+    def price(self, model: str, name: str) -> float | None:
+        """One price of `provider:model`, None when this table does not know it."""
+        fitting = (p for p in self.models if name in self.models[p] and fnmatchcase(model, p))
+        pattern = max(fitting, key=len, default=None)
+        return None if pattern is None else self.models[pattern][name]
+
+
+def cost(model: str, usage: Usage, tables: Iterable[PriceTable] | None = None) -> float | None:
+    """US dollars for `usage` of `provider:model`; None when a price or a count is unknown.
+
+    `usage.searches` are the provider's own searches; ours cost the model nothing. `tables` are
+    asked in order, by default only the packaged one.
+    """
+    if usage.cost_usd is not None:
+        return usage.cost_usd
+    asked = (packaged(),) if tables is None else tuple(tables)
+
+    def charge(count: int | None, name: str, unit: float) -> float | None:
+        price = next((p for t in asked if (p := t.price(model, name)) is not None), None)
+        if count == 0 or price == 0:
+            return 0.0
+        return None if count is None or price is None else count * price / unit
+
+    cached = usage.cached_tokens or 0
+    fresh = None if usage.input_tokens is None else max(0, usage.input_tokens - cached)
+    parts = (
+        charge(fresh, "input", _MILLION),
+        charge(cached, "cached_input", _MILLION),
+        charge(usage.output_tokens, "output", _MILLION),
+        charge(usage.searches or 0, "searches", _THOUSAND),
+    )
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+@cache
+def packaged() -> PriceTable:
+    """The table that comes with the program."""
+    return parse_prices(PACKAGED.read_text("utf-8"), PACKAGED.name)
+
+
+def load_prices(home: Path) -> tuple[PriceTable, ...]:
+    """The tables to ask, the user's first. Raises ConfigError when that one cannot be read."""
+    path = home / "prices.toml"
+    try:
+        text = path.read_text("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return (packaged(),)
+    except (OSError, UnicodeDecodeError) as error:
+        raise _wrong(str(path), str(error)) from error
+    return parse_prices(text, str(path)), packaged()
+
+
+def parse_prices(text: str, name: str) -> PriceTable:
+    """The table in `text`. Raises ConfigError saying what in the file called `name` is wrong."""
+    try:
+        data = tomllib.loads(text)
+    except ValueError as error:
+        raise _wrong(name, f"it is not valid TOML ({error})") from error
+    models = data.get("models", {})
+    unknown = set(data) - {"as_of", "models"}
+    if unknown or not isinstance(models, dict):
+        raise _wrong(name, f"only as_of and models belong there, not {sorted(unknown) or models}")
+    as_of = data.get("as_of")
+    return PriceTable(
+        {pattern: _read(pattern, prices, name) for pattern, prices in models.items()},
+        as_of if isinstance(as_of, date) else None,
+    )
+
+
+def _read(pattern: str, prices: Any, name: str) -> dict[str, float]:
+    if not isinstance(prices, dict):
+        raise _wrong(name, f"{pattern!r} is not a table of prices")
+    for key, value in prices.items():
+        if key not in PRICES:
+            raise _wrong(name, f"{pattern!r} has {key!r}; prices are {', '.join(PRICES)}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+            raise _wrong(name, f"{key!r} of {pattern!r} is {value!r} and not a price")
+    return {key: float(value) for key, value in prices.items()}
+
+
+def _wrong(name: str, why: str) -> ConfigError:
+    return ConfigError(
+        "bad_prices",
+        f"{name} cannot be used: {why}.",
+        'Write for example [models."openai-chat:my-model"] and below it input = 2.0.',
+    )

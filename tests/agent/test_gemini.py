@@ -127,6 +127,15 @@ def test_search_and_functions_together() -> None:
     assert "--search local" in caught.value.remedy
 
 
+def test_what_this_search_cannot_do() -> None:
+    """A limit to domains would be lost without a word, so it is refused; pages need the web."""
+    for search in (NativeSearch(("a.example",)), NativeSearch((), ("b.example",))):
+        with pytest.raises(NativeSearchRejected) as caught:
+            ask(native_search=search)
+        assert "domains" in caught.value.message
+    assert ask(native_search=NativeSearch(external_access=False))["tools"] == [{"googleSearch": {}}]
+
+
 def test_functions_alone() -> None:
     """Schemas go as they are where any schema is allowed; no arguments means no schema."""
     bare = ToolSpec("now", "The time.", {"type": "object", "properties": {}})

@@ -38,7 +38,7 @@ _SECOND = Capabilities(native_search=True, vision=True, context=MILLION)
 _THINKING = Capabilities(native_search=True, thinking=True, vision=True, context=MILLION)
 _PLAIN = Model(Capabilities(tools=False, vision=True))
 
-UNKNOWN = Model(Capabilities(native_search=True, tools_with_native_search=True))
+UNKNOWN = Model(Capabilities(native_search=True, tools_with_native_search=True), signs=True)
 BY_PREFIX: dict[str, Model] = {
     "gemini-": _THIRD,
     "gemini-1": Model(Capabilities(vision=True, context=MILLION)),

@@ -53,19 +53,10 @@ class GeminiCodec:
         return {"x-goog-api-key": self._key} if self._key else {}
 
     def encode(self, request: Request) -> bytes:
-        """See `Codec.encode`.
-
-        Raises NativeSearchRejected for a model that is known to take functions or a search, but
-        not both: before anything is sent, so that nothing is lost but the choice of the path.
-        """
+        """See `Codec.encode`. Raises NativeSearchRejected before anything is sent."""
         known = model(request.model)
         searching = request.native_search is not None
-        if searching and request.tools and not known.can.tools_with_native_search:
-            raise NativeSearchRejected(
-                "native_search_rejected",
-                f"{request.model} cannot search by itself while it has other tools.",
-                "Choose --search local, another model, or fewer tools.",
-            )
+        _check_search(request, both=known.can.tools_with_native_search)
         contents = encode_contents(
             request.messages, request.model, searching=searching, signs=known.signs
         )
@@ -103,6 +94,20 @@ def _host(url: str) -> str:
         return "an unknown address"  # the transport says what is wrong with it
 
 
+def _check_search(request: Request, *, both: bool) -> None:
+    """What this search cannot do is said, so that our own can be taken instead."""
+    search, why = request.native_search, ""
+    if search is None:
+        return
+    if request.tools and not both:
+        why = f"{request.model} cannot search by itself while it has other tools."
+    elif search.allowed_domains or search.blocked_domains:
+        why = "Gemini's own search cannot be limited to certain domains."
+    if why:
+        remedy = "Choose --search local, or another model."
+        raise NativeSearchRejected("native_search_rejected", why, remedy)
+
+
 def _head(request: Request, *, reads: bool) -> dict[str, Any]:
     """All that stays the same while a conversation goes on."""
     head: dict[str, Any] = {}
@@ -111,7 +116,7 @@ def _head(request: Request, *, reads: bool) -> dict[str, Any]:
     tools: dict[str, Any] = {}
     if request.native_search is not None:
         tools["googleSearch"] = {}
-        if reads:
+        if reads and request.native_search.external_access:
             tools["urlContext"] = {}
     if request.tools:
         tools["functionDeclarations"] = [_function(tool) for tool in request.tools]

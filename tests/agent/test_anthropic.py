@@ -360,6 +360,39 @@ def test_an_answer_that_was_cut() -> None:
     assert "tool_use" not in json.dumps(ask(USER, last.message, USER))
 
 
+def test_a_call_before_the_cut() -> None:
+    """A whole call of an answer that was cut short or refused is not made either."""
+    call = block(0, {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}})
+    for reason in ("max_tokens", "refusal"):
+        last = finished(events_of(START) + call + end(reason))
+        assert last.message.tool_calls == ()
+        assert "tool_use" not in json.dumps(ask(USER, last.message, USER))
+
+
+def test_documents_without_titles() -> None:
+    """What was quoted tells the page; else its place among all that were read."""
+
+    def page(index: int, words: str) -> bytes:
+        source = {"type": "text", "media_type": "text/plain", "data": words}
+        document = {"type": "document", "title": None, "source": source}
+        url = f"https://{words}.example/"
+        content = {"type": "web_fetch_result", "url": url, "content": document}
+        return block(
+            index, {"type": "web_fetch_tool_result", "tool_use_id": "s", "content": content}
+        )
+
+    def answer(index: int, note: dict[str, Any]) -> bytes:
+        return block(index, {"type": "text", "text": f"{index} ", "citations": [note]})
+
+    quoted = {"type": "char_location", "cited_text": "ebb", "document_index": 0}
+    placed = {"type": "content_block_location", "cited_text": "none", "document_index": 0}
+    nowhere = {"type": "char_location", "cited_text": "none", "document_index": 7}
+    data = events_of(START) + page(0, "flood") + page(1, "ebb") + answer(2, quoted)
+    data += answer(3, placed) + answer(4, nowhere) + end("end_turn")
+    citations = finished(data).message.citations
+    assert [c.url for c in citations] == ["https://ebb.example/", "https://flood.example/"]
+
+
 def test_a_refusal() -> None:
     """It is never an empty bubble: why is said after what was said."""
     last = finished(stream_of("refusal_stream"))

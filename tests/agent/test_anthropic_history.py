@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import IncompleteError
+from agent.errors import ProviderError
 from agent.fence import Fence
 from agent.providers.anthropic.codec import MessagesCodec
 from agent.types import (
@@ -97,7 +97,7 @@ def test_a_search_after_the_switch_went_off() -> None:
 
 
 def test_thinking_stays_where_it_belongs() -> None:
-    """Newer models bind it to what they were told, so another toolset leaves it out, and only it."""
+    """Newer models bind it to what they were told; another toolset leaves it out, and only it."""
     answer = recorded("web_search_stream", native_search=NATIVE, system="S")
     same = ask(USER, answer, USER, native_search=NATIVE, system="S")["messages"][1]
     other = ask(USER, answer, USER, native_search=NATIVE, system="S2")["messages"][1]
@@ -212,6 +212,14 @@ def test_a_call_that_never_got_its_result() -> None:
     assert "42" in sent[-1]["content"][0]["text"]
 
 
+def test_a_raw_call_that_nobody_answers() -> None:
+    """It is left out, and the thinking that led to it."""
+    answer = recorded("calls_parallel_stream", tools=(FERRY,))
+    fewer = replace(answer, tool_calls=answer.tool_calls[:1], encoded={})
+    sent = ask(USER, fewer, *results(fewer), tools=(FERRY,))["messages"]
+    assert kinds(sent[1]) == ["text", "tool_use"]
+
+
 def test_ids_and_names_of_other_makers() -> None:
     """What would break the rules here is made to fit, the same way on both sides."""
     call = Message("assistant", "", tool_calls=(ToolCall("x|" * 50, "functions.look up", {}),))
@@ -252,7 +260,10 @@ def page(text: str, extent: str) -> Message:
     head = f"[1] Tide table\n{TIDES}\n{extent} Cite it as [1].\n"
     content, start = Fence().around_at(text, "page", head)
     details = {
-        **{"kind": "page", "url": TIDES, "title": "Tide table", "status": "ok"},
+        "kind": "page",
+        "url": TIDES,
+        "title": "Tide table",
+        "status": "ok",
         "text": [start, start + len(text)],
     }
     return Message("tool", content, tool_call_id="c", tool_name="open_page", details=details)
@@ -450,6 +461,21 @@ def _open_search(messages: list[Message]) -> bool:
     return bool(asked - {b.get("tool_use_id") for b in blocks})
 
 
+@pytest.mark.parametrize("name", ["pause_turn_stream", "search_and_call_stream"])
+def test_a_turn_that_goes_on_extends_its_requests(name: str) -> None:
+    """Byte for byte: an answer in two parts, with an open search between them."""
+    told: dict[str, Any] = {"native_search": NATIVE, "tools": (FERRY,)}
+    first, second = (recorded(name, number, **told) for number in (0, 1))
+    steps = [[USER], [USER, first, *results(first)]]
+    steps.append([*steps[-1], second, USER])
+    before = b""
+    for step in steps:
+        data = CODEC.encode(Request(MODEL, tuple(step), "S", **told))
+        check(json.loads(data))
+        assert data.startswith(before)
+        before = conversation(data)
+
+
 @pytest.mark.parametrize("told", TOLD)
 def test_messages_are_encoded_once(told: dict[str, Any]) -> None:
     """A later step takes a message's bytes from the message."""
@@ -494,9 +520,8 @@ def test_recorded_conversations_can_go_on(exchanges: list[dict[str, Any]]) -> No
             continue
         try:
             message = read(exchange["response"], Request(MODEL, (), native_search=NATIVE))
-        except (IncompleteError, Exception) as error:
-            assert "overload" in str(error)
-            continue
+        except ProviderError:
+            continue  # an error inside a stream leaves no message
         more = [message, *results(message)]
         messages += more if message.tool_calls or message.details else [*more, USER]
         for told in TOLD:
@@ -555,12 +580,11 @@ BREAKS: dict[str, Callable[[dict[str, Any]], object]] = {
     "cited text of a user": lambda b: b["messages"][0]["content"][0].update(citations=[{}]),
     "both lists": lambda b: b["tools"][0].update(allowed_domains=["a"], blocked_domains=["b"]),
     "same name twice": lambda b: b["tools"].append(b["tools"][0]),
-    "prefill": lambda b: b.update(messages=b["messages"][:1] + [_said("assistant")]),
+    "prefill": lambda b: b.update(messages=[*b["messages"][:1], _said("assistant")]),
     "assistant first": lambda b: b["messages"].insert(0, _said("assistant")),
-    "five marks": lambda b: (
-        [m["content"][0].update(cache_control={}, x=1) for m in b["messages"]]
-        and [t.update(cache_control={"type": "ephemeral"}) for t in _blocks(b)]
-    ),
+    "five marks": lambda b: [
+        block.update(cache_control={"type": "ephemeral"}) for block in _blocks(b)[4:9]
+    ],
     "server call answered by us": lambda b: b["messages"][4]["content"][0].update(
         tool_use_id="srvtoolu_1"
     ),

@@ -54,13 +54,18 @@ class Answer:
         self._began = self._stretch.raw
 
     def add(self, piece: str) -> str:
-        """More of the block. Returns what can be shown now."""
-        if self._stretch is None:
-            self.begin()
+        """More of the block that began. Returns what can be shown now."""
         stretch = self._stretch
-        assert stretch is not None
+        if stretch is None:
+            return ""
         stretch.raw += len(piece)
-        return self._show(stretch, stretch.residue.feed(piece))
+        text = stretch.residue.feed(piece)
+        if stretch.base is None:
+            return self._show(stretch, text)
+        if text:
+            self._shown.append(text)
+            self._length += len(text)
+        return text
 
     def end(self, citations: Iterable[Mapping[str, Any]]) -> None:
         """The block is done; its citations are for all of it."""

@@ -22,6 +22,8 @@ from agent.providers.anthropic.finish import (
     complete,
     cut_short,
     details,
+    is_event,
+    read_event,
     refusal_words,
     stop_reason,
     usage,
@@ -38,6 +40,7 @@ from agent.types import (
     ThinkingDelta,
 )
 
+_parse = json.JSONDecoder().raw_decode
 Event = Mapping[str, Any]
 Block = dict[str, Any]
 
@@ -111,7 +114,7 @@ class MessagesDecoder:
     def _read_rest(self) -> Iterator[StreamEvent]:
         if not self._finished:
             rest = self._splitter.close()
-            if rest and _is_json(rest[0]):
+            if rest and is_event(rest[0]):
                 yield from self._decode(rest)
         if not self._finished:
             raise self._incomplete()
@@ -140,8 +143,11 @@ class MessagesDecoder:
         return events
 
     def _read(self, payload: bytes) -> Iterable[StreamEvent]:
-        event = json.loads(payload) if payload != b"[DONE]" else {}
-        if self._finished:
+        text = payload.decode()
+        event, end = _parse(text) if text[0] == "{" else (None, 0)
+        if end != len(text):
+            event = read_event(text)
+        if self._finished or event is None:
             return ()
         read = _READERS.get(event.get("type"))
         if read is None:
@@ -281,14 +287,6 @@ _READERS: dict[Any, Callable[[MessagesDecoder, Event], Iterable[StreamEvent]]] =
     "message_delta": MessagesDecoder._message_delta,
     "message_stop": MessagesDecoder._message_stop,
 }
-
-
-def _is_json(payload: bytes) -> bool:
-    try:
-        json.loads(payload)
-    except ValueError:
-        return False
-    return True
 
 
 def _then_raise(events: list[StreamEvent], error: ProviderError) -> Iterator[StreamEvent]:

@@ -43,6 +43,7 @@ from agent.types import (
     ThinkingDelta,
 )
 
+_parse = json.JSONDecoder().decode
 _BARE = re.compile(rb"(?m)^[\[{]")
 _ENDS = (b"\n\n", b"\n\r", b"\r\r")
 _LISTED = re.compile(r"[\s,\[]*")
@@ -57,7 +58,8 @@ class GeminiDecoder:
         self._server = server
         self._splitter = SseSplitter()
         self._whole = "json" in content_type
-        self._rest: list[bytes] = []  # what came since the last event that was read
+        self._rest: list[bytes] = []  # what came since the last event, with the piece that ended it
+        self._read_any = False
         self._size = 0
         self._answer = Answer()
         self._calls = Calls()
@@ -72,17 +74,18 @@ class GeminiDecoder:
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
         """See `Decoder.feed`."""
         payloads = () if self._whole else self._splitter.feed(data)
-        rest = _after_events(data) if payloads else data
         if payloads:
-            self._rest, self._size = [], 0
-        self._rest.append(rest)
-        self._size += len(rest)
+            self._rest, self._size, self._read_any = [], 0, True
+        self._rest.append(data)
+        self._size += len(data)
         if self._size > 4 * MAX_EVENT:
             raise ProviderError("bad_response", f"The answer of {self._server} has no end.")
         return self._decode(payloads)
 
     def close(self) -> Iterable[StreamEvent]:
         """See `Decoder.close`."""
+        if self._read_any:
+            self._rest[0] = _after_events(self._rest[0])
         rest = b"".join(self._rest)
         if self._whole:
             yield from self._decode(_listed(rest) or SseSplitter().feed(rest + b"\n\n"))
@@ -95,7 +98,7 @@ class GeminiDecoder:
         events: list[StreamEvent] = []
         try:
             for payload in payloads:
-                self._read(json.loads(payload), events)
+                self._read(_parse(payload.decode()), events)
         except ProviderError as error:
             return _then_raise(events, error)
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """A runner on a real log and a real transport, before a server that misbehaves as told.
 
-Only the clock is not real: on the loop of `play` a minute passes in a second, so that waits between
-tries and time limits cost a test next to nothing, and are still waited for.
+Only the clock is not real: on the loop of `play` a hundred seconds pass in one, so that waits
+between tries and time limits cost a test next to nothing, and are still waited for.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tests.agent.scripted import SearchApp
 from tests.chaos.dialects import KEY, Dialect
 from tests.fakes import FakeServer, Received, Reply
 
-SPEED = 60.0
-SILENCE = 12.0  # seconds after which a server counts as silent, on the loop's clock
-PATIENT = Timeouts(connect=900.0, read=1800.0, write=1800.0)
-IMPATIENT = Timeouts(connect=900.0, read=SILENCE, write=1800.0)
+SPEED = 100.0
+SILENCE = 25.0  # seconds after which a server counts as silent, on the loop's clock
+PATIENT = Timeouts(connect=1500.0, read=3000.0, write=3000.0)
+IMPATIENT = Timeouts(connect=1500.0, read=SILENCE, write=3000.0)
 
 
 class _Hurried(selectors.DefaultSelector):

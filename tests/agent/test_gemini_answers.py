@@ -298,6 +298,14 @@ def test_arguments_that_are_no_object() -> None:
     assert kept == {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "cQ=="}
 
 
+def test_a_call_that_was_sent_twice() -> None:
+    """It is one call, by the id of the server; many calls are as many."""
+    calls = Calls()
+    for number in [*range(500), 0, 499]:
+        calls.add({"functionCall": {"name": "f", "id": f"c{number}"}})
+    assert len(calls.done) == 500
+
+
 def test_a_call_that_never_ended() -> None:
     """An answer that stops inside its call is not whole."""
     data = stream_of("function_call_in_pieces").split(b"\r\n\r\n")

@@ -26,6 +26,7 @@ class Calls:
 
     def __init__(self) -> None:
         self.done: list[ToolCall] = []
+        self._ids: set[str] = set()
         self._open: Part | None = None
         self._problem: str | None = None
 
@@ -53,7 +54,7 @@ class Calls:
         whole, self._open = self._open, None
         return self._finish(whole, whole["functionCall"])
 
-    def _finish(self, part: Part, call: Mapping[str, Any]) -> Part:
+    def _finish(self, part: Part, call: Mapping[str, Any]) -> Part | None:
         arguments, problem = call.get("args"), self._problem
         self._problem = None
         if arguments is None:
@@ -64,6 +65,9 @@ class Calls:
             part = {**part, "functionCall": {**call, "args": {}}}
         # An id of our own is never sent: the server knows its calls by their order then.
         call_id = call.get("id") or f"gemini-{secrets.token_hex(8)}"
+        if call_id in self._ids:
+            return None  # sent twice
+        self._ids.add(call_id)
         self.done.append(ToolCall(call_id, call["name"], arguments, problem))
         return part
 

@@ -31,7 +31,7 @@ class Links:
         if self._ask:
             await self._learn([url for url in links if url not in self._targets])
         known = {url: self._targets[url] for url in links if url in self._targets}
-        return resolved(message, known)
+        return resolved(message, known, mark=self._base is None)
 
     def _redirects(self, url: str) -> bool:
         # A server of one's own is asked for its own links only: no other host learns of them.

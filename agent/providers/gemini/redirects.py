@@ -7,7 +7,7 @@ are known, is decided here; asking for a target is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -53,29 +53,34 @@ def links_of(message: Message) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*urls, *(citation.url for citation in message.citations)]))
 
 
-def resolved(message: Message, targets: Mapping[str, str]) -> Message:
+def resolved(message: Message, targets: Mapping[str, str], *, mark: bool = True) -> Message:
     """The message with real addresses where they are known, and marked titles where not.
 
     Two links to one page become one citation. The link as it came is kept in the details.
     """
-    if not any(is_redirect(url) or url in targets for url in links_of(message)):
+    links = links_of(message)
+    marked = frozenset(url for url in links if mark and is_redirect(url) and url not in targets)
+    if not marked and not any(url in targets for url in links):
         return message
     found = sorted(
         (
-            (span, _real(citation, targets))
+            (span, _real(citation, targets, marked))
             for citation in message.citations
             for span in citation.spans
         ),
         key=lambda f: f[0],
     )
-    loose = ((None, _real(c, targets)) for c in message.citations if not c.spans)
+    loose = ((None, _real(c, targets, marked)) for c in message.citations if not c.spans)
     citations = numbered([*found, *loose])
     consulted: Iterable[Source] = (
-        replace(_real(source, targets), state="found" if source.state == "cited" else source.state)
+        replace(
+            _real(source, targets, marked),
+            state="found" if source.state == "cited" else source.state,
+        )
         for source in message.sources
     )
     details = dict(message.details)
-    used = {targets[url]: url for url in links_of(message) if url in targets}
+    used = {targets[url]: url for url in links if url in targets}
     if used:
         details["redirects"] = used
     return replace(
@@ -83,8 +88,8 @@ def resolved(message: Message, targets: Mapping[str, str]) -> Message:
     )
 
 
-def _real(page: Source | Citation, targets: Mapping[str, str]) -> Source:
+def _real(page: Source | Citation, targets: Mapping[str, str], marked: Container[str]) -> Source:
     url, title = targets.get(page.url, page.url), page.title
-    if is_redirect(url):
+    if url in marked:
         title = f"{title} ({_MARK})" if title else _MARK
     return Source(url, title, page.state if isinstance(page, Source) else "found")

@@ -96,6 +96,13 @@ def test_a_search_after_the_switch_went_off() -> None:
     assert "citations" not in json.dumps(sent)
 
 
+def test_blocks_that_nobody_knows() -> None:
+    """They are sent back as they came, but not where the search that they may rest on is gone."""
+    answer = recorded("failed_searches_stream", native_search=NATIVE)
+    assert "quantum_note" in kinds(ask(USER, answer, USER, native_search=NATIVE)["messages"][1])
+    assert kinds(ask(USER, answer, USER)["messages"][1]) == ["text"]
+
+
 def test_thinking_stays_where_it_belongs() -> None:
     """Newer models bind it to what they were told; another toolset leaves it out, and only it."""
     answer = recorded("web_search_stream", native_search=NATIVE, system="S")

@@ -100,9 +100,11 @@ def without_refused(
             continue
         if kind == "tool_use":
             gone = block.get("id") not in answered
+        elif kind in THINKING:
+            gone = False
         else:
-            server_id = _server_call(block) or block.get("tool_use_id")
-            gone = server_id is not None and (not searching or server_id in left_out)
+            # Without the search, neither its blocks nor any that nobody knows: they may rest on it.
+            gone = not searching or (_server_call(block) or block.get("tool_use_id")) in left_out
         if gone:
             thinking = False
         elif kind == "tool_use" and tool_name(block["name"]) != block["name"]:

@@ -395,6 +395,14 @@ def test_a_reason_in_every_chunk() -> None:
     assert finished(data).message.content == "High water"
 
 
+def test_the_end_mark_of_others() -> None:
+    """A server that speaks several interfaces may write it; it says nothing here."""
+    data = chunks(said("High water", finishReason="STOP"))
+    assert finished(data + b"data: [DONE]\n\n").message.content == "High water"
+    with pytest.raises(IncompleteError):
+        decode(chunks(said("High water")) + b"data: [DONE]\n\n")
+
+
 def test_unknown_parts_pass() -> None:
     """They are kept for the next request, and a second candidate is not mixed in."""
     message = finished(stream_of("unknown_parts_stream")).message

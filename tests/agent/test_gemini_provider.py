@@ -49,10 +49,11 @@ def env(**values: str) -> Environment:
 def answer(chosen: Environment, request: Request) -> list[StreamEvent]:
     async def main() -> list[StreamEvent]:
         transport = Transport()
-        events = providers.load("gemini", chosen, transport).stream(request)
-        found = [event async for event in events]
-        await transport.aclose()
-        return found
+        try:
+            events = providers.load("gemini", chosen, transport).stream(request)
+            return [event async for event in events]
+        finally:
+            await transport.aclose()
 
     return asyncio.run(main())
 
@@ -170,6 +171,28 @@ def test_a_server_that_is_not_there() -> None:
         answer(env(GEMINI_BASE_URL="http://127.0.0.1:9/v1beta"), Request(MODEL, (USER,)))
     assert caught.value.code == "unreachable"
     assert "GEMINI_BASE_URL" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (Reply([stream_of("search_stream")[:900]], end="cut"), "incomplete"),
+        (Reply([stream_of("search_stream")[:900]]), "incomplete"),
+        (Reply([stream_of("search_stream")[:900]], end="reset"), "incomplete"),
+        (Reply([b"data: \xff\xfe\r\n\r\n"]), "bad_response"),
+        (Reply([b"<html>"], 404), "bad_url"),
+        (Reply([], 307, {"location": "http://127.0.0.1:9/"}), "bad_response"),
+    ],
+)
+def test_faults_are_one_clear_error(reply: Reply, code: str) -> None:
+    """Whatever happens on the way is told once, and the next question works."""
+    with FakeServer([reply, Reply([stream_of("max_tokens_stream")])]) as server:
+        chosen = env(GEMINI_BASE_URL=server.url)
+        with pytest.raises(ProviderError) as caught:
+            answer(chosen, Request(MODEL, (USER,)))
+        assert isinstance(answer(chosen, Request(MODEL, (USER,)))[-1], Finished)
+    assert caught.value.code == code
+    assert caught.value.remedy
 
 
 # --- links ---

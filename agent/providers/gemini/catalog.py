@@ -46,6 +46,7 @@ BY_PREFIX: dict[str, Model] = {
     "gemini-2.0-flash-lite": Model(Capabilities(vision=True, context=MILLION)),
     "gemini-2.5": Model(_THINKING, reads=True),
     "gemini-2.5-flash-image": _PLAIN,
+    "gemini-2.5-flash-lite": Model(_SECOND, reads=True),  # thinks only when told how much
     "gemma-": _PLAIN,
     "learnlm-": Model(Capabilities(vision=True)),
 }

@@ -98,6 +98,8 @@ class GeminiDecoder:
         events: list[StreamEvent] = []
         try:
             for payload in payloads:
+                if payload == b"[DONE]":
+                    continue  # the end mark of another interface, which some servers share
                 self._read(_parse(payload.decode()), events)
         except ProviderError as error:
             return _then_raise(events, error)

@@ -688,3 +688,42 @@ def test_transport_errors_get_a_remedy() -> None:
     assert told.retryable
     same = ProviderError("busy", "x")
     assert codec().explain(same) is same
+
+
+# --- calls in words ---------------------------------------------------------------------------
+
+LOOKUP = ToolSpec(
+    "web_search",
+    "Search.",
+    {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+)
+WRITTEN = '<tool_call>\n{"name": "web_search", "arguments": {"query": "ferry"}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_call_in_words_becomes_a_call(size: int) -> None:
+    """A printed call is a call, its text is never shown, and the details say how it came."""
+    data = lines(*text("I will ", "look.\n", *WRITTEN))
+    events = decode(data, size, request(tools=(LOOKUP,)))
+    done = last(events)
+    assert [(c.name, c.arguments) for c in done.message.tool_calls] == [
+        ("web_search", {"query": "ferry"})
+    ]
+    assert (done.stop_reason, done.message.content) == ("tool_calls", "I will look.\n")
+    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "I will look.\n"
+    assert done.message.details["calls_as_text"] is True
+
+
+def test_a_call_in_words_needs_an_offer() -> None:
+    """Without tools in the request, the same text is an answer."""
+    done = last(decode(lines(*text(WRITTEN))))
+    assert (done.message.tool_calls, done.message.content) == ((), WRITTEN)
+
+
+def test_a_call_in_the_thinking_alone_counts() -> None:
+    """A model that thinks its call and says nothing has called; one that answers has not."""
+    thought = {"message": {"content": "", "thinking": f"I need this.\n{WRITTEN}"}}
+    asked = request(tools=(LOOKUP,))
+    assert last(decode(lines(thought), asked=asked)).message.tool_calls[0].name == "web_search"
+    answered = lines(thought, *text("At 07:40."))
+    assert last(decode(answered, asked=asked)).message.tool_calls == ()

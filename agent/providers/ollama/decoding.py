@@ -19,6 +19,7 @@ from agent.errors import IncompleteError, ProviderError
 from agent.framing import NdjsonSplitter
 from agent.providers.ollama.encoding import PROVIDER, VERSION
 from agent.thinking import ThinkSplitter, split_late
+from agent.tool_text import TextCalls, rescue
 from agent.types import (
     Finished,
     Message,
@@ -51,6 +52,8 @@ class OllamaDecoder:
         self._document: bytearray | None = None
         self._may_be_document = "ndjson" not in content_type
         self._content = ThinkSplitter()
+        self._written = TextCalls(request.tools)
+        self._offers = bool(request.tools)
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls: list[ToolCall] = []
@@ -127,8 +130,7 @@ class OllamaDecoder:
                 out.append(ThinkingDelta(thought))
             if content and type(content) is str:
                 if self._content.passing:
-                    self._text.append(content)
-                    out.append(TextDelta(content))
+                    self._say(content, out)
                 else:
                     self._keep(self._content.feed(content), out)
             if message.get("tool_calls"):
@@ -138,9 +140,18 @@ class OllamaDecoder:
 
     def _keep(self, deltas: Iterable[TextDelta | ThinkingDelta], out: list[StreamEvent]) -> None:
         for delta in deltas:
-            kept = self._text if type(delta) is TextDelta else self._thinking
-            kept.append(delta.text)
-            out.append(delta)
+            if type(delta) is TextDelta:
+                self._say(delta.text, out)
+            else:
+                self._thinking.append(delta.text)
+                out.append(delta)
+
+    def _say(self, content: str, out: list[StreamEvent]) -> None:
+        """Text of the answer, but for what may be a call in words."""
+        text = self._written.feed(content) if self._offers else content
+        if text:
+            self._text.append(text)
+            out.append(TextDelta(text))
 
     def _add_calls(self, raw: Any) -> None:
         taken = {call.id for call in self._calls}
@@ -153,9 +164,16 @@ class OllamaDecoder:
     def _finish(self, chunk: dict[str, Any], out: list[StreamEvent]) -> None:
         self._finished = True
         self._keep(self._content.close(), out)
+        rest = self._written.close()
+        if rest:
+            self._text.append(rest)
+            out.append(TextDelta(rest))
         text, thinking = "".join(self._text), "".join(self._thinking)
         if not thinking:
             thinking, text = split_late(text)
+        details = read_details(chunk)
+        if self._add_written(text, thinking):
+            details["calls_as_text"] = True
         model = self._request.model
         made = ProviderData(PROVIDER, model, VERSION, ()) if thinking else None
         stop: StopReason = "length" if chunk.get("done_reason") == "length" else "stop"
@@ -164,7 +182,7 @@ class OllamaDecoder:
             content=text,
             thinking=thinking,
             tool_calls=tuple(self._calls),
-            details=read_details(chunk),
+            details=details,
             provider_data=made,
         )
         usage = Usage(
@@ -172,6 +190,17 @@ class OllamaDecoder:
             output_tokens=_count(chunk.get("eval_count")),
         )
         out.append(Finished(message, "tool_calls" if self._calls else stop, usage))
+
+    def _add_written(self, text: str, thinking: str) -> bool:
+        """Takes over calls in words, or, of an answer that is all thinking, those in it."""
+        if self._calls:
+            return False
+        written = self._written.calls
+        if not written and not text.strip():
+            written = rescue(thinking, self._request.tools)[1]
+        for name, arguments in written:
+            self._calls.append(ToolCall(f"call_{uuid.uuid4().hex}", name, arguments))
+        return bool(written)
 
 
 def parse_line(line: bytes) -> Any:

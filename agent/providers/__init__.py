@@ -12,9 +12,11 @@ import asyncio
 import pkgutil
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Protocol
 
+from agent.call_ids import with_own_ids
 from agent.errors import ConfigError, ProviderError
 from agent.retry import delays
 from agent.transport import Transport
@@ -124,9 +126,13 @@ class HttpProvider:
                     break
             else:
                 for event in decoder.close():
+                    if type(event) is Finished:
+                        last = event
+                        break
                     yield event
         if last is not None:
-            yield last
+            message = with_own_ids(last.message, request.messages)
+            yield last if message is last.message else replace(last, message=message)
 
 
 def without_secrets(error: ProviderError, headers: Mapping[str, str]) -> ProviderError:

@@ -59,8 +59,14 @@ def joined(parts: Sequence[Message]) -> Message:
 
 
 def _numbered(citations: Iterable[Citation], table: SourceTable) -> tuple[Citation, ...]:
-    """A provider's citations with the session's numbers."""
-    return _merged(replace(c, n=table.meet(c.url, c.title, "cited").n or c.n) for c in citations)
+    """A provider's citations with the session's numbers, checked where we have read the page."""
+    found = []
+    for c in citations:
+        page = table.text(c.url)
+        verified = _flat(c.quote) in _flat(page) if c.quote and page is not None else c.verified
+        n = table.meet(c.url, c.title, "cited").n or c.n
+        found.append(replace(c, n=n, verified=verified))
+    return _merged(found)
 
 
 def _merged(citations: Iterable[Citation]) -> tuple[Citation, ...]:

@@ -1,30 +1,78 @@
-"""What one turn may cost: steps, tokens, seconds. A limit ends in an answer, not in silence."""
+"""What one turn may cost, and the meter that counts it.
+
+The counts are the providers' own where they give them. A limit is looked at after each step: a
+model call that is under way is not cut, and the turn then ends with an answer, not in silence.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from agent.types import Usage
+from agent.types import ToolResult, Usage
+
+Price = Callable[[Usage], float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Ceilings of one run; None means no ceiling. A model call that is under way is not cut."""
+    """Ceilings of one turn; None means no ceiling. `cost_usd` needs a known price to hold."""
 
     steps: int = 12
+    searches: int | None = None
+    pages: int | None = None
     tokens: int | None = None
     seconds: float | None = None
-
-    def reached(self, steps: int, usage: Usage, seconds: float) -> str | None:
-        """Which limit has been reached, in words, or None."""
-        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-        if steps >= self.steps:
-            return f"the limit of {self.steps} steps"
-        if self.tokens is not None and tokens >= self.tokens:
-            return f"the limit of {self.tokens} tokens"
-        if self.seconds is not None and seconds >= self.seconds:
-            return f"the limit of {self.seconds:g} seconds"
-        return None
+    cost_usd: float | None = None
 
 
 DEFAULT_LIMITS = Limits()
+
+
+class Meter:
+    """Counts one turn: what the model's provider reported, and what our tools did."""
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, price: Price | None = None) -> None:
+        self._limits = limits
+        self._price = price
+        self._began = time.monotonic()
+        self._model = Usage()
+        self._tools = Usage()
+        self.steps = 0
+
+    def step(self, usage: Usage) -> None:
+        """One answer of the model."""
+        self.steps += 1
+        self._model = self._model + usage
+
+    def tool(self, result: ToolResult) -> None:
+        """One result of a tool."""
+        self._tools = self._tools + result.usage
+
+    @property
+    def usage(self) -> Usage:
+        """All of it so far; the cost is the model's alone, None when a price is unknown."""
+        cost = self._price(self._model) if self._price else self._model.cost_usd
+        return replace(
+            self._model + self._tools,
+            seconds=round(time.monotonic() - self._began, 3),
+            cost_usd=cost,
+        )
+
+    def reached(self) -> str | None:
+        """Which limit has been reached, in words, or None."""
+        limits, usage = self._limits, self.usage
+        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        ceilings = (
+            (self.steps, limits.steps, f"{limits.steps} steps"),
+            (usage.searches, limits.searches, f"{limits.searches} searches"),
+            (usage.pages, limits.pages, f"{limits.pages} pages"),
+            (tokens, limits.tokens, f"{limits.tokens} tokens"),
+            (usage.seconds, limits.seconds, f"{limits.seconds or 0:g} seconds"),
+            (usage.cost_usd, limits.cost_usd, f"${limits.cost_usd or 0:g}"),
+        )
+        for used, ceiling, words in ceilings:
+            if ceiling is not None and (used or 0) >= ceiling:
+                return f"the limit of {words}"
+        return None

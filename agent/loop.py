@@ -6,14 +6,13 @@ the toolset and whether the request asks for the provider's own search; the loop
 
 from __future__ import annotations
 
-import time
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from agent.citations import joined, settle
 from agent.errors import IncompleteError
 from agent.events import message_data, result_data, result_message
-from agent.limits import DEFAULT_LIMITS, Limits
+from agent.limits import DEFAULT_LIMITS, Limits, Meter, Price
 from agent.seams import Calls, Emit, Streams
 from agent.sources import SourceTable
 from agent.types import (
@@ -51,25 +50,25 @@ async def run_agent_loop(
     emit: Emit,
     sources: SourceTable | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    price: Price | None = None,
 ) -> Outcome:
     """Runs one turn; `messages` grows by what is said and done.
 
     `request` names the model, the system text and the provider's own search; its messages and
-    tools are filled in here. Raises ProviderError when the model fails, after emitting what came.
+    tools are filled in here. `price` says what the provider's own counts cost. Raises ProviderError
+    when the model fails, after emitting what came.
     """
     table = sources if sources is not None else SourceTable.of(messages)
     request = replace(request, messages=messages, tools=tools.specs)
-    began, usage = time.monotonic(), Usage()
+    meter = Meter(limits, price)
     limit: str | None = None
-    steps = 0
     paused: list[Message] = []
     while True:
-        steps += 1
         finished = await _ask(provider, request, emit)
-        reply = settle(finished.message, table)
-        why, usage = finished.stop_reason, usage + finished.usage
+        reply, why = settle(finished.message, table), finished.stop_reason
+        meter.step(finished.usage)
         messages.append(reply)
-        data = message_data(reply, step=steps, usage=usage, stop_reason=why)
+        data = message_data(reply, step=meter.steps, usage=meter.usage, stop_reason=why)
         await emit.event("message", data)
         if why == "pause" and not reply.tool_calls and len(paused) < _PAUSES:
             paused.append(reply)
@@ -80,15 +79,18 @@ async def run_agent_loop(
                 refused = ToolResult(call.id, call.name, _CUT if cut else _LATE, is_error=True)
                 await emit.event("tool_result", result_data(refused))
                 messages.append(result_message(refused))
+            limit = limit or tools.exhausted
         elif reply.tool_calls:
             for result in await tools.call_all(reply.tool_calls, emit):
+                meter.tool(result)
                 messages.append(result_message(result))
-            limit = limits.reached(steps, usage, time.monotonic() - began)
-            request = replace(request, answer_now=limit is not None)
+            limit = meter.reached()
+            request = replace(request, answer_now=bool(limit or tools.exhausted))
             paused.clear()
             continue
         reason: RunReason = "incomplete" if cut and why != "refusal" else "stop"
-        return Outcome(joined([*paused, reply]), usage, "limit" if limit else reason, limit)
+        whole = joined([*paused, reply])
+        return Outcome(whole, meter.usage, "limit" if limit else reason, limit)
 
 
 async def _ask(provider: Streams, request: Request, emit: Emit) -> Finished:

@@ -41,9 +41,8 @@ class Recorder:
         self._calls: set[str] = set()  # begun and not answered yet
         self._effects: set[str] = set()
         self.said: list[str] = []
-        self.native_searches = 0
+        self.searches = 0
         self.pages = 0
-        self.local_searches = 0
         self.engine: str | None = None
         self.usage = Usage()
 
@@ -125,13 +124,10 @@ class Recorder:
         return False
 
     def _searched(self, data: Mapping[str, Any]) -> None:
-        by = data["by"]
-        if by.startswith("native"):
-            self.native_searches += 1
-            return
-        self.local_searches += 1
-        if data["status"] == "ok":
-            self.engine = by.partition(":")[2] or self.engine
+        way, _, engine = data["by"].partition(":")
+        self.searches += 1
+        if way == "local" and data["status"] == "ok":
+            self.engine = engine or self.engine
 
     async def activity(self, event: StreamEvent) -> None:
         """See `Emit.activity`."""

@@ -14,7 +14,7 @@ from agent.backend import Backend
 from agent.errors import AgentError, IncompleteError, NativeSearchRejected
 from agent.events import Event, message_data, source_data, unfinished
 from agent.fence import Fence
-from agent.limits import DEFAULT_LIMITS, Limits
+from agent.limits import DEFAULT_LIMITS, Limits, Price
 from agent.log import EventLog, Pending
 from agent.loop import Outcome, run_agent_loop
 from agent.prompts import system_text
@@ -41,6 +41,7 @@ class Question:
     model: str
     path: SearchPath
     limits: Limits = DEFAULT_LIMITS
+    price: Price | None = None
 
 
 @dataclass(slots=True)
@@ -130,6 +131,7 @@ class Run:
             emit=recorder,
             sources=table,
             limits=question.limits,
+            price=question.price,
         )
 
     def _ending(
@@ -140,7 +142,7 @@ class Run:
         reason: RunReason,
         error: dict[str, str] | None,
     ) -> list[Pending]:
-        usage = self._usage(recorder, outcome.usage if outcome else recorder.usage)
+        usage = self._usage(recorder, outcome)
         message = outcome.message if outcome else Message("assistant", recorder.partial())
         events = [] if outcome else _partial(message.content, usage)
         finished: dict[str, Any] = {
@@ -161,14 +163,16 @@ class Run:
         events.append(("run_finished", finished))
         return events
 
-    def _usage(self, recorder: Recorder, usage: Usage) -> Usage:
-        """The provider's own counts where it gave them, ours for what we did ourselves."""
-        return replace(
-            usage,
-            searches=(usage.searches or recorder.native_searches) + recorder.local_searches,
-            pages=max(usage.pages or 0, recorder.pages),
-            seconds=round(time.monotonic() - self.began, 3),
-        )
+    def _usage(self, recorder: Recorder, outcome: Outcome | None) -> Usage:
+        """The provider's own counts where it gave them, what was seen where it did not."""
+        usage = outcome.usage if outcome else recorder.usage
+        seconds = round(time.monotonic() - self.began, 3)
+        searches, pages = usage.searches, usage.pages
+        if outcome is None or searches is None:
+            searches = max(searches or 0, recorder.searches)
+        if outcome is None or pages is None:
+            pages = max(pages or 0, recorder.pages)
+        return replace(usage, searches=searches, pages=pages, seconds=seconds)
 
 
 def _nothing(outcome: Outcome | None) -> str:

@@ -15,25 +15,24 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import replace
+from functools import partial
 
 from agent.backend import Backend
-from agent.errors import AgentError, ConfigError, Conflict, ToolError
+from agent.errors import AgentError, Conflict, ToolError
 from agent.events import messages_from
-from agent.limits import DEFAULT_LIMITS, Limits
+from agent.limits import Limits
 from agent.log import EventLog
+from agent.prices import PriceTable, cost, load_prices
 from agent.providers import Provider, load, names, split_model
+from agent.question import changed, checked, run_started, title_of
 from agent.run import Question, Run, interrupted
-from agent.search_path import SEARCHES, choose_path, local_path
-from agent.session import Session
+from agent.search_path import choose_path, local_path
 from agent.settings import Settings
-from agent.text import well_formed
 from agent.tools import ALLOWED, Tool
 from agent.transport import Transport
 from agent.types import Message, ModelInfo
 
 _log = logging.getLogger(__name__)
-MAX_QUESTION = 1_000_000  # characters
 _BEAT = 2.0
 _DEAD = 10.0
 _KEPT = 32  # transcripts kept in memory, so that a turn costs nothing for the turns before it
@@ -63,6 +62,7 @@ class Runner:
         self._kept: OrderedDict[str, tuple[int, list[Message]]] = OrderedDict()
         self._engine: tuple[float, str | None] = (0.0, None)
         self._beating: asyncio.Task[None] | None = None
+        self._prices: tuple[PriceTable, ...] | None = None
 
     async def start(
         self,
@@ -79,36 +79,35 @@ class Runner:
         `model`, `mode` and `search` are kept for the session. Raises ConfigError for a question
         that cannot be sent and Conflict when the session is busy or gone; nothing is stored then.
         """
-        text = _checked(text)
+        text = checked(text)
         asked = {"model": model, "mode": mode, "search": search}
         changes = {name: value for name, value in asked.items() if value is not None}
-        session = _changed(self._log.session(session_id), changes)
+        session = changed(self._log.session(session_id), changes)
         provider, name = self.provider(session.model)
         provider.check(name)
+        price = partial(cost, f"{provider.name}:{name}", tables=self._price_tables())
         can = provider.capabilities(name)
-        path = choose_path(session.search, provider.name, can, offline=self._settings.offline)
+        tools = any(t.spec.effect in ALLOWED[session.mode] for t in self._tools)
+        path = choose_path(
+            session.search, provider.name, can, tools=tools, offline=self._settings.offline
+        )
         if path.local:
             path = local_path(await self._first_engine())
         run_id = secrets.token_hex(8)
         await self._claim(session_id, run_id)
         try:
             before = self._transcript(session_id)
-            changes["title"] = session.title or _title(text)
+            changes["title"] = session.title or title_of(text)
             self._log.update_session(session_id, search_path=path.name, **changes)
-            started = {
-                "run_id": run_id,
-                "model": session.model,
-                "mode": session.mode,
-                "search": session.search,
-                "search_path": path.name,
-            }
+            started = run_started(run_id, session, path)
             events = [("user_message", {"text": text}), ("run_started", started)]
             self._log.append(session_id, events, durable=True)
         except BaseException:
             self._log.release(session_id, run_id)
             raise
         before.append(Message("user", text))
-        question = Question(run_id, session, provider, name, path, limits or DEFAULT_LIMITS)
+        limits = limits or self._settings.limits
+        question = Question(run_id, session, provider, name, path, limits, price)
         run = Run(question, self._log, self._backend, self._tools, before)
         task = asyncio.create_task(self._answer(run), name=f"run {run_id}")
         self._tasks[session_id] = task
@@ -191,6 +190,11 @@ class Runner:
                 raise
             self._log.claim(session_id, run_id, self._owner)
 
+    def _price_tables(self) -> tuple[PriceTable, ...]:
+        if self._prices is None:
+            self._prices = load_prices(self._settings.home)
+        return self._prices
+
     def provider(self, model: str) -> tuple[Provider, str]:
         """The provider behind `provider:model`, and the model's own name."""
         provider, name = split_model(model)
@@ -238,38 +242,6 @@ class Runner:
                 await self.recover()
             except AgentError as error:
                 _log.warning("the session store does not answer: %s", error)
-
-
-def _changed(session: Session, changes: dict[str, str]) -> Session:
-    session = replace(session, **changes)  # type: ignore[arg-type]
-    if session.mode not in ALLOWED:
-        raise _bad_choice("mode", session.mode, ALLOWED)
-    if session.search not in SEARCHES:
-        raise _bad_choice("search", session.search, SEARCHES)
-    return session
-
-
-def _bad_choice(what: str, value: str, choices: Iterable[str]) -> ConfigError:
-    return ConfigError(
-        f"bad_{what}", f"There is no {what} {value!r}.", f"Choose one of {', '.join(choices)}."
-    )
-
-
-def _checked(text: str) -> str:
-    if not text.strip():
-        raise ConfigError("empty_question", "The question is empty.", "Write something to ask.")
-    if len(text) > MAX_QUESTION:
-        raise ConfigError(
-            "question_too_long",
-            f"The question has {len(text):,} characters; {MAX_QUESTION:,} is the most.",
-            "Shorten it, or put the text in a file and add that with `searchloop library add`.",
-        )
-    return well_formed(text)
-
-
-def _title(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else line[:59].rsplit(" ", 1)[0] + "…"
 
 
 def _gone(owner: str) -> bool:

@@ -28,25 +28,40 @@ OFF = SearchPath("off")
 
 
 def choose_path(
-    search: Search, provider: str, capabilities: Capabilities, *, offline: bool
+    search: Search,
+    provider: str,
+    capabilities: Capabilities,
+    *,
+    tools: bool = False,
+    offline: bool = False,
 ) -> SearchPath:
-    """The path for one turn.
+    """The path for one turn. `tools` says that other tools are offered in this turn.
 
-    Raises ConfigError for `native` on a model without it, before anything is sent.
+    Raises ConfigError for `native` where it cannot be, before anything is sent.
     """
     if search == "off":
         return OFF
-    native = capabilities.native_search and not offline
-    if search == "native" and not native:
-        why = "SEARCHLOOP_OFFLINE is set" if offline else f"this {provider} model has none"
+    hindrance = _hindrance(provider, capabilities, tools, offline)
+    if search == "native" and hindrance:
         raise ConfigError(
             "no_native_search",
-            f"The model's own web search was asked for, but {why}.",
+            f"The model's own web search was asked for, but {hindrance}.",
             "Use --search local for our own search, or --search auto to let searchloop choose.",
         )
-    if search in ("auto", "native") and native:
-        return SearchPath(f"native:{provider}", native=NativeSearch())
-    return local_path()
+    if search == "local" or hindrance:
+        return local_path()
+    return SearchPath(f"native:{provider}", native=NativeSearch())
+
+
+def _hindrance(provider: str, capabilities: Capabilities, tools: bool, offline: bool) -> str | None:
+    """Why the model's own search cannot be used, or None."""
+    if offline:
+        return "SEARCHLOOP_OFFLINE is set"
+    if not capabilities.native_search:
+        return f"this {provider} model has none"
+    if tools and not capabilities.tools_with_native_search:
+        return f"this {provider} model cannot search and use other tools in one turn"
+    return None
 
 
 def local_path(engine: str | None = None) -> SearchPath:

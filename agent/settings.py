@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from agent.errors import ConfigError
+from agent.limits import DEFAULT_LIMITS, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("SEARCHLOOP_MODEL", "Model used when none is named", "builtin:extractive"),
     Setting("SEARCHLOOP_TOKEN", "Fixed access token of the web UI (random otherwise)", secret=True),
     Setting("SEARCHLOOP_OFFLINE", "1 = nothing may leave this machine"),
+    Setting("SEARCHLOOP_MAX_STEPS", "Model steps in one turn, at the most", "12"),
+    Setting("SEARCHLOOP_MAX_SEARCHES", "Searches in one turn, at the most (default: no limit)"),
+    Setting("SEARCHLOOP_MAX_PAGES", "Pages read in one turn, at the most (default: no limit)"),
+    Setting("SEARCHLOOP_MAX_TOKENS", "Tokens of one turn, at the most (default: no limit)"),
+    Setting("SEARCHLOOP_MAX_SECONDS", "Seconds of one turn, at the most (default: no limit)"),
+    Setting("SEARCHLOOP_MAX_COST_USD", "Dollars of one turn, at the most, where prices are known"),
     Setting("SEARCH_BACKEND_URL", "A search backend elsewhere (default: inside this process)"),
 )
 
@@ -126,6 +134,7 @@ class Settings:
     offline: bool
     backend_url: str | None
     token: str | None = field(default=None, repr=False)
+    limits: Limits = DEFAULT_LIMITS
 
     @classmethod
     def load(cls, env: Environment | None = None) -> Settings:
@@ -138,4 +147,25 @@ class Settings:
             offline=is_on(env.get("SEARCHLOOP_OFFLINE")),
             backend_url=env.get("SEARCH_BACKEND_URL") or None,
             token=env.get("SEARCHLOOP_TOKEN") or None,
+            limits=_limits(env),
         )
+
+
+def _limits(env: Mapping[str, str]) -> Limits:
+    """The ceilings of a turn. Raises ConfigError naming the one that is not a number above 0."""
+    found: dict[str, Any] = {}
+    for each in fields(Limits):
+        name = f"SEARCHLOOP_MAX_{each.name.upper()}"
+        text = (env.get(name) or "").strip()
+        if not text:
+            continue
+        try:
+            value = float(text) if each.name in ("seconds", "cost_usd") else int(text)
+        except ValueError:
+            value = 0
+        if not 0 < value < float("inf"):
+            raise ConfigError(
+                "bad_limit", f"{name} is {text!r}, not a number above 0.", "Correct or remove it."
+            )
+        found[each.name] = value
+    return Limits(**found)

@@ -60,8 +60,39 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """Counts as the provider reported them; None means it did not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    searches: int | None = None
+    pages: int | None = None
+    seconds: float | None = None
+    cost_usd: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(_plus(getattr(self, f), getattr(other, f)) for f in USAGE_FIELDS))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The usage object of every surface."""
+        return {f: getattr(self, f) for f in USAGE_FIELDS}
+
+
+USAGE_FIELDS: tuple[str, ...] = tuple(Usage.__dataclass_fields__)
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return b if a is None else a if b is None else a + b
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call came to: `content` for the model, `details` and `sources` for the program."""
+    """What a call came to: `content` for the model, the rest for the program.
+
+    `usage` is what the tool itself did: searches made, pages read.
+    """
 
     call_id: str
     name: str
@@ -69,6 +100,7 @@ class ToolResult:
     is_error: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
+    usage: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,34 +133,6 @@ class Message:
     sources: tuple[Source, ...] = ()
     provider_data: ProviderData | None = None
     encoded: dict[str, bytes] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Counts as the provider reported them; None means it did not say."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    searches: int | None = None
-    pages: int | None = None
-    seconds: float | None = None
-    cost_usd: float | None = None
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(*(_plus(getattr(self, f), getattr(other, f)) for f in USAGE_FIELDS))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The usage object of every surface."""
-        return {f: getattr(self, f) for f in USAGE_FIELDS}
-
-
-USAGE_FIELDS: tuple[str, ...] = tuple(Usage.__dataclass_fields__)
-
-
-def _plus(a: Any, b: Any) -> Any:
-    return b if a is None else a if b is None else a + b
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import select
 import stat
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 from agent.backend import error_words
@@ -36,9 +37,16 @@ def run(args: argparse.Namespace) -> int:
             model=args.model,
             mode=args.mode,
             search=args.search,
-            limits=Limits(steps=args.max_steps) if args.max_steps else None,
+            limits=_limits(settings.limits, args),
         )
         return _SHOW[args.output](events)
+
+
+def _limits(settings: Limits, args: argparse.Namespace) -> Limits:
+    """The settings' limits, with those of the command line before them."""
+    names = [each.name for each in fields(Limits)]
+    asked = {name: getattr(args, f"max_{name}") for name in names}
+    return replace(settings, **{name: value for name, value in asked.items() if value})
 
 
 def _question(words: str) -> str:

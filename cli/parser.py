@@ -67,7 +67,15 @@ def _ask(commands: Any) -> None:
         "-c", "--continue", dest="again", action="store_true", help="go on with the last session"
     )
     session.add_argument("--session", metavar="ID", help="go on with this session")
-    command.add_argument("--max-steps", type=_positive, metavar="N", help="model steps at the most")
+    limits = command.add_argument_group("limits of this turn")
+    limits.add_argument("--max-steps", type=_positive, metavar="N", help="model steps")
+    limits.add_argument("--max-searches", type=_positive, metavar="N", help="searches")
+    limits.add_argument("--max-pages", type=_positive, metavar="N", help="pages read")
+    limits.add_argument("--max-tokens", type=_positive, metavar="N", help="tokens")
+    limits.add_argument("--max-seconds", type=_amount, metavar="S", help="seconds")
+    limits.add_argument(
+        "--max-cost", type=_amount, metavar="USD", dest="max_cost_usd", help="dollars, if known"
+    )
 
 
 def _search(commands: Any) -> None:
@@ -145,4 +153,14 @@ def _positive(text: str) -> int:
     value = _natural(text)
     if value < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def _amount(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return value

@@ -9,6 +9,7 @@ the model can read.
 from __future__ import annotations
 
 import asyncio
+import difflib
 import inspect
 import json
 import logging
@@ -17,9 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agent.arguments import coerced
 from agent.errors import AgentError
 from agent.events import result_data
-from agent.schema import problems_with, schema_of
+from agent.repeats import Repeats
+from agent.schema import problems_with, schema_of, takes
 from agent.seams import Emit
 from agent.sources import SourceTable
 from agent.text import well_formed
@@ -30,6 +33,7 @@ _BLOCKING = ThreadPoolExecutor(32, thread_name_prefix="tool")
 
 MOST_CALLS = 100  # in one step; what is beyond is answered, not run
 _AT_ONCE = 16
+_REPEATED = "The model made the same call three times; it was asked to answer with what it has."
 
 ALLOWED: Mapping[Mode, frozenset[Effect]] = {
     "ask": frozenset({"read", "network"}),
@@ -91,17 +95,25 @@ class Toolset:
         self._sources = sources
         self._all = {t.spec.name: t for t in sorted(tools, key=lambda t: t.spec.name)}
         self._specs = tuple(t.spec for t in self._all.values() if t.spec.effect in allowed)
+        self._repeats = Repeats()
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is offered, by name so that the prompt's prefix stays the same."""
         return self._specs
 
+    @property
+    def exhausted(self) -> str | None:
+        """Why no further calls help, in words; None while they may."""
+        return self._repeats.exhausted
+
     async def call_all(self, calls: tuple[ToolCall, ...], emit: Emit) -> list[ToolResult]:
         """Runs the calls together, a few at a time, and answers them in call order.
 
         Each result is in the log as soon as it is there, so that a crash loses no finished work.
         """
+        calls = tuple(map(self._fitted, calls))
+        ended = self.exhausted
         for call in calls:
             known = self._all.get(call.name)
             await emit.event(
@@ -122,14 +134,31 @@ class Toolset:
             return result
 
         if len(calls) == 1:
-            return [await answer(0, calls[0])]
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(answer(i, call)) for i, call in enumerate(calls)]
-        return [task.result() for task in tasks]
+            results = [await answer(0, calls[0])]
+        else:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(answer(i, call)) for i, call in enumerate(calls)]
+            results = [task.result() for task in tasks]
+        if self.exhausted and not ended:
+            await emit.event("notice", {"code": "repeated_call", "message": _REPEATED})
+        return results
+
+    def _fitted(self, call: ToolCall) -> ToolCall:
+        """The call with its arguments in the types of the schema, where that loses nothing."""
+        known = self._all.get(call.name)
+        if known is None or call.problem:
+            return call
+        arguments = coerced(call.arguments, known.spec.parameters)
+        return call if arguments == call.arguments else replace(call, arguments=arguments)
 
     async def _call(self, place: int, call: ToolCall, emit: Emit) -> ToolResult:
         if place >= MOST_CALLS:
             return _error(call, f"Not run: one step may hold {MOST_CALLS} calls at the most.")
+        known = self._all.get(call.name)
+        effect = known.spec.effect if known and known.spec in self._specs else None
+        return await self._repeats.once(call, effect, lambda: self._run(call, emit))
+
+    async def _run(self, call: ToolCall, emit: Emit) -> ToolResult:
         refusal = self._refusal(call)
         if refusal:
             return _error(call, refusal)
@@ -159,15 +188,20 @@ class Toolset:
         offered = ", ".join(spec.name for spec in self._specs) or "none"
         known = self._all.get(call.name)
         if known is None:
-            return f"There is no tool called {call.name!r}. Tools you can call: {offered}."
+            near = difflib.get_close_matches(call.name, [s.name for s in self._specs], 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            return f"There is no tool called {call.name!r}. Tools you can call: {offered}.{hint}"
         if known.spec.effect not in ALLOWED[self._mode]:
             return (
                 f"{call.name} is not allowed in {self._mode} mode. Tools you can call: {offered}."
             )
         if call.problem:
-            return f"The arguments of {call.name} could not be read: {call.problem}"
-        problem = problems_with(call.arguments, known.spec.parameters)
-        return f"{call.name} was not run: {problem}" if problem else None
+            problem = f"The arguments of {call.name} could not be read: {call.problem}"
+            return f"{problem} {takes(known.spec.parameters)}"
+        wrong = problems_with(call.arguments, known.spec.parameters)
+        if wrong is None:
+            return None
+        return f"{call.name} was not run: {wrong} {takes(known.spec.parameters)}"
 
 
 def _error(call: ToolCall, text: str, details: Mapping[str, Any] | None = None) -> ToolResult:

@@ -9,8 +9,9 @@ from agent.backend import Backend, error_words
 from agent.errors import ToolError
 from agent.fence import Fence
 from agent.tools import Tool, ToolContext
-from agent.types import ToolResult, ToolSpec
+from agent.types import ToolResult, ToolSpec, Usage
 
+READ = Usage(pages=1)
 _LENGTH = 8000
 _LINKS = 200
 _SPEC = ToolSpec(
@@ -87,6 +88,7 @@ def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence)
             "links": links,
         },
         sources=(source,),
+        usage=READ,
     )
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from agent.backend import Backend, error_words
 from agent.fence import Fence
 from agent.tools import Tool, ToolContext
-from agent.types import ToolResult, ToolSpec
+from agent.types import ToolResult, ToolSpec, Usage
 
+SEARCHED = Usage(searches=1)
 _RESULTS = 6
 _SPEC = ToolSpec(
     name="web_search",
@@ -68,6 +69,7 @@ def web_search(backend: Backend, fence: Fence) -> Tool:
                 _failure(query, answer),
                 is_error=answer["status"] != "empty",
                 details={"kind": "search", "query": query, "status": answer["status"]},
+                usage=SEARCHED,
             )
         return _found(query, answer, context, fence)
 
@@ -89,6 +91,7 @@ def _found(query: str, answer: Mapping[str, Any], context: ToolContext, fence: F
         f"{head}\n{fence.around(chr(10).join(lines), 'search results')}",
         details={"kind": "search", "query": query, "status": "ok", "results": rows},
         sources=tuple(sources),
+        usage=SEARCHED,
     )
 
 

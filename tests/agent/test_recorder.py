@@ -129,13 +129,13 @@ def test_searches_and_pages_are_counted(tmp_path: Path) -> None:
             await recorder.activity(SearchFinished("x", results=None))
             await recorder.activity(PageOpened("https://a.example/"))
             await recorder.activity(PageOpened("https://b.example/", "error"))
-            assert (recorder.native_searches, recorder.local_searches, recorder.pages) == (1, 0, 1)
+            assert (recorder.searches, recorder.pages) == (1, 1)
             assert recorder.path_taken() == "native:vendor"
         async with recording(tmp_path, "local:tin") as (recorder, _, _):
             for by, status in (("local", "error"), ("local:zinc", "ok")):
                 data = {"query": "x", "by": by, "status": status, "results": 0, "attempts": []}
                 await recorder.event("search_finished", data)
-            assert (recorder.native_searches, recorder.local_searches) == (0, 2)
+            assert recorder.searches == 2
             assert recorder.path_taken() == "local:zinc"
 
     asyncio.run(scenario())

@@ -54,3 +54,14 @@ def test_the_engine_is_named_when_it_is_known() -> None:
     """The stored path says which engine is asked first."""
     assert local_path("tin").name == "local:tin"
     assert local_path(None).name == "local"
+
+
+def test_a_model_that_cannot_combine_searches_locally_beside_other_tools() -> None:
+    """Other tools and a search of its own in one turn, where that is refused: ours is taken."""
+    alone = Capabilities(native_search=True, tools_with_native_search=False)
+    assert choose_path("auto", "x", alone).name == "native:x"
+    assert choose_path("auto", "x", alone, tools=True).local
+    with pytest.raises(ConfigError, match="cannot search and use other tools"):
+        choose_path("native", "x", alone, tools=True)
+    both = Capabilities(native_search=True, tools_with_native_search=True)
+    assert choose_path("auto", "x", both, tools=True).name == "native:x"

@@ -1,0 +1,60 @@
+"""What is asked of a session, checked before anything is stored or sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from agent.errors import ConfigError
+from agent.search_path import SEARCHES, SearchPath
+from agent.session import Session
+from agent.text import well_formed
+from agent.tools import ALLOWED
+
+MAX_QUESTION = 1_000_000  # characters
+
+
+def run_started(run_id: str, session: Session, path: SearchPath) -> dict[str, str]:
+    """The data of `run_started`."""
+    return {
+        "run_id": run_id,
+        "model": session.model,
+        "mode": session.mode,
+        "search": session.search,
+        "search_path": path.name,
+    }
+
+
+def changed(session: Session, changes: dict[str, str]) -> Session:
+    """The session with these settings. Raises ConfigError naming the choices there are."""
+    session = replace(session, **changes)  # type: ignore[arg-type]
+    if session.mode not in ALLOWED:
+        raise _bad_choice("mode", session.mode, ALLOWED)
+    if session.search not in SEARCHES:
+        raise _bad_choice("search", session.search, SEARCHES)
+    return session
+
+
+def _bad_choice(what: str, value: str, choices: Iterable[str]) -> ConfigError:
+    return ConfigError(
+        f"bad_{what}", f"There is no {what} {value!r}.", f"Choose one of {', '.join(choices)}."
+    )
+
+
+def checked(text: str) -> str:
+    """The text of a question that can be sent; ConfigError for an empty or endless one."""
+    if not text.strip():
+        raise ConfigError("empty_question", "The question is empty.", "Write something to ask.")
+    if len(text) > MAX_QUESTION:
+        raise ConfigError(
+            "question_too_long",
+            f"The question has {len(text):,} characters; {MAX_QUESTION:,} is the most.",
+            "Shorten it, or put the text in a file and add that with `searchloop library add`.",
+        )
+    return well_formed(text)
+
+
+def title_of(text: str) -> str:
+    """What a session is called after its first question."""
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:59].rsplit(" ", 1)[0] + "…"

@@ -41,7 +41,7 @@ def coerced(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str
     out: dict[str, Any] = {}
     for name, value in arguments.items():
         known = properties.get(name)
-        if known is None:
+        if not isinstance(known, Mapping):
             out[name] = value
             continue
         value = _fitting(value, known)

@@ -80,6 +80,20 @@ def problems_with(value: Any, schema: Mapping[str, Any], where: str = "") -> str
     return None
 
 
+def takes(schema: Mapping[str, Any]) -> str:
+    """What a tool takes, in one sentence for a model."""
+    required = schema.get("required", ())
+    listed = []
+    for name, inner in schema.get("properties", {}).items():
+        inner = inner if isinstance(inner, Mapping) else {}
+        kinds = inner.get("type", "anything")
+        said = kinds if isinstance(kinds, str) else " or ".join(kinds)
+        if "enum" in inner:
+            said = " | ".join(map(repr, inner["enum"]))
+        listed.append(f"{name} ({said}{', required' if name in required else ''})")
+    return f"It takes {', '.join(listed)}." if listed else "It takes no arguments."
+
+
 def _is(value: Any, kind: str) -> bool:
     if kind in ("integer", "number") and isinstance(value, bool):
         return False

@@ -30,6 +30,10 @@ class Calls(Protocol):
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is offered."""
 
+    @property
+    def exhausted(self) -> str | None:
+        """Why no further calls help, in words; None while they may."""
+
     async def call_all(self, calls: tuple[ToolCall, ...], emit: Emit) -> list[ToolResult]:
         """Runs the calls together; results in call order; whatever goes wrong is a result."""
 

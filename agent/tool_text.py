@@ -33,8 +33,10 @@ _TAGS = (
 _LINES = ("Action:", "commentary to=", "to=functions.", "assistantcommentary to=", "functools[")
 _SPACES = ("", *(f"{s}{m}" for s in ("functions", "default_api", "tools") for m in ".:"))
 _CHANNELS = frozenset(
-    ("functions", "default_api", "call", "function", "assistant", "commentary", "analysis")
-    + ("print", "await", "to", "json")
+    (
+        *("functions", "default_api", "call", "function", "assistant", "commentary", "analysis"),
+        *("print", "await", "to", "json"),
+    )
 )
 _WORDS = re.compile(r"[\w-]+")
 _FENCED = re.compile(r"```[ \t]*(?:json|tool_call|tool_calls|tool_code|python|xml|text|)[ \t]*\n")

@@ -130,8 +130,10 @@ def test_results_come_in_call_order() -> None:
     [
         (call("nothing"), "There is no tool called 'nothing'. Tools you can call: broken, echo"),
         (call("echo"), "'text' is missing"),
-        (call("echo", text=1), "text must be string, not int"),
-        (call("echo", text="a", times="2"), "times must be integer, not str"),
+        (call("echo", text=["a"]), "text must be string, not list"),
+        (call("echo", text="a", times="two"), "times must be integer, not str"),
+        (call("ecco"), "Did you mean echo?"),
+        (call("echo"), "It takes text (string, required), times (integer)."),
         (call("echo", text="a", colour="red"), "there is no 'colour'; it takes text, times"),
         (replace(call("echo", text="a"), problem="cut off"), "could not be read: cut off"),
         (call("broken", how="x"), "broken failed: RuntimeError: out of tea"),

@@ -243,6 +243,22 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
+class Features:
+    """What is true of all models of a provider, in words for the README's table.
+
+    `pages`: who reads pages; `citations`: how they are given; `replay`: how history is sent back.
+    `searches` and `thinks` are said where the models are not known beforehand.
+    """
+
+    needs: str
+    pages: str
+    citations: str
+    replay: str
+    searches: str | None = None
+    thinks: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInfo:
     """One entry of the model picker. `id` is `provider:model`; `missing` says what it needs."""
 

@@ -21,6 +21,7 @@ from agent.settings import Setting
 from agent.transport import Transport
 from agent.types import (
     Capabilities,
+    Features,
     Finished,
     Message,
     ModelInfo,
@@ -32,6 +33,12 @@ from agent.types import (
 )
 
 SETTINGS: tuple[Setting, ...] = ()
+FEATURES = Features(
+    needs="nothing",
+    pages="ours",
+    citations="numbers of ours, quotes checked",
+    replay="text and calls",
+)
 MODEL = "extractive"
 
 _PAGES = 3

@@ -14,9 +14,9 @@ from agent.providers.anthropic.failures import replay_after
 from agent.providers.anthropic.history import Replay
 from agent.settings import Setting
 from agent.transport import Transport
-from agent.types import Capabilities, ModelInfo, Request, StreamEvent
+from agent.types import Capabilities, Features, ModelInfo, Request, StreamEvent
 
-__all__ = ["SETTINGS", "Anthropic", "create"]
+__all__ = ["FEATURES", "SETTINGS", "Anthropic", "create"]
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("ANTHROPIC_API_KEY", "Key for Claude: https://platform.claude.com", secret=True),
@@ -26,6 +26,12 @@ _LIST_SECONDS = 2.0
 _REMEDY = "Set ANTHROPIC_API_KEY in the environment or in .env."
 _REMEMBERED = 256  # sessions whose history is known to be refused as it is
 _LESS: dict[Replay, int] = {"whole": 0, "unsigned": 1, "neutral": 2}
+FEATURES = Features(
+    needs="ANTHROPIC_API_KEY",
+    pages="its own tool",
+    citations="quoted passages, by paragraph",
+    replay="raw blocks, byte-equal",
+)
 
 
 class Anthropic:

@@ -14,9 +14,9 @@ from agent.providers.gemini.codec import DEFAULT_BASE, GeminiCodec
 from agent.providers.gemini.links import Links
 from agent.settings import Setting, is_on
 from agent.transport import Transport
-from agent.types import Capabilities, Finished, ModelInfo, Request, StreamEvent
+from agent.types import Capabilities, Features, Finished, ModelInfo, Request, StreamEvent
 
-__all__ = ["SETTINGS", "Gemini", "create"]
+__all__ = ["FEATURES", "SETTINGS", "Gemini", "create"]
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(
@@ -34,6 +34,12 @@ SETTINGS: tuple[Setting, ...] = (
 )
 _LIST_SECONDS = 2.0
 _REMEDY = "Set GEMINI_API_KEY in the environment or in .env."
+FEATURES = Features(
+    needs="GEMINI_API_KEY",
+    pages="its own tool",
+    citations="passages, with spans",
+    replay="raw parts, byte-equal",
+)
 
 
 class Gemini:

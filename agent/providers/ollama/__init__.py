@@ -20,9 +20,16 @@ from agent.providers.ollama.codec import OllamaCodec
 from agent.providers.ollama.config import SETTINGS, Config, read_config
 from agent.providers.ollama.errors import explain
 from agent.transport import Transport
-from agent.types import Capabilities, ModelInfo, Request, StreamEvent
+from agent.types import Capabilities, Features, ModelInfo, Request, StreamEvent
 
-__all__ = ["SETTINGS", "Ollama", "create"]
+__all__ = ["FEATURES", "SETTINGS", "Ollama", "create"]
+FEATURES = Features(
+    needs="a running Ollama",
+    pages="ours",
+    citations="numbers of ours, quotes checked",
+    replay="text and calls",
+    thinks="as the model does",
+)
 
 
 class Ollama:

@@ -10,9 +10,9 @@ from agent.providers.openai.catalog import OFFERED, answers_questions, capabilit
 from agent.providers.openai.codec import DEFAULT_BASE, ResponsesCodec
 from agent.settings import Setting
 from agent.transport import Transport
-from agent.types import Capabilities, ModelInfo, Request, StreamEvent
+from agent.types import Capabilities, Features, ModelInfo, Request, StreamEvent
 
-__all__ = ["SETTINGS", "OpenAI", "create"]
+__all__ = ["FEATURES", "SETTINGS", "OpenAI", "create"]
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("OPENAI_API_KEY", "Key for OpenAI: https://platform.openai.com/api-keys", secret=True),
@@ -20,6 +20,12 @@ SETTINGS: tuple[Setting, ...] = (
 )
 _LIST_SECONDS = 2.0
 _REMEDY = "Set OPENAI_API_KEY in the environment or in .env."
+FEATURES = Features(
+    needs="OPENAI_API_KEY",
+    pages="by its search",
+    citations="links in the text, with spans",
+    replay="raw items, byte-equal",
+)
 
 
 class OpenAI:

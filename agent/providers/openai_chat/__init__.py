@@ -17,11 +17,19 @@ from agent.providers.openai_chat.address import DEFAULT_BASE, SETTINGS, Server, 
 from agent.providers.openai_chat.catalog import Catalog, answers_questions
 from agent.providers.openai_chat.codec import ChatCodec
 from agent.transport import Transport
-from agent.types import Capabilities, ModelInfo, Request, StreamEvent
+from agent.types import Capabilities, Features, ModelInfo, Request, StreamEvent
 
-__all__ = ["DEFAULT_BASE", "SETTINGS", "OpenAIChat", "create"]
+__all__ = ["DEFAULT_BASE", "FEATURES", "SETTINGS", "OpenAIChat", "create"]
 
 _LIST_SECONDS = 2.0
+FEATURES = Features(
+    needs="a server; OPENAI_CHAT_BASE_URL",
+    pages="ours",
+    citations="links in the text, with spans",
+    replay="text and calls",
+    searches="search models",
+    thinks="as the server sends it",
+)
 
 
 class OpenAIChat:

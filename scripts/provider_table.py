@@ -1,0 +1,81 @@
+"""Write the README's table of providers from what the providers say of themselves.
+
+usage: python scripts/provider_table.py [--check]
+
+With --check nothing is written; the exit code is 1 when the table in README.md is stale.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+
+from agent.providers import load, names
+from agent.settings import Environment
+from agent.transport import Transport
+from agent.types import Features, ModelInfo
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+START, END = "<!-- providers -->\n", "<!-- /providers -->"
+HEAD = (
+    "| models | needs | own web search | reads pages | beside other tools | citations | thinking "
+    "| history sent back as |\n|---|---|---|---|---|---|---|---|\n"
+)
+
+
+def main(arguments: list[str]) -> int:
+    """0 when the table is as it should be, now or already."""
+    text = README.read_text("utf-8")
+    before, rest = text.split(START)
+    after = rest.split(END)[1]
+    fresh = f"{before}{START}{table()}{END}{after}"
+    if fresh == text:
+        return 0
+    if "--check" in arguments:
+        print("README.md: the table of providers is stale; run python scripts/provider_table.py")
+        return 1
+    README.write_text(fresh, "utf-8")
+    return 0
+
+
+def table() -> str:
+    """The rows, by provider."""
+    return HEAD + "".join(row(name) for name in names())
+
+
+def row(name: str) -> str:
+    """One provider: what its known models can do, and what it says of all of them."""
+    features: Features = import_module(f"agent.providers.{name.replace('-', '_')}").FEATURES
+    provider = load(name, Environment({"default": {"SEARCHLOOP_OFFLINE": "1"}}), Transport())
+    models = asyncio.run(provider.models())
+    cells = (
+        f"`{name}:...`",
+        features.needs,
+        features.searches or share(m.capabilities.native_search for m in models),
+        features.pages,
+        share(m.capabilities.tools_with_native_search for m in searching(models)),
+        features.citations,
+        features.thinks or share(m.capabilities.thinking for m in models),
+        features.replay,
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def searching(models: Iterable[ModelInfo]) -> list[ModelInfo]:
+    """The models that search by themselves."""
+    return [m for m in models if m.capabilities.native_search]
+
+
+def share(answers: Iterable[bool]) -> str:
+    """yes, no, or some models."""
+    known = set(answers)
+    if not known or known == {False}:
+        return "-"
+    return "yes" if known == {True} else "some models"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.backend import LocalBackend
-from agent.errors import StoreError
+from agent.errors import ConfigError, StoreError
 from agent.events import messages_from
 from agent.log import EventLog, Pending
 from agent.runner import Runner
@@ -44,7 +44,10 @@ Give = Callable[[Dialect, dict[str, Any]], Reply]
 
 @dataclass(frozen=True)
 class Turn:
-    """One question: to whom, under which settings, what the model does first, and how it ends."""
+    """One question: to whom, under which settings, what the model does first, and how it ends.
+
+    `tools`: whether there are any but those for searching; a change of that needs a restart.
+    """
 
     provider: str
     second_model: bool
@@ -52,6 +55,7 @@ class Turn:
     mode: str
     acts: tuple[str, ...]
     end: str
+    tools: bool
     restart: bool
 
 
@@ -61,10 +65,13 @@ def _searched(d: Dialect, body: dict[str, Any]) -> Reply:
 
 
 def _paused(d: Dialect, body: dict[str, Any]) -> Reply:
-    pause: Callable[..., list[bytes]] | None = getattr(d, "paused", None)
-    if pause is None or not d.searches(body):
-        return _searched(d, body)
-    return reply(d, pause("One moment."))
+    events = d.paused("One moment.") if d.searches(body) else []
+    return reply(d, events) if events else _searched(d, body)
+
+
+def _both(d: Dialect, body: dict[str, Any]) -> Reply:
+    events = d.both(NOTE) if d.searches(body) and "note" in json.dumps(body.get("tools")) else []
+    return reply(d, events) if events else _searched(d, body)
 
 
 def _calls(*asked: Asked, text: str = "", thinking: str = "") -> Give:
@@ -101,6 +108,7 @@ ACTS: dict[str, Give] = {
     "our page": _calls(Asked("open_page", json.dumps({"url": PAGE})), thinking="Read it."),
     "their search": _searched,
     "pause": _paused,
+    "search and call": _both,
     "trouble": lambda d, body: d.error(500, {"retry-after": "0"}),
 }
 ENDS: dict[str, tuple[Give, ...]] = {
@@ -117,6 +125,9 @@ ENDS: dict[str, tuple[Give, ...]] = {
     "stop: talking": (_text("High water is", end="stall"),),
     "stop: thinking": (_text("High", thinking="Hm.", end="stall"),),
     "stop: searching": (_half_searched,),
+    "stop: both": (_both, _text("High water is", end="stall")),
+    "stop: paused": (_paused, lambda d, body: Reply(before="stall")),
+    "crash: paused": (_paused, lambda d, body: Reply(before="stall")),
     "stop: calling": (_calls(NOTE, Asked("linger"), thinking="Wait."),),
     "crash: silent": (lambda d, body: Reply(before="stall"),),
     "crash: talking": (_text("High water is", end="stall"),),
@@ -141,6 +152,7 @@ class Played(Transport):
         value = json.loads(body)
         self.sent.append((dialect, parts.path, value))
         give = self.plan.pop(0) if self.plan else _text("All right.")
+        dialect.hear(value)
         return _Exchange(give(dialect, value), self.held)
 
 
@@ -198,6 +210,7 @@ class Walk:
         self._dialects = {name: dialects.load(name) for name in dialects.names()}
         self._last: dict[tuple[str, ...], list[Any]] = {}
         self._session = ""
+        self._with_tools = True
         self._start()
 
     def _start(self) -> None:
@@ -213,7 +226,8 @@ class Walk:
             "/api/open-page": page("High water is at 07:40."),
         }
         backend = LocalBackend(SearchApp(routes))
-        self.runner = Runner(own, self.log, backend, self._tools(), self.transport)
+        tools = self._tools() if self._with_tools else []
+        self.runner = Runner(own, self.log, backend, tools, self.transport)
         self._session = self._session or self.log.create_session(model="builtin:extractive").id
 
     def _tools(self) -> list[Tool]:
@@ -238,8 +252,9 @@ class Walk:
 
     async def take(self, turn: Turn) -> None:
         """One question, and all that is to be said of its requests."""
-        if turn.restart:
+        if turn.restart or turn.tools != self._with_tools:
             await self.close()
+            self._with_tools = turn.tools
             self._start()
         dialect = self._dialects[turn.provider]
         model = dialect.models[int(turn.second_model)]
@@ -251,7 +266,12 @@ class Walk:
         self.transport.sent.clear()
         self.transport.held.clear()
         question = {"model": f"{turn.provider}:{model}", "mode": turn.mode, "search": search}
-        await self.runner.start(self._session, f"Question to {turn.provider}", **question)
+        try:
+            await self.runner.start(self._session, f"Question to {turn.provider}", **question)
+        except ConfigError as error:
+            if (error.code, search, turn.tools) != ("no_native_search", "native", True):
+                raise
+            return  # this model cannot search and call, and is not asked to
         await self._settle(turn.end.partition(":")[0])
         self._check(turn)
 
@@ -278,6 +298,8 @@ class Walk:
         events = self.log.read(self._session)
         check_told(events)
         check_calls_are_answered(messages_from(events))
+        if turn.end in ("answer", "thought", "searched") and turn.acts.count("trouble") < 3:
+            assert events[-1].data["reason"] in ("stop", "limit"), events[-1].data
         begun = [e.data for e in events if e.type == "run_started"][-1]
         paths = [begun["search_path"]]
         ended = events[-1].data["search_path"]
@@ -285,7 +307,7 @@ class Walk:
         for dialect, path, body in self.transport.sent:
             dialect.check(body, path)
             kind = self._check_search(dialect, body, paths)
-            key = (turn.provider, begun["model"], turn.mode, kind)
+            key = (turn.provider, begun["model"], turn.mode, kind, str(turn.tools))
             said = dialect.conversation(body)
             before = self._last.get(key, [])
             assert said[: len(before)] == before, "what was said before is sent differently"
@@ -313,6 +335,7 @@ turns = st.builds(
     mode=st.sampled_from(["ask", "plan", "agent"]),
     acts=st.lists(st.sampled_from(sorted(ACTS)), max_size=3).map(tuple),
     end=st.sampled_from(sorted(ENDS)),
+    tools=st.sampled_from([True, True, False]),
     restart=st.booleans(),
 )
 

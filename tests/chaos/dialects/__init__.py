@@ -61,6 +61,9 @@ class Dialect(Protocol):
     def searches(self, body: Mapping[str, Any]) -> list[str]:
         """The native search and page tools that a request offers."""
 
+    def hear(self, body: Mapping[str, Any]) -> None:
+        """The request that the next answer is for: some servers go on with what they began."""
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         """An answer in words."""
 
@@ -69,6 +72,12 @@ class Dialect(Protocol):
 
     def searched(self, *pieces: str) -> list[bytes]:
         """An answer after the provider's own search, which cites PAGE; empty if it has none."""
+
+    def paused(self, *pieces: str) -> list[bytes]:
+        """An answer that the server interrupts during its search; empty if it never does."""
+
+    def both(self, asked: Asked) -> list[bytes]:
+        """A search of the provider's own beside a call; empty if there is no such thing."""
 
     def cut_short(self, asked: Asked) -> list[bytes]:
         """An answer that met its token limit while it wrote a call."""

@@ -38,6 +38,7 @@ class Anthropic:
 
     def __init__(self) -> None:
         self._ids = count(1)
+        self._waiting: list[str] = []
 
     def settings(self, url: str) -> dict[str, str]:
         return {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": url}
@@ -46,21 +47,36 @@ class Anthropic:
         check(body)
 
     def conversation(self, body: Mapping[str, Any]) -> list[Any]:
-        return [
-            (message["role"], {k: v for k, v in block.items() if k != "cache_control"})
-            for message in body["messages"]
-            for block in message["content"]
-        ]
+        """Up to a search that is not over: it and its thinking go, if it is never continued."""
+        unfinished = _unfinished(body)
+        said: list[Any] = []
+        for message in body["messages"]:
+            if any(block.get("id") in unfinished for block in message["content"]):
+                break
+            for block in message["content"]:
+                plain = {key: value for key, value in block.items() if key != "cache_control"}
+                said.append((message["role"], plain))
+        return said
 
     def searches(self, body: Mapping[str, Any]) -> list[str]:
         kinds = [str(tool.get("type")) for tool in body.get("tools") or []]
         return [kind for kind in kinds if kind.startswith(_SEARCHES)]
 
+    def hear(self, body: Mapping[str, Any]) -> None:
+        self._waiting = _unfinished(body)
+
+    def _stream(self) -> _Stream:
+        """What was searched for before comes first."""
+        stream = _Stream(self._ids)
+        for own in self._waiting:
+            stream.found(own)
+        return stream
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
-        return _Stream(self._ids).think(thinking).say(pieces).end("end_turn")
+        return self._stream().think(thinking).say(pieces).end("end_turn")
 
     def calls(self, *asked: Asked, text: str = "", thinking: str = "") -> list[bytes]:
-        stream = _Stream(self._ids).think(thinking)
+        stream = self._stream().think(thinking)
         if text:
             stream.say([text])
         for each in asked:
@@ -68,17 +84,21 @@ class Anthropic:
         return stream.end("tool_use")
 
     def searched(self, *pieces: str) -> list[bytes]:
-        stream = _Stream(self._ids).think("Look it up.").search()
+        stream = self._stream().think("Look it up.").search()
         note = {"type": "web_search_result_location", "url": PAGE, "title": "Tides"}
         note |= {"cited_text": "High water 07:40", "encrypted_index": "EncIdx=="}
         return stream.say(pieces, note).end("end_turn")
 
     def paused(self, *pieces: str) -> list[bytes]:
         """A search that takes longer than one answer may."""
-        return _Stream(self._ids).say(pieces).search(ends=False).end("pause_turn")
+        return self._stream().say(pieces).search(ends=False).end("pause_turn")
+
+    def both(self, asked: Asked) -> list[bytes]:
+        """The search waits for the result of the call."""
+        return self._stream().think("Look it up.").search(ends=False).call(asked).end("tool_use")
 
     def cut_short(self, asked: Asked) -> list[bytes]:
-        return _Stream(self._ids).call(asked).end("max_tokens")
+        return self._stream().call(asked).end("max_tokens")
 
     def trouble(self) -> bytes:
         error = {"type": "overloaded_error", "message": f"Overloaded. Your key: {KEY}"}
@@ -149,16 +169,27 @@ class _Stream:
         own, direct = f"srvtoolu_{next(self._ids)}", {"caller": {"type": "direct"}}
         block = {"type": "server_tool_use", "id": own, "name": "web_search", **direct}
         self._asks(block, '{"query": "tides"}')
+        return self.found(own) if ends else self
+
+    def found(self, own: str) -> _Stream:
         row = {"type": "web_search_result", "url": PAGE, "title": "Tides", "page_age": None}
-        result = {"type": "web_search_tool_result", "tool_use_id": own, **direct}
+        result = {"type": "web_search_tool_result", "tool_use_id": own}
         rows = [{**row, "encrypted_content": "Enc=="}]
-        return self._block({**result, "content": rows}) if ends else self
+        return self._block({**result, "content": rows, "caller": {"type": "direct"}})
 
     def end(self, reason: str) -> list[bytes]:
         delta = {"stop_reason": reason, "stop_sequence": None}
         counts = {"output_tokens": 5}
         self._events.append({"type": "message_delta", "delta": delta, "usage": counts})
         return [_event(event) for event in (*self._events, {"type": "message_stop"})]
+
+
+def _unfinished(body: Mapping[str, Any]) -> list[str]:
+    """The server's own calls without a result."""
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    asked = [block["id"] for block in blocks if block["type"] == "server_tool_use"]
+    found = {block.get("tool_use_id") for block in blocks if block["type"] != "tool_result"}
+    return [own for own in asked if own not in found]
 
 
 def _event(event: Mapping[str, Any]) -> bytes:

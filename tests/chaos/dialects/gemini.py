@@ -51,6 +51,9 @@ class Gemini:
     def searches(self, body: Mapping[str, Any]) -> list[str]:
         return [name for tool in body.get("tools") or [] for name in _TOOLS if name in tool]
 
+    def hear(self, body: Mapping[str, Any]) -> None:
+        pass
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         chunks = [_chunk({"text": thinking, "thought": True})] if thinking else []
         chunks += [_chunk({"text": piece}) for piece in pieces]
@@ -83,6 +86,13 @@ class Gemini:
         }
         end = {"finishReason": "STOP", "groundingMetadata": grounding}
         return [*chunks, _chunk({"text": "", **self._signed()}, **end)]
+
+    def paused(self, *pieces: str) -> list[bytes]:
+        return []
+
+    def both(self, asked: Asked) -> list[bytes]:
+        first, call, answer, *_ = self.searched("x")
+        return [first, call, answer, *self.calls(asked)]
 
     def cut_short(self, asked: Asked) -> list[bytes]:
         """Calls come whole; what the limit cut off is not there."""

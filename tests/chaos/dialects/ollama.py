@@ -49,6 +49,9 @@ class Ollama:
     def searches(self, body: Mapping[str, Any]) -> list[str]:
         return []
 
+    def hear(self, body: Mapping[str, Any]) -> None:
+        pass
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         lines = [_line(thinking=thinking)] if thinking else []
         return [*lines, *(_line(content=piece) for piece in pieces), _last()]
@@ -63,6 +66,12 @@ class Ollama:
         return _line(tool_calls=[{"id": f"call_{next(self._ids)}", "function": function}])
 
     def searched(self, *pieces: str) -> list[bytes]:
+        return []
+
+    def paused(self, *pieces: str) -> list[bytes]:
+        return []
+
+    def both(self, asked: Asked) -> list[bytes]:
         return []
 
     def cut_short(self, asked: Asked) -> list[bytes]:

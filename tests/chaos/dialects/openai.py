@@ -47,6 +47,9 @@ class OpenAI:
     def searches(self, body: Mapping[str, Any]) -> list[str]:
         return search_tools(body)
 
+    def hear(self, body: Mapping[str, Any]) -> None:
+        pass
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         return _Stream(self._ids).think(thinking).say(pieces).end()
 
@@ -63,6 +66,13 @@ class OpenAI:
         note = {"type": "url_citation", "url": PAGE, "title": "Tides"}
         place = {"start_index": 0, "end_index": len("".join(pieces))}
         return stream.think("").say(pieces, notes=[{**note, **place}]).end()
+
+    def paused(self, *pieces: str) -> list[bytes]:
+        return []
+
+    def both(self, asked: Asked) -> list[bytes]:
+        stream = _Stream(self._ids).think("Look it up, and note it.").search()
+        return stream.call(asked).end()
 
     def cut_short(self, asked: Asked) -> list[bytes]:
         stream = _Stream(self._ids)

@@ -50,6 +50,9 @@ class OpenAIChat:
         always = [body["model"]] if body["model"] == self.searcher else []
         return [*always, *(name for name in body if name == "web_search_options")]
 
+    def hear(self, body: Mapping[str, Any]) -> None:
+        pass
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         return [*_say(pieces, thinking), *_end("stop")]
 
@@ -73,6 +76,12 @@ class OpenAIChat:
         cited = {"url": PAGE, "title": "Tides", "start_index": 0, "end_index": len(whole)}
         notes = [{"type": "url_citation", "url_citation": cited}]
         return [*_say(pieces, ""), _delta({"content": "", "annotations": notes}), *_end("stop")]
+
+    def paused(self, *pieces: str) -> list[bytes]:
+        return []
+
+    def both(self, asked: Asked) -> list[bytes]:
+        return []
 
     def cut_short(self, asked: Asked) -> list[bytes]:
         return [*_say(["I will"], ""), *self._call(0, asked), *_end("length")]

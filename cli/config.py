@@ -37,6 +37,7 @@ def every_setting() -> list[Setting]:
     for name, default, help in BACKEND_SETTINGS:
         found.setdefault(name, Setting(name, help, default))
     for engine in find_engines().values():
-        for need in engine.needs:
-            found.setdefault(need, Setting(need, f"Key of {engine.title}", secret=True))
+        for own in engine.settings:
+            setting = Setting(own.name, own.help, own.default, own.aliases, own.secret)
+            found.setdefault(own.name, setting)
     return list(found.values())

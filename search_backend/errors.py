@@ -36,11 +36,14 @@ class ConfigError(SearchBackendError):
 
 class EngineError(SearchBackendError):
     """A search engine gave no answer. `kind` is rate, quota, auth, blocked, network, parse or
-    config; it is the code as well."""
+    config; it is the code as well. `retry_after`: seconds until the engine wants to be asked."""
 
-    def __init__(self, kind: str, message: str, remedy: str = "") -> None:
+    def __init__(
+        self, kind: str, message: str, remedy: str = "", retry_after: float | None = None
+    ) -> None:
         super().__init__(kind, message, remedy)
         self.kind = kind
+        self.retry_after = retry_after
 
 
 class FetchRefused(SearchBackendError):

@@ -1,48 +1,30 @@
-"""The chain: engines are asked in order until one has results, and every attempt is on record.
+"""The chain: what a search asks, what it answers, and what it tells about the way there.
 
-An engine that failed is not an engine that found nothing. A failure, an empty answer and an
-answer that the domain rules emptied all lead to the next engine, and the answer tells which it
-was. An engine that failed rests for a while, unless it is asked for by name.
+An engine that failed is not an engine that found nothing. A failure, an empty answer and an answer
+that the domain rules emptied all lead to the next engine, and every attempt is on record. How
+engines are asked is the relay's business, whether one may be asked the lineup's.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from search_backend.canonical import canonical_key
-from search_backend.circuit import Circuits
-from search_backend.clean import one_line
-from search_backend.domains import url_passes
+from search_backend.engine_http import Connections
 from search_backend.engines import Access, Engine, find_engines
-from search_backend.errors import EngineError, SearchBackendError
+from search_backend.errors import SearchBackendError
 from search_backend.library import Library
+from search_backend.lineup import Lineup, Outcome, lacks
+from search_backend.merge import filtered, fuse
+from search_backend.race import Race
+from search_backend.relay import Relay
+from search_backend.result_cache import Kept, Shared, Store
 from search_backend.settings import Settings
-from search_backend.types import (
-    Attempt,
-    AttemptStatus,
-    Filtered,
-    Problem,
-    Query,
-    SearchAnswer,
-    SearchResult,
-    SearchStatus,
-)
+from search_backend.types import Attempt, Filtered, Query, SearchAnswer, SearchStatus
 
-LONGEST_TITLE = 300
-LONGEST_SNIPPET = 2_000
-
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    attempt: Attempt
-    results: tuple[SearchResult, ...] = ()
-    dropped: int = 0
+_OPTIONS = ("time_range", "country", "language", "safe_search")
 
 
 class Chain:
@@ -54,33 +36,37 @@ class Chain:
         library: Library,
         engines: Mapping[str, Engine] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        store: Store | None = None,
     ) -> None:
+        """`clock` gives monotonic seconds; `store` keeps answers, by default in memory."""
         self._settings = settings
-        self._engines = find_engines() if engines is None else engines
+        self._lineup = Lineup(settings, find_engines() if engines is None else engines, clock)
         self._access = Access(settings.keys, library)
-        self._circuits = Circuits(clock)
-        self._clock = clock
+        self._connections = Connections()
+        self._shared = Shared(Kept(clock, settings.cache_seconds) if store is None else store)
 
     def search(self, query: Query, engine: str | None = None) -> SearchAnswer:
-        """Ask the chain, or only the engine named.
+        """Ask the chain, or only the engine named, which is asked even if it rests.
 
         Raises SearchBackendError for an unknown engine or one that lacks its key.
         """
-        chain = [self._named(engine)] if engine else [self._engines[e] for e in self._order()]
-        answer = self._ask(chain, query, by_name=engine is not None)
-        if answer.status != "empty" or query.time_range is None:
-            return answer
-        # Nothing in the time range is worth knowing, and so is what there is without it.
-        again = self._ask(chain, replace(query, time_range=None), by_name=engine is not None)
-        lifted = Filtered(f"time_range={query.time_range}", dropped=0, lifted=True)
-        return replace(again, attempts=answer.attempts + again.attempts, filtered=lifted)
+        if engine is not None:
+            self._named(engine)
+        return self._shared.answer(
+            (query, engine),
+            lambda: self._search(query, engine),
+            fresh=engine is not None,
+            seconds=self._settings.seconds + 1,
+        )
 
     def describe(self) -> dict[str, Any]:
         """The answer of GET /api/engines: every engine, what it can do, and what it lacks."""
-        order = self._order()
+        order = self._lineup.order()
         rows = []
-        for engine in self._engines.values():
-            missing, why = engine.missing(self._settings.keys), self._unavailable(engine)
+        for engine in self._lineup.engines.values():
+            missing = engine.missing(self._settings.keys)
+            why = self._lineup.unavailable(engine)
+            resting = self._lineup.circuits.resting(engine.name)
             rows.append(
                 {
                     "name": engine.name,
@@ -91,115 +77,86 @@ class Chain:
                     "capabilities": sorted(engine.applies),
                     "available": why is None,
                     "reason": why.message if why else None,
+                    "resting": {"seconds": round(resting[0]), "cause": resting[1]}
+                    if resting
+                    else None,
                     "position": order.index(engine.name) + 1 if engine.name in order else None,
                 }
             )
         return {"engines": rows, "offline": self._settings.offline}
 
-    def _order(self) -> tuple[str, ...]:
-        return tuple(name for name in self._settings.engines if name in self._engines)
+    def close(self) -> None:
+        """Hang up the connections that are kept for the next search."""
+        self._connections.close()
 
     def _named(self, name: str) -> Engine:
-        engine = self._engines.get(name)
+        engine = self._lineup.engines.get(name)
         if engine is None:
             raise SearchBackendError(
                 "unknown_engine",
                 f"There is no engine named {name[:60]!r}.",
-                f"Use one of: {', '.join(self._engines)}.",
+                f"Use one of: {', '.join(self._lineup.engines)}.",
             )
         if missing := engine.missing(self._settings.keys):
             raise SearchBackendError(
-                "missing_key", _lacks(engine, missing), f"Set {', '.join(missing)}, or use another."
+                "missing_key", lacks(engine, missing), f"Set {', '.join(missing)}, or use another."
             )
         return engine
 
-    def _ask(self, chain: Sequence[Engine], query: Query, *, by_name: bool) -> SearchAnswer:
-        attempts: list[Attempt] = []
-        dropped = 0
-        for engine in chain:
-            outcome = self._pass_over(engine, by_name=by_name) or self._attempt(engine, query)
-            attempts.append(outcome.attempt)
-            dropped += outcome.dropped
-            if outcome.results:
-                return self._answer(query, engine, outcome.results, attempts, dropped)
-        status = _status(attempts, {engine.name for engine in chain if engine.remote})
-        return SearchAnswer(
-            query.text, None, status, (), tuple(attempts), _filtered(query, dropped)
-        )
+    def _search(self, query: Query, engine: str | None) -> SearchAnswer:
+        until = time.monotonic() + self._settings.seconds
+        answer = self._ask(query, engine, self._settings.seconds)
+        left = until - time.monotonic()
+        if answer.status != "empty" or query.time_range is None or left <= 0:
+            return answer
+        # Nothing in the time range is worth knowing, and so is what there is without it.
+        again = self._ask(replace(query, time_range=None), engine, left)
+        lifted = Filtered(f"time_range={query.time_range}", dropped=0, lifted=True)
+        return replace(again, attempts=answer.attempts + again.attempts, filtered=lifted)
 
-    def _pass_over(self, engine: Engine, *, by_name: bool) -> _Outcome | None:
-        """Why the engine is not asked now, if it is not."""
-        problem = self._unavailable(engine)
-        if problem is None and not by_name and (resting := self._circuits.resting(engine.name)):
-            seconds, reason = resting
-            problem = Problem(
-                "resting",
-                f"{engine.title} failed a moment ago ({reason}); it is asked again in "
-                f"{seconds:.0f} s.",
-                "Wait, or name the engine to ask it now.",
-            )
-        return _Outcome(Attempt(engine.name, "skipped", 0, problem)) if problem else None
-
-    def _unavailable(self, engine: Engine) -> Problem | None:
-        if engine.remote and self._settings.offline:
-            return Problem(
-                "offline",
-                f"{engine.title} was not asked: SEARCHLOOP_OFFLINE is set.",
-                "Unset SEARCHLOOP_OFFLINE to search the web.",
-            )
-        if missing := engine.missing(self._settings.keys):
-            return Problem("missing_key", _lacks(engine, missing), f"Set {', '.join(missing)}.")
-        return None
-
-    def _attempt(self, engine: Engine, query: Query) -> _Outcome:
-        started = time.perf_counter()
-        status: AttemptStatus = "error"
-        problem: Problem | None = None
-        found: list[SearchResult] = []
-        try:
-            found = engine.search(query, self._access)
-        except EngineError as error:
-            status = "blocked" if error.kind in ("blocked", "rate") else "error"
-            problem = _problem(error)
-            self._circuits.failed(engine.name, error.kind, doubtful=error.kind == "blocked")
-        except SearchBackendError as error:
-            problem = _problem(error)
-        except Exception:
-            # An engine with a fault must not take the other ones down with it.
-            _log.exception("engine %s failed", engine.name)
-            problem = Problem("internal", f"{engine.title} failed inside.", "Use another engine.")
-        else:
-            self._circuits.succeeded(engine.name)
-        kept, dropped = _kept(found, query)
-        if problem is None:
-            status = "ok" if kept else "empty"
-            if not kept and dropped:
-                problem = Problem(
-                    "filtered",
-                    f"All {dropped} results are outside the domains asked for.",
-                    "Loosen the domain rules.",
-                )
-        ms = round((time.perf_counter() - started) * 1000)
-        return _Outcome(Attempt(engine.name, status, ms, problem), kept, dropped)
-
-    def _answer(
-        self,
-        query: Query,
-        engine: Engine,
-        results: tuple[SearchResult, ...],
-        attempts: Sequence[Attempt],
-        dropped: int,
-    ) -> SearchAnswer:
-        ignored = ("time_range",) if query.time_range and "time_range" not in engine.applies else ()
+    def _ask(self, query: Query, name: str | None, seconds: float) -> SearchAnswer:
+        names = [name] if name else self._lineup.order()
+        chain = [self._lineup.engines[one] for one in names]
+        width = 1 if name else self._settings.fanout
+        race = Race(self._connections)
+        relay = Relay(self._lineup, race, self._access, query, by_name=name is not None)
+        outcomes = relay.run(chain, width, seconds)
+        found = [outcome for outcome in outcomes if outcome.results]
+        if width == 1:
+            found = found[:1]
+        attempts = tuple(outcome.attempt for outcome in outcomes)
+        dropped = filtered(query, sum(outcome.dropped for outcome in outcomes))
+        if not found:
+            status = _status(attempts, {engine.name for engine in chain if engine.remote})
+            return SearchAnswer(query.text, None, status, (), attempts, dropped)
+        results = fuse([outcome.results for outcome in found], query.max_results)
         return SearchAnswer(
             query=query.text,
-            engine=engine.name,
+            engine=_main(results, found),
             status="ok",
             results=results,
-            attempts=tuple(attempts),
-            filtered=_filtered(query, dropped),
-            not_applied=ignored,
+            attempts=attempts,
+            filtered=dropped,
+            not_applied=self._not_applied(query, found),
         )
+
+    def _not_applied(self, query: Query, found: Sequence[Outcome]) -> tuple[str, ...]:
+        """Wishes that at least one of the engines with results cannot respect."""
+        engines = [self._lineup.engines[outcome.attempt.engine] for outcome in found]
+        return tuple(
+            option
+            for option in _OPTIONS
+            if getattr(query, option) and any(option not in engine.applies for engine in engines)
+        )
+
+
+def _main(results: Sequence[Any], found: Sequence[Outcome]) -> str:
+    """The engine that gave the most of what is shown; of equals the one asked first."""
+    counts = {outcome.attempt.engine: 0 for outcome in found}
+    for result in results:
+        if result.source in counts:
+            counts[result.source] += 1
+    return max(counts, key=lambda name: counts[name])
 
 
 def _status(attempts: Sequence[Attempt], remote: set[str]) -> SearchStatus:
@@ -218,35 +175,3 @@ def _status(attempts: Sequence[Attempt], remote: set[str]) -> SearchStatus:
     if failed:
         return failed[0]
     return "empty" if any(attempt.status == "empty" for attempt in attempts) else "error"
-
-
-def _kept(found: Sequence[SearchResult], query: Query) -> tuple[tuple[SearchResult, ...], int]:
-    """Results that pass the rules, each page once, cleaned; and how many the rules dropped."""
-    kept: dict[str, SearchResult] = {}
-    dropped = 0
-    for result in found:
-        if not url_passes(result.url, query.allowed_domains, query.blocked_domains):
-            dropped += 1
-            continue
-        cleaned = replace(
-            result,
-            title=one_line(result.title, LONGEST_TITLE),
-            snippet=one_line(result.snippet, LONGEST_SNIPPET),
-        )
-        kept.setdefault(canonical_key(result.url), cleaned)
-    return tuple(kept.values())[: query.max_results], dropped
-
-
-def _filtered(query: Query, dropped: int) -> Filtered | None:
-    if not dropped:
-        return None
-    rules = [("allowed_domains", query.allowed_domains), ("blocked_domains", query.blocked_domains)]
-    return Filtered("; ".join(f"{name}={','.join(r)}" for name, r in rules if r), dropped)
-
-
-def _problem(error: SearchBackendError) -> Problem:
-    return Problem(error.code, error.message, error.remedy)
-
-
-def _lacks(engine: Engine, missing: Sequence[str]) -> str:
-    return f"The engine {engine.name} lacks {', '.join(missing)}."

@@ -1,11 +1,12 @@
 """Settings of the search backend: the only place here that names environment variables.
 
-Nothing reads `os.environ`; whoever starts the backend passes a mapping. Keys of engines are kept
-for those variables that an engine names in its `needs`, so a new engine adds no field.
+Nothing reads `os.environ`; whoever starts the backend passes a mapping. Values of engines are kept
+for those variables that an engine declares in its `settings`, so a new engine adds no field.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,10 @@ from search_backend.errors import ConfigError
 # Name, default, what it does: the command line and .env.example show these.
 SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("SEARCH_ENGINES", "", "Order in which search engines are asked, e.g. ddg,library"),
+    ("SEARCH_FANOUT", "1", "How many engines are asked together, their results merged"),
+    ("SEARCH_SECONDS", "10", "Longest time for one search"),
+    ("SEARCH_CACHE_SECONDS", "300", "How long the same search gets the same answer; 0 = never"),
+    ("SEARCH_RATES", "", "Requests a second that your plans allow, e.g. brave=20"),
     ("SEARCHLOOP_HOME", "", "Folder for the library (library.sqlite3) and other data"),
     ("SEARCHLOOP_OFFLINE", "", "1 = nothing may leave this machine"),
 )
@@ -25,33 +30,85 @@ FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the backend was told. `engines` is the chain in order; `home` holds the library."""
+    """What the backend was told. `engines` is the chain in order; `home` holds the library.
+
+    `fanout` engines are asked together; a search takes at most `seconds`; answers are kept for
+    `cache_seconds`; `rates` are requests a second by engine, where the user knows better than we.
+    """
 
     home: Path
     engines: tuple[str, ...]
     offline: bool = False
     # Keys never show up when settings are printed.
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    fanout: int = 1
+    seconds: float = 10.0
+    cache_seconds: float = 0.0
+    rates: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, str], home: Path) -> Settings:
-        """Read SEARCH_ENGINES, SEARCHLOOP_HOME, SEARCHLOOP_OFFLINE and the engines' own keys.
+        """Read SETTINGS and the engines' own settings, under any of their names.
 
         `home` is the data directory unless SEARCHLOOP_HOME names another. Raises ConfigError that
         names the setting.
         """
         known = find_engines()
-        needed = {name for engine in known.values() for name in engine.needs}
-        keys = {
-            name: mapping[name].strip() for name in sorted(needed) if mapping.get(name, "").strip()
-        }
+        keys = _keys(mapping)
         chosen = mapping.get("SEARCHLOOP_HOME", "").strip()
         return cls(
             home=Path(chosen).expanduser() if chosen else home,
             engines=_chain(mapping.get("SEARCH_ENGINES", "")) or default_chain(known, keys),
             offline=_switch(mapping, "SEARCHLOOP_OFFLINE"),
             keys=keys,
+            fanout=int(_number(mapping, "SEARCH_FANOUT", 1, 20)),
+            seconds=_number(mapping, "SEARCH_SECONDS", 0.1, 120),
+            cache_seconds=_number(mapping, "SEARCH_CACHE_SECONDS", 0, 86_400),
+            rates=_rates(mapping.get("SEARCH_RATES", "")),
         )
+
+
+def _keys(mapping: Mapping[str, str]) -> dict[str, str]:
+    """Values of engines' settings by their first name; those without value and default left out."""
+    found = {}
+    for engine in find_engines().values():
+        for setting in engine.settings:
+            names = (setting.name, *setting.aliases)
+            value = next((v for name in names if (v := mapping.get(name, "").strip())), "")
+            if value or setting.default:
+                found[setting.name] = value or setting.default
+    return found
+
+
+def _number(mapping: Mapping[str, str], name: str, least: float, most: float) -> float:
+    default = next(default for known, default, _ in SETTINGS if known == name)
+    raw = mapping.get(name, "").strip() or default
+    try:
+        value = float(raw)
+    except ValueError:
+        value = least - 1
+    if not least <= value <= most:
+        raise ConfigError(
+            "config",
+            f"{name} is not a number from {least:g} to {most:g}: {raw[:40]!r}.",
+            f"Set {name} to such a number, or leave it out ({default}).",
+        )
+    return value
+
+
+def _rates(raw: str) -> dict[str, float]:
+    known = find_engines()
+    rates = {}
+    for pair in (part.strip() for part in raw.split(",") if part.strip()):
+        name, _, number = (part.strip() for part in pair.partition("="))
+        if name not in known or not re.fullmatch(r"\d{1,4}(\.\d{1,4})?", number):
+            raise ConfigError(
+                "config",
+                f"SEARCH_RATES has a part that cannot be used: {pair[:60]!r}.",
+                "Write engine=requests a second, e.g. brave=20,tavily=1.5; 0 = no limit.",
+            )
+        rates[name] = float(number)
+    return rates
 
 
 def _chain(raw: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 TimeRange = Literal["d", "w", "m", "y"]
+SafeSearch = Literal["off", "moderate", "strict"]
 AttemptStatus = Literal["ok", "empty", "blocked", "error", "skipped"]
 SearchStatus = Literal["ok", "empty", "blocked", "error"]
 PageStatus = Literal["ok", "blocked", "needs_js", "error"]
@@ -30,13 +31,20 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One search. Domain rules are canonical host names; `max_results` is 1 to 20."""
+    """One search. Domain rules are canonical host names; `max_results` is 1 to 20.
+
+    `country` is an ISO 3166 code ("DE"), `language` an ISO 639 code ("de"); None leaves the choice
+    to the engine.
+    """
 
     text: str
     max_results: int = 8
     allowed_domains: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()
     time_range: TimeRange | None = None
+    country: str | None = None
+    language: str | None = None
+    safe_search: SafeSearch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +64,22 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One engine asked, or passed over with the reason in `error`. `ms` is wall time."""
+    """One engine asked, or passed over with the reason in `error`.
+
+    `ms` is wall time, of which `waited_ms` went by until the engine's own limit allowed to ask.
+    """
 
     engine: str
     status: AttemptStatus
     ms: int
     error: Problem | None = None
+    waited_ms: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """{engine, status, ms} and `error` when there is one."""
+        """{engine, status, ms}, `waited_ms` if it waited, and `error` when there is one."""
         shape: dict[str, Any] = {"engine": self.engine, "status": self.status, "ms": self.ms}
+        if self.waited_ms:
+            shape["waited_ms"] = self.waited_ms
         if self.error is not None:
             shape["error"] = self.error.as_json()
         return shape
@@ -86,7 +100,11 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """What the chain found, which engine found it, and every attempt on the way."""
+    """What the chain found, which engine found it, and every attempt on the way.
+
+    After a merged search `engine` is the one that gave the most results. `cached`: nobody was asked
+    just now, the attempts are those of the search that was.
+    """
 
     query: str
     engine: str | None
@@ -95,6 +113,7 @@ class SearchAnswer:
     attempts: tuple[Attempt, ...]
     filtered: Filtered | None = None
     not_applied: tuple[str, ...] = ()
+    cached: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The answer of POST /api/web-search."""
@@ -109,6 +128,8 @@ class SearchAnswer:
             shape["filtered"] = self.filtered.as_json()
         if self.not_applied:
             shape["not_applied"] = list(self.not_applied)
+        if self.cached:
+            shape["cached"] = True
         return shape
 
 

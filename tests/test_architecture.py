@@ -33,8 +33,21 @@ NEVER: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "search_backend.engines",
-        ("search_backend.fetch", "search_backend.app"),
-        "an engine is a leaf",
+        (
+            *("search_backend.fetch", "search_backend.app", "search_backend.engine_http"),
+            *("search_backend.race", "search_backend.exchange"),
+        ),
+        "an engine is a leaf that moves no bytes",
+    ),
+    (
+        "search_backend.pages",
+        ("search_backend.engine_http", "search_backend.race", "search_backend.exchange"),
+        "pages leave through fetch alone",
+    ),
+    (
+        "search_backend.readers",
+        ("search_backend.engine_http", "search_backend.race", "search_backend.exchange"),
+        "pages leave through fetch alone",
     ),
     ("search_backend.readers", ("search_backend.fetch", "search_backend.app"), "readers are pure"),
 )
@@ -49,8 +62,17 @@ LOOP_NEVER_REACHES = (
 COMPOSITION = {"web/__main__.py", "web/compose.py"}
 # Modules that open connections, and the only modules (or packages) of ours that may import them.
 DOORS: Mapping[str, tuple[str, ...]] = {
-    "socket": ("agent.transport", "search_backend.fetch", "web.listen", "web.serve"),
-    "ssl": ("agent.transport", "search_backend.fetch"),
+    # Engines and pages leave by two doors: engines stand in the user's settings and may be local,
+    # pages are named by models and must not be. `exchange` and `race` hold no address of their own.
+    "socket": (
+        *("agent.transport", "search_backend.fetch", "web.listen", "web.serve"),
+        *("search_backend.engine_http", "search_backend.exchange", "search_backend.race"),
+    ),
+    "ssl": (
+        *("agent.transport", "search_backend.fetch"),
+        *("search_backend.engine_http", "search_backend.exchange"),
+    ),
+    "h11": ("search_backend.exchange",),
     "http.client": ("search_backend.fetch",),
     "urllib.request": ("agent.transport",),  # getproxies: which proxies the user has set
     "httpx2": ("agent.transport",),

@@ -1,8 +1,10 @@
 """Search engines: one file each, found by name. A new file is a new engine, nothing is edited.
 
-An engine module ends in `ENGINE = Engine(...)`. Its `search` gets the query and what it may use,
-and returns results in the engine's own order. It raises `EngineError` when it failed; an empty
-list means that the engine answered and knows nothing.
+An engine module ends in `ENGINE = Engine(...)`. Most engines speak JSON over HTTP: such a file has
+two pure functions, one that makes the request and one that reads the answer, and `wire` holds both;
+the chain moves the bytes. An engine over a package that does its own networking, or over a local
+index, has `search` instead. Either raises `EngineError` when it failed; an empty list means that
+the engine answered and knows nothing.
 """
 
 from __future__ import annotations
@@ -13,36 +15,73 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from search_backend.http_values import HttpRequest, HttpResponse
 from search_backend.library import Library
 from search_backend.types import Query, SearchResult
+
+# Values of engines' settings by name. One that is not set is missing or empty.
+Keys = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of an engine, and the other names it goes by. A `secret` is never shown."""
+
+    name: str
+    help: str
+    default: str = ""
+    aliases: tuple[str, ...] = ()
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What an engine may use: the values of the settings it needs, and the local index."""
+    """What an engine with `search` may use: the values of settings, and the local index."""
 
-    keys: Mapping[str, str]
+    keys: Keys
     library: Library
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """One search engine.
+class Wire:
+    """The two halves of an engine that speaks HTTP. Pure: neither sends nor waits.
 
-    `needs` are the settings it cannot work without, `applies` the parts of a query ("domains",
-    "time_range") that it respects by itself. `remote` engines are left alone when offline.
+    `request` raises EngineError(config) for settings it cannot use; `parse` raises EngineError for
+    any answer that does not hold results.
+    """
+
+    request: Callable[[Query, Keys], HttpRequest]
+    parse: Callable[[HttpResponse, Keys], list[SearchResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One search engine, with either `search` or `wire`.
+
+    `needs` are the settings it cannot work without, `settings` all that it reads, `applies` the
+    parts of a query ("domains", "time_range", "country", "language", "safe_search") that it
+    respects by itself. `remote` engines are left alone when offline. `rate` is how many requests
+    a second it allows (0 = no limit known), `off_by` a setting that switches it off.
     """
 
     name: str
     title: str
-    search: Callable[[Query, Access], list[SearchResult]]
+    search: Callable[[Query, Access], list[SearchResult]] | None = None
     needs: tuple[str, ...] = ()
     remote: bool = True
     applies: frozenset[str] = frozenset()
+    wire: Wire | None = None
+    settings: tuple[Setting, ...] = ()
+    rate: float = 0.0
+    off_by: str = ""
 
-    def missing(self, keys: Mapping[str, str]) -> tuple[str, ...]:
+    def missing(self, keys: Keys) -> tuple[str, ...]:
         """Names of the needed settings that have no value."""
         return tuple(name for name in self.needs if not keys.get(name))
+
+    def switched_off(self, keys: Keys) -> bool:
+        """Whether the user forbade it by the setting `off_by`."""
+        return keys.get(self.off_by, "").lower() not in ("", "0", "false", "no", "off")
 
 
 @cache
@@ -56,8 +95,8 @@ def find_engines() -> Mapping[str, Engine]:
     return dict(sorted(found.items()))
 
 
-def default_chain(engines: Mapping[str, Engine], keys: Mapping[str, str]) -> tuple[str, ...]:
+def default_chain(engines: Mapping[str, Engine], keys: Keys) -> tuple[str, ...]:
     """Engines the user set up first, then those that need nothing, then the local ones."""
-    ready = [engine for engine in engines.values() if not engine.missing(keys)]
+    ready = [e for e in engines.values() if not e.missing(keys) and not e.switched_off(keys)]
     ready.sort(key=lambda engine: (not engine.remote, not engine.needs))
     return tuple(engine.name for engine in ready)

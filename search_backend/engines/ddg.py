@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from search_backend.engines import Access, Engine
+from search_backend.engines._answers import with_sites
 from search_backend.errors import EngineError
 from search_backend.types import Query, SearchResult
 
 BACKENDS = "duckduckgo,brave,mojeek"
 CALL_TIMEOUT = 5
 DEADLINE = 8.0
-# More site: terms than this and the engines behind ddgs start to ignore the query.
-MOST_SITES = 8
 
 Rows = Iterable[Mapping[str, Any]]
 
@@ -49,17 +48,6 @@ def make_engine(client_factory: Callable[[], Client], deadline: float = DEADLINE
         return [result for row in _within(deadline, call) if (result := _result(row)) is not None]
 
     return Engine("ddg", "DuckDuckGo", search, applies=frozenset({"domains", "time_range"}))
-
-
-def with_sites(query: Query) -> str:
-    """The query text with site: terms, the only way to name domains here."""
-    text = query.text
-    if sites := query.allowed_domains[:MOST_SITES]:
-        terms = " OR ".join(f"site:{site}" for site in sites)
-        text += f" ({terms})" if len(sites) > 1 else f" {terms}"
-    for site in query.blocked_domains[:MOST_SITES]:
-        text += f" -site:{site}"
-    return text
 
 
 def _within(

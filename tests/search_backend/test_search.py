@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from search_backend.circuit import FIRST_REST, LONGEST_REST, Circuits
+from search_backend.circuit import PROBE_SECONDS, RESTS, Circuits
 from search_backend.engines import Access, Engine, default_chain, find_engines
 from search_backend.errors import EngineError, SearchBackendError
 from search_backend.library import Library
@@ -153,8 +153,8 @@ def test_a_failing_engine_rests_and_is_probed_again(tmp_path: Path) -> None:
     resting = asked.search(Query("tea"))
     assert statuses(resting) == [("one", "skipped"), ("two", "ok")]
     assert resting.attempts[0].error is not None
-    assert "30 s" in resting.attempts[0].error.message
-    clock.now += FIRST_REST
+    assert "asked again in 5 s" in resting.attempts[0].error.message
+    clock.now += 1.2 * RESTS["network"][0]
     assert asked.search(Query("tea")).engine == "one"
     assert len(script.queries) == 2
 
@@ -177,31 +177,66 @@ def test_an_engine_asked_by_name_is_asked_even_while_it_rests(tmp_path: Path) ->
     assert other.queries == []
 
 
-def test_a_doubtful_refusal_counts_only_when_it_repeats() -> None:
-    """Two empty-or-refused answers in a row open the circuit, one answer closes it."""
-    clock = Clock()
-    circuits = Circuits(clock)
-    circuits.failed("x", "blocked", doubtful=True)
+@pytest.mark.parametrize("kind", ["blocked", "parse", "config"])
+def test_a_doubtful_refusal_counts_only_when_it_repeats(kind: str) -> None:
+    """Two such answers in a row open the circuit, one good answer closes it."""
+    circuits = Circuits(Clock())
+    circuits.failed("x", kind)
     assert circuits.resting("x") is None
-    circuits.failed("x", "blocked", doubtful=True)
-    assert circuits.resting("x") == (FIRST_REST, "blocked")
+    assert circuits.admit("x") == "open to all"
+    circuits.failed("x", kind)
+    assert circuits.resting("x") == (RESTS[kind][0], kind)
+    assert circuits.admit("x") is None
     circuits.succeeded("x")
-    assert circuits.resting("x") is None
+    assert circuits.admit("x") == "open to all"
 
 
-def test_rests_double_up_to_a_bound() -> None:
+@pytest.mark.parametrize("kind", ["network", "rate"])
+def test_rests_double_up_to_a_bound(kind: str) -> None:
     """An engine that stays away is asked ever more seldom, yet at least every five minutes."""
     clock = Clock()
     circuits = Circuits(clock)
     rests = []
-    for _ in range(6):
-        circuits.failed("x", "network")
+    for _ in range(8):
+        circuits.failed("x", kind)
         resting = circuits.resting("x")
         assert resting is not None
         rests.append(resting[0])
         clock.now += resting[0]
         assert circuits.resting("x") is None
-    assert rests == [30, 60, 120, 240, LONGEST_REST, LONGEST_REST]
+    assert rests == [5, 10, 20, 40, 80, 160, 300, 300]
+
+
+def test_an_empty_account_rests_for_an_hour() -> None:
+    """Only the user can help, so asking again soon is of no use."""
+    circuits = Circuits(Clock())
+    circuits.failed("x", "quota")
+    circuits.failed("y", "auth")
+    assert circuits.resting("x") == (3_600, "quota")
+    assert circuits.resting("y") == (3_600, "auth")
+
+
+def test_what_the_engine_says_is_kept_to_exactly() -> None:
+    """Retry-After: 7 means seven seconds, without any spread; our own rests are spread."""
+    circuits = Circuits(Clock(), spread=lambda: 1.1)
+    circuits.failed("x", "rate", retry_after=7)
+    circuits.failed("y", "rate")
+    assert circuits.resting("x") == (7, "rate")
+    assert circuits.resting("y") == (pytest.approx(5.5), "rate")
+
+
+def test_one_search_carries_the_probe() -> None:
+    """After the rest one caller is admitted and the others are not, until it is known."""
+    clock = Clock()
+    circuits = Circuits(clock)
+    circuits.failed("x", "network")
+    assert circuits.admit("x") is None
+    clock.now += 5
+    assert [circuits.admit("x") for _ in range(3)] == ["probe", None, None]
+    clock.now += PROBE_SECONDS
+    assert circuits.admit("x") == "probe"
+    circuits.succeeded("x")
+    assert [circuits.admit("x") for _ in range(2)] == ["open to all", "open to all"]
 
 
 def test_unknown_engines_and_missing_keys_are_named(tmp_path: Path) -> None:

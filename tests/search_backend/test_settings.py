@@ -37,7 +37,17 @@ def test_values_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("SEARCH_ENGINES", "ddg,nope"), ("SEARCHLOOP_OFFLINE", "perhaps")]
+    ("name", "value"),
+    [
+        ("SEARCH_ENGINES", "ddg,nope"),
+        ("SEARCHLOOP_OFFLINE", "perhaps"),
+        ("SEARCH_FANOUT", "0"),
+        ("SEARCH_FANOUT", "many"),
+        ("SEARCH_SECONDS", "nan"),
+        ("SEARCH_CACHE_SECONDS", "-1"),
+        ("SEARCH_RATES", "nope=1"),
+        ("SEARCH_RATES", "ddg=fast"),
+    ],
 )
 def test_a_bad_setting_is_named(tmp_path: Path, name: str, value: str) -> None:
     """The error says which setting, and what would be right."""
@@ -51,6 +61,34 @@ def test_every_setting_is_listed() -> None:
     """The list that the command line shows names each setting that is read here."""
     assert {name for name, _, _ in SETTINGS} == {
         "SEARCH_ENGINES",
+        "SEARCH_FANOUT",
+        "SEARCH_SECONDS",
+        "SEARCH_CACHE_SECONDS",
+        "SEARCH_RATES",
         "SEARCHLOOP_HOME",
         "SEARCHLOOP_OFFLINE",
     }
+
+
+def test_engines_settings_go_by_all_their_names(tmp_path: Path) -> None:
+    """Other tools' names for the same key work, the first one wins, and defaults are filled in."""
+    keys = Settings.from_mapping(
+        {
+            "BRAVE_SEARCH_API_KEY": " b-key ",
+            "PERPLEXITYAI_API_KEY": "second",
+            "PERPLEXITY_API_KEY": "first",
+            "SEARXNG_QUERY_URL": "http://localhost:8080/search?q=<query>",
+        },
+        home=tmp_path,
+    ).keys
+    assert keys["BRAVE_API_KEY"] == "b-key"
+    assert keys["PERPLEXITY_API_KEY"] == "first"
+    assert keys["SEARXNG_URL"] == "http://localhost:8080/search?q=<query>"
+    assert keys["BRAVE_BASE_URL"].startswith("https://api.search.brave.com/")
+    assert "TAVILY_API_KEY" not in keys
+
+
+def test_rates_are_read(tmp_path: Path) -> None:
+    """Who pays for more may say so."""
+    settings = Settings.from_mapping({"SEARCH_RATES": "brave=20, tavily=1.5"}, home=tmp_path)
+    assert settings.rates == {"brave": 20.0, "tavily": 1.5}

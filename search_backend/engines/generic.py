@@ -1,0 +1,119 @@
+"""Any search API that answers in JSON: the address and the places of the fields are settings.
+
+With {query} in SEARCH_ENDPOINT it is asked by GET, and {count}, {time_range}, {country} and
+{language} are filled in as well; without, by POST of {"query", "max_results"}. SEARCH_FIELDS says
+where things are, as paths with dots.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote_plus
+
+from search_backend.engines import Engine, Keys, Setting, Wire
+from search_backend.engines._answers import base, checked, misshapen, result, with_sites
+from search_backend.errors import EngineError
+from search_backend.http_values import HttpRequest, HttpResponse, post
+from search_backend.types import Query, SearchResult
+
+TITLE = "Your search API"
+FIELDS = "results=results,url=url,title=title,snippet=snippet,published=published"
+SETTINGS = (
+    Setting("SEARCH_ENDPOINT", "Any search API that answers in JSON; may hold {query} and {count}"),
+    Setting("SEARCH_API_KEY", "Key for SEARCH_ENDPOINT, sent as a Bearer token", secret=True),
+    Setting("SEARCH_KEY_HEADER", "Another header for that key, e.g. X-API-Key", "Authorization"),
+    Setting("SEARCH_FIELDS", "Where its JSON has them", FIELDS),
+)
+# Tried in turn where the setting names no place of its own.
+USUAL = {
+    "url": ("url", "link", "href"),
+    "title": ("title", "name"),
+    "snippet": ("snippet", "content", "description", "body", "text"),
+    "published": ("published", "published_date", "publishedDate", "date"),
+}
+
+
+def request(query: Query, keys: Keys) -> HttpRequest:
+    """By GET or POST, as the endpoint is written."""
+    endpoint = keys.get("SEARCH_ENDPOINT", "")
+    text = with_sites(query)
+    values = {
+        "query": text,
+        "count": str(query.max_results),
+        "time_range": query.time_range or "",
+        "country": query.country or "",
+        "language": query.language or "",
+    }
+    url = endpoint
+    for name, value in values.items():
+        url = url.replace("{" + name + "}", quote_plus(value))
+    url = base({"SEARCH_ENDPOINT": url}, "SEARCH_ENDPOINT", "")
+    if "{query}" in endpoint:
+        return HttpRequest("GET", url, _key(keys))
+    return post(url, {"query": text, "max_results": query.max_results}, _key(keys))
+
+
+def parse(response: HttpResponse, keys: Keys) -> list[SearchResult]:
+    """The results at the places that SEARCH_FIELDS names."""
+    places = _places(keys.get("SEARCH_FIELDS", ""))
+    answer = checked(response, TITLE)
+    found = answer if places["results"] == ("",) else _at(answer, places["results"][0])
+    if not isinstance(found, list):
+        raise misshapen(TITLE)
+    made = (
+        result(
+            "generic",
+            *(
+                next((v for place in places[name] if (v := _at(row, place))), None)
+                for name in ("url", "title", "snippet", "published")
+            ),
+        )
+        for row in found
+    )
+    return [one for one in made if one is not None]
+
+
+def _key(keys: Keys) -> dict[str, str]:
+    key = keys.get("SEARCH_API_KEY", "")
+    header = keys.get("SEARCH_KEY_HEADER") or "Authorization"
+    if not key:
+        return {}
+    return {header: f"Bearer {key}" if header.lower() == "authorization" else key}
+
+
+def _places(fields: str) -> dict[str, tuple[str, ...]]:
+    places: dict[str, tuple[str, ...]] = {"results": ("results",), **USUAL}
+    for pair in fields.split(",") if fields != FIELDS else ():
+        name, equals, place = (part.strip() for part in pair.partition("="))
+        if not pair.strip():
+            continue
+        if not equals or name not in places:
+            raise EngineError(
+                "config",
+                f"SEARCH_FIELDS has a part that cannot be used: {pair.strip()[:60]!r}.",
+                f"Write name=path for {', '.join(places)}, e.g. results=data.items,url=link.",
+            )
+        places[name] = (place,)
+    return places
+
+
+def _at(value: Any, path: str) -> Any:
+    """What is at a path of keys and list positions; None where it ends early."""
+    for key in path.split("."):
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    return value
+
+
+ENGINE = Engine(
+    "generic",
+    TITLE,
+    needs=("SEARCH_ENDPOINT",),
+    applies=frozenset({"domains"}),
+    wire=Wire(request, parse),
+    settings=SETTINGS,
+)

@@ -1,0 +1,87 @@
+"""SearXNG: a metasearch server of the user's own, often on this machine. No key.
+
+It answers 200 even when all its engines failed; `unresponsive_engines` then tells a broken search
+from an empty one. JSON must be switched on in its settings, or it answers 403.
+https://docs.searxng.org/dev/search_api.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from search_backend.clean import one_line
+from search_backend.engines import Engine, Keys, Setting, Wire
+from search_backend.engines._answers import base, checked, result, rows, with_sites
+from search_backend.errors import EngineError
+from search_backend.http_values import HttpRequest, HttpResponse, get
+from search_backend.types import Query, SearchResult
+
+TITLE = "SearXNG"
+SETTINGS = (
+    Setting(
+        "SEARXNG_URL",
+        "Address of your SearXNG, e.g. http://localhost:8080",
+        aliases=("SEARXNG_INSTANCE_URL", "SEARXNG_API_URL", "SEARXNG_QUERY_URL"),
+    ),
+)
+RANGES = {"d": "day", "w": "week", "m": "month", "y": "year"}
+SAFE = {"off": "0", "moderate": "1", "strict": "2"}
+
+
+def request(query: Query, keys: Keys) -> HttpRequest:
+    """A search in JSON. The address may be that of the server or of its search page."""
+    url = base({"SEARXNG_URL": keys.get("SEARXNG_URL", "").partition("?")[0]}, "SEARXNG_URL", "")
+    if not url.endswith("/search"):
+        url += "/search"
+    parameters = {"q": with_sites(query), "format": "json"}
+    if query.time_range:
+        parameters["time_range"] = RANGES[query.time_range]
+    if query.language:
+        country = f"-{query.country.upper()}" if query.country else ""
+        parameters["language"] = query.language.lower() + country
+    if query.safe_search:
+        parameters["safesearch"] = SAFE[query.safe_search]
+    return get(url, parameters)
+
+
+def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
+    """results[], unless there are none because its engines failed."""
+    if response.status == 403:
+        raise EngineError(
+            "config",
+            "SearXNG refuses JSON (HTTP 403).",
+            "Write formats: [html, json] under search in its settings.yml and restart it.",
+        )
+    answer = checked(response, TITLE)
+    found = rows(answer, "results", title=TITLE)
+    made = (
+        result("searxng", r.get("url"), r.get("title"), r.get("content"), r.get("publishedDate"))
+        for r in found
+    )
+    results = [one for one in made if one is not None]
+    if not results and (failed := _unresponsive(answer)):
+        raise EngineError(
+            "blocked",
+            f"All engines behind SearXNG that could know failed ({failed}).",
+            "Wait, choose other engines in its settings, or use another engine here.",
+        )
+    return results
+
+
+def _unresponsive(answer: Mapping[str, Any]) -> str:
+    """Names and reasons of its engines that failed: pairs, for all we know."""
+    listed = answer.get("unresponsive_engines")
+    pairs = listed if isinstance(listed, list) else []
+    told = [": ".join(map(str, pair)) if isinstance(pair, list) else str(pair) for pair in pairs]
+    return one_line(", ".join(told), 200)
+
+
+ENGINE = Engine(
+    "searxng",
+    TITLE,
+    needs=("SEARXNG_URL",),
+    applies=frozenset({"domains", "time_range", "language", "safe_search"}),
+    wire=Wire(request, parse),
+    settings=SETTINGS,
+)

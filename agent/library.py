@@ -12,14 +12,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterable, Iterator
-from contextlib import aclosing
+from concurrent.futures import Future
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, TypeVar
 
 from agent.backend import Backend, LocalBackend, RemoteBackend, Wsgi
-from agent.errors import ConfigError, StoreError, ToolError
+from agent.errors import AgentError, ConfigError, StoreError, ToolError
 from agent.events import Event, citation_from
 from agent.limits import Limits
 from agent.log import EventLog
@@ -118,14 +119,19 @@ class Agent:
         limits: Limits | None = None,
     ) -> Answer:
         """The whole answer. Raises AgentError when the question cannot be sent."""
-        session = session or self._new_session(model)
+        fresh = None if session else self._new_session(model)
+        known = session or fresh or ""
 
         async def answered() -> Event:
-            await self.runner.start(
-                session, question, model=model, mode=mode, search=search, limits=limits
-            )
-            await self.runner.wait(session)
-            return self.log.last_event(session)
+            try:
+                await self.runner.start(
+                    known, question, model=model, mode=mode, search=search, limits=limits
+                )
+            except BaseException:
+                self._discard(fresh)
+                raise
+            await self.runner.wait(known)
+            return self.log.last_event(known)
 
         event = self._wait(answered())
         if event.type != "run_finished":
@@ -147,46 +153,72 @@ class Agent:
         Without `session` a new one is made. Closing the iterator early stops the run.
         Raises AgentError when the question cannot be sent.
         """
-        session = session or self._new_session(model)
-        after = self.log.last_seq(session) or 0
-        self._wait(
-            self.runner.start(
-                session, question, model=model, mode=mode, search=search, limits=limits
-            )
+        fresh = None if session else self._new_session(model)
+        known = session or fresh or ""
+        after = self.log.last_seq(known) or 0
+        starting = self.runner.start(
+            known, question, model=model, mode=mode, search=search, limits=limits
         )
-        return self._follow(session, after)
-
-    def _follow(self, session: str, after: int) -> Iterator[Event]:
-        """One run's events, handed over from the loop batch by batch."""
         batches: SimpleQueue[list[Event] | None] = SimpleQueue()
+        begun: Future[str] = Future()
+        feeding = self._submit(self._feed(known, after, starting, begun, batches))
+        feeding.add_done_callback(lambda _: begun.cancel())  # closed before it could begin
+        try:
+            begun.result()
+        except BaseException:
+            feeding.cancel()
+            self._discard(fresh)
+            raise
+        return self._handed_over(known, batches, feeding)
 
-        async def feed() -> None:
-            run = asyncio.ensure_future(self.runner.wait(session))
-            over = False
+    async def _feed(
+        self,
+        session: str,
+        after: int,
+        starting: Coroutine[Any, Any, str],
+        begun: Future[str],
+        batches: SimpleQueue[list[Event] | None],
+    ) -> None:
+        """Starts the run once the follower listens: a quick answer would be over before that."""
+        over = False
 
-            def expect_end(_: object) -> None:
-                if not over:
-                    patience.reschedule(self._loop.time() + _LATE)
-
+        async def answered() -> None:
             try:
-                async with (
-                    asyncio.timeout(None) as patience,
-                    aclosing(self.log.follow(session, after)) as follower,
-                ):
-                    run.add_done_callback(expect_end)
-                    async for batch in follower:
-                        ends = [i for i, e in enumerate(batch, 1) if e.type == "run_finished"]
-                        batches.put(batch[: ends[0]] if ends else batch)
-                        if ends:
-                            over = True
-                            return
-            except TimeoutError:
-                pass
-            finally:
-                over = True
-                batches.put(None)
+                begun.set_result(await starting)
+            except BaseException as error:
+                begun.set_exception(error)
+                return
+            await self.runner.wait(session)
 
-        feeding = asyncio.run_coroutine_threadsafe(feed(), self._loop)
+        def expect_end(_: object) -> None:
+            if not over:
+                patience.reschedule(self._loop.time() + _LATE)
+
+        run = asyncio.ensure_future(answered())
+        try:
+            async with (
+                asyncio.timeout(None) as patience,
+                aclosing(self.log.follow(session, after)) as follower,
+            ):
+                run.add_done_callback(expect_end)
+                async for batch in follower:
+                    ends = [i for i, e in enumerate(batch, 1) if e.type == "run_finished"]
+                    batches.put(batch[: ends[0]] if ends else batch)
+                    if ends:
+                        return
+        except TimeoutError:
+            pass
+        finally:
+            over = True
+            batches.put(None)
+
+    def _handed_over(
+        self,
+        session: str,
+        batches: SimpleQueue[list[Event] | None],
+        feeding: Future[None],
+    ) -> Iterator[Event]:
+        """One run's events, from the loop, batch by batch."""
         done = False
         try:
             while (batch := batches.get()) is not None:
@@ -202,6 +234,12 @@ class Agent:
 
     def _new_session(self, model: str | None) -> str:
         return self.log.create_session(model=model or self.settings.model).id
+
+    def _discard(self, session: str | None) -> None:
+        """Takes a session that was made for a question which could not be sent away again."""
+        if session:
+            with suppress(AgentError):
+                self.log.delete_session(session)
 
     def models(self) -> list[ModelInfo]:
         """What every provider offers."""
@@ -236,12 +274,14 @@ class Agent:
         self.close()
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self._submit(coroutine).result()
+
+    def _submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         try:
-            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except RuntimeError as error:
             coroutine.close()
             raise ConfigError("closed", "This agent is closed.", "Make a new Agent.") from error
-        return future.result()
 
 
 def _unwritten() -> StoreError:

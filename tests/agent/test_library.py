@@ -86,6 +86,13 @@ def test_events_as_they_happen(make: Made) -> None:
     assert [e.type for e in events][-2:] == ["message", "run_finished"]
 
 
+def test_a_quick_answer_is_streamed_whole(make: Made) -> None:
+    """Pieces of an answer that is over at once are all in the stream: nobody listens too late."""
+    events = list(make(says("It is noon.")).stream("What time is it?"))
+    pieces = [e.data["text"] for e in events if e.type == "text_delta"]
+    assert "".join(pieces) == "It is noon."
+
+
 def test_only_this_turns_events(make: Made) -> None:
     """The stream of a second turn begins with its own question."""
     agent = make(says("One."), says("Two."))
@@ -119,6 +126,19 @@ def test_what_cannot_be_sent_is_raised(make: Made) -> None:
         agent.stream("hi", mode="dance")
     with pytest.raises(Conflict):
         agent.ask("hi", session="nowhere")
+
+
+def test_a_refused_question_leaves_no_session(make: Made) -> None:
+    """Going on with the last session never means one in which nothing was said."""
+    agent = make(says("One."))
+    kept = agent.ask("a").session_id
+    with pytest.raises(ConfigError):
+        agent.ask("b", model="nobody:x")
+    with pytest.raises(ConfigError):
+        agent.stream("b", model="nobody:x")
+    with pytest.raises(ConfigError):
+        agent.ask("", session=kept)
+    assert [s.id for s in agent.log.sessions()] == [kept]
 
 
 def test_many_threads_may_ask(make: Made) -> None:

@@ -114,11 +114,12 @@ def _text(events: Iterator[Event]) -> int:
         if event.type == "text_delta" and live:
             print(safe(event.data["text"]), end="", flush=True)
             shown = True
-        elif event.type == "message" and shown:
-            print()
+        elif event.type == "message" and live and event.data["text"]:
+            # What came too fast to be followed is in its message all the same.
+            print("" if shown else safe(event.data["text"]))
             shown = False
         elif event.type == "run_finished":
-            if not live:
+            if not live and event.data["answer"]:
                 print(safe(event.data["answer"]))
             _after(event)
             return _code(event)

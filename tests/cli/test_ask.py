@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.cli.conftest import CLEAN, Cli
 from tests.fakes import FakeServer, Reply, json_reply
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,6 +75,26 @@ def test_the_text_form_reads_like_an_answer(cli: Cli) -> None:
     assert ran.out.index("passages match") < ran.out.index("Sources") < ran.out.index("library://")
     assert "searching: " in ran.err
     assert "read library://" in ran.err
+
+
+def test_a_terminal_shows_the_answer_once(tmp_path: Path) -> None:
+    """On a terminal the answer is there however quickly it came, and it is there once."""
+    ours, theirs = pty.openpty()
+    settings = {**CLEAN, "HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path / "home")}
+    with os.fdopen(ours, "rb", buffering=0) as screen:
+        subprocess.run(
+            [sys.executable, "-m", "cli", "ask", "Hello"],
+            env=settings,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            timeout=60,
+            check=True,
+        )
+        os.close(theirs)
+        shown = screen.read(4096).decode()
+    assert shown.count("I am not a language model") == 1
+    assert shown.endswith("language model.\r\n")
 
 
 def test_search_is_off_until_it_is_asked_for(cli: Cli) -> None:

@@ -321,10 +321,9 @@ class Walk:
             assert any(path.startswith("native:") for path in paths)
             assert "open_page" not in named
             return "native"
-        if any(f'"{name}"' in named for name in OURS):
-            assert any(path.startswith("local") for path in paths)
-            return "local"
-        return "off"
+        local = any(path.startswith("local") for path in paths)
+        assert local or not any(f'"{name}"' in named for name in OURS)
+        return "local" if local else "off"
 
 
 turns = st.builds(

@@ -12,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from agent.types import Effect, ToolCall, ToolResult
+from agent.types import Effect, ToolCall, ToolResult, Usage
 
 MOST = 3
 _AGAIN = (
@@ -53,7 +53,8 @@ class Repeats:
         if earlier is not None:
             result = await asyncio.shield(earlier)
             if not result.is_error:
-                return replace(result, call_id=call.id, content=f"{result.content}\n\n{_AGAIN}")
+                content = f"{result.content}\n\n{_AGAIN}"
+                return replace(result, call_id=call.id, content=content, usage=Usage())
         return await self._run(key, run)
 
     async def _run(self, key: str, run: Callable[[], Awaitable[ToolResult]]) -> ToolResult:

@@ -43,6 +43,7 @@ MODEL = "extractive"
 
 _PAGES = 3
 _QUOTES = 5
+_ECHO = 5  # words; a page that holds so many of the question in a row quotes the question
 _HEADED = 0.6  # what a word of the heading is worth beside one of the sentence
 _WORD = re.compile(r"\w+")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.*)$", re.MULTILINE)
@@ -157,7 +158,11 @@ def _answer(question: str, turn: list[Message], searched: bool) -> str:
 
 
 def _no_answer(turn: list[Message]) -> str:
-    failed = [m.content.split("\n")[0] for m in turn if m.role == "tool" and m.is_error]
+    failed = [
+        m.details.get("trail") or m.content.split("\n")[0]
+        for m in turn
+        if m.role == "tool" and m.is_error
+    ]
     if failed:
         return f"I could not answer this from the web. {failed[0][:400]}"
     return "The search found nothing that matches your question. Try other words."
@@ -198,18 +203,24 @@ def sentences(text: str) -> list[str]:
         plain = _MARKS.sub("", _LINK.sub(r"\1", " ".join(paragraph.split())))
         plain = " ".join(MARK.sub("", plain).split())  # a page's own [1] is none of ours
         found += [s.strip() for s in _BREAK.split(plain)]
-    return [s for s in found if 30 <= len(s) <= 600 and s.count("|") < 3]
+    return [s for s in found if _quotable(s)]
+
+
+def _quotable(text: str) -> bool:
+    """A sentence may be short; what ends like none (a label, a menu entry) may not."""
+    least = 12 if text.endswith((".", "!", "。", "！")) and text.count(" ") > 1 else 30
+    return least <= len(text) <= 600 and text.count("|") < 2
 
 
 def best_passages(question: str, passages: Sequence[Passage]) -> list[Passage]:
     """The few passages that answer best, in the order of their sources; none if all miss."""
     wanted = set(_stems(query_of(question)))
     rarity = _rarity(wanted, passages)
-    asked = " ".join(_WORD.findall(question.casefold()))
+    asked = _WORD.findall(question.casefold())
     scored = []
     for passage in passages:
         hits = wanted & passage.words
-        if hits and asked not in " ".join(_WORD.findall(passage.text.casefold())):
+        if hits and not _repeats(asked, passage.text):
             worth = sum(rarity[w] for w in hits)
             worth += _HEADED * sum(rarity[w] for w in (wanted & passage.about) - hits)
             scored.append((worth / math.log(18 + len(passage.words)), passage))
@@ -224,6 +235,11 @@ def best_passages(question: str, passages: Sequence[Passage]) -> list[Passage]:
             seen.add(passage.words)
             chosen.append(passage)
     return sorted(chosen, key=lambda p: (p.n, p.place))
+
+
+def _repeats(asked: list[str], text: str) -> bool:
+    """Whether a page only asks the same question; a word or two of it are its topic."""
+    return len(asked) >= _ECHO and " ".join(asked) in " ".join(_WORD.findall(text.casefold()))
 
 
 def _rarity(wanted: Iterable[str], passages: Sequence[Passage]) -> dict[str, float]:

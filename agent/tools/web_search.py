@@ -68,7 +68,12 @@ def web_search(backend: Backend, fence: Fence) -> Tool:
                 "web_search",
                 _failure(query, answer),
                 is_error=answer["status"] != "empty",
-                details={"kind": "search", "query": query, "status": answer["status"]},
+                details={
+                    "kind": "search",
+                    "query": query,
+                    "status": answer["status"],
+                    "trail": _trail(answer),
+                },
                 usage=SEARCHED,
             )
         return _found(query, answer, context, fence)
@@ -95,16 +100,20 @@ def _found(query: str, answer: Mapping[str, Any], context: ToolContext, fence: F
     )
 
 
+def _trail(answer: Mapping[str, Any]) -> str:
+    """Who was asked, and why each failed."""
+    return "; ".join(
+        f"{a['engine']}: {error_words(a.get('error')) or a['status']}" for a in answer["attempts"]
+    )
+
+
 def _failure(query: str, answer: Mapping[str, Any]) -> str:
     """What the model reads when there are no results; failed is not empty."""
     if answer["status"] == "empty":
         return f"No results for {query!r}. Try other words, or say that nothing was found."
-    trail = "; ".join(
-        f"{a['engine']}: {error_words(a.get('error')) or a['status']}" for a in answer["attempts"]
-    )
     return (
-        f"SEARCH FAILED for {query!r} ({trail}). Nothing was searched: do not claim otherwise, "
-        "and say that the answer is without web results."
+        f"SEARCH FAILED for {query!r} ({_trail(answer)}). Nothing was searched: do not claim "
+        "otherwise, and say that the answer is without web results."
     )
 
 

@@ -92,9 +92,19 @@ def test_switched_off_it_says_what_it_is(tmp_path: Path) -> None:
     ("status", "words"), [("error", "The engine is down"), ("empty", "found nothing")]
 )
 def test_failed_and_empty_are_told_apart(tmp_path: Path, status: str, words: str) -> None:
-    """A failed search is called that, with its reason."""
+    """A failed search is called that, with its reason, and in words meant for a person."""
     app = SearchApp({"/api/web-search": found(status=status)})
-    assert words in ask(tmp_path, app, "When is spring tide?").text
+    text = ask(tmp_path, app, "When is spring tide?").text
+    assert words in text
+    assert "SEARCH FAILED" not in text
+
+
+def test_a_topic_is_no_echo(tmp_path: Path) -> None:
+    """Pages that hold the two words asked for are quoted; one that repeats a question is not."""
+    pages = {"https://a.example/": "Spring tide is high.\n\nHow high can a spring tide get, then?"}
+    assert quotes(ask(tmp_path, world(pages), "spring tide"))[0] == "Spring tide is high."
+    asked = quotes(ask(tmp_path, world(pages), "How high can a spring tide get?"))
+    assert asked == ["Spring tide is high."]
 
 
 def test_pages_that_cannot_be_read(tmp_path: Path) -> None:
@@ -239,3 +249,9 @@ def test_sentences_are_sentences() -> None:
         "The spring tide follows the full moon by about two days.",
         "The SEARCHLOOP_HOME folder holds nothing about the spring tide or the moon.",
     ]
+
+
+def test_short_sentences_are_sentences_and_cells_are_not() -> None:
+    """The end of a sentence counts, not its length."""
+    text = "Zebras eat grass.\n\nHome\n\n| fodder | hay and straw | twice every single day |\n"
+    assert sentences(text) == ["Zebras eat grass."]

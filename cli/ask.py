@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import select
 import stat
@@ -19,7 +18,7 @@ from agent.library import Agent
 from agent.limits import Limits
 from agent.settings import Settings
 from cli.main import FAILED, LIMIT, OK, STOPPED
-from cli.text import one_line, safe
+from cli.text import as_json, one_line, safe
 from web.compose import search_app
 
 _CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
@@ -92,7 +91,7 @@ def _session(agent: Agent, args: argparse.Namespace) -> str | None:
 def _json(events: Iterator[Event]) -> int:
     for event in events:
         if event.type == "run_finished":
-            print(json.dumps(public_data(event), ensure_ascii=False))
+            print(as_json(public_data(event)))
             return _code(event)
     return FAILED
 
@@ -100,7 +99,7 @@ def _json(events: Iterator[Event]) -> int:
 def _stream_json(events: Iterator[Event]) -> int:
     code = FAILED
     for event in events:
-        print(json.dumps(public_data(event), ensure_ascii=False), flush=True)
+        print(as_json(public_data(event)), flush=True)
         if event.type == "run_finished":
             code = _code(event)
     return code

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 
 from agent.errors import AgentError, ConfigError, Conflict
 from agent.types import Usage
 from cli.main import BAD_INPUT, FAILED
-from cli.text import safe
+from cli.text import as_json, safe
 from search_backend.errors import FetchRefused, SearchBackendError
 
 KNOWN = (AgentError, SearchBackendError, OSError)
 _BAD_INPUT = (ConfigError, Conflict, FetchRefused)
+_BAD_CODES = ("bad_request", "unknown_engine", "not_found")
 
 
 def report(error: Exception, args: argparse.Namespace) -> int:
@@ -24,8 +24,9 @@ def report(error: Exception, args: argparse.Namespace) -> int:
         told = {"code": "system", "message": f"{error}.", "remedy": ""}
     print(safe(f"searchloop: {told['message']} {told['remedy']}".strip()), file=sys.stderr)
     if getattr(args, "output", "text") != "text":
-        print(json.dumps(failed_run(told) if args.module == "ask" else {"error": told}))
-    return BAD_INPUT if isinstance(error, _BAD_INPUT) else FAILED
+        print(as_json(failed_run(told) if args.module == "ask" else {"error": told}))
+    bad = isinstance(error, _BAD_INPUT) or told["code"] in _BAD_CODES
+    return BAD_INPUT if bad else FAILED
 
 
 def failed_run(error: dict[str, str]) -> dict[str, object]:

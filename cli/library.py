@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
 from agent.settings import Settings
 from cli.main import OK
-from cli.text import one_line
+from cli.text import as_json, number, one_line
 from search_backend.library import Library
 
 
@@ -26,7 +25,7 @@ def _add(library: Library, args: argparse.Namespace) -> int:
 
     added = library.add(Path(args.path), None if args.output == "json" else tell)
     if args.output == "json":
-        print(json.dumps(asdict(added), ensure_ascii=False))
+        print(as_json(asdict(added)))
         return OK
     counts = [f"{getattr(added, k)} {k}" for k in ("added", "updated", "unchanged", "removed")]
     print(f"{added.collection}: {', '.join(counts)}, {len(added.skipped)} skipped")
@@ -37,19 +36,20 @@ def _list(library: Library, args: argparse.Namespace) -> int:
     collections = library.list()
     if args.output == "json":
         told = [asdict(collection) for collection in collections]
-        print(json.dumps({"collections": told}, ensure_ascii=False))
+        print(as_json({"collections": told}))
         return OK
     for collection in collections:
-        print(f"{collection.name:<20} {collection.documents:>6} documents  {collection.path}")
+        count = number(collection.documents, "document")
+        print(f"{collection.name:<20} {count:>16}  {collection.path}")
     return OK
 
 
 def _remove(library: Library, args: argparse.Namespace) -> int:
     documents = library.remove(args.path)
     if args.output == "json":
-        print(json.dumps({"removed": documents}))
+        print(as_json({"removed": documents}))
     else:
-        print(f"{documents} documents forgotten; the files themselves are untouched.")
+        print(f"{number(documents, 'document')} forgotten; the files themselves are untouched.")
     return OK
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 
 from agent.library import Agent
 from agent.types import ModelInfo
 from cli.main import OK
-from cli.text import one_line
+from cli.text import as_json, one_line
 
 
 def run(args: argparse.Namespace) -> int:
@@ -18,7 +17,7 @@ def run(args: argparse.Namespace) -> int:
     with Agent() as agent:
         models = agent.models()
     if args.output == "json":
-        print(json.dumps({"models": [asdict(m) for m in models]}, ensure_ascii=False))
+        print(as_json({"models": [asdict(m) for m in models]}))
         return OK
     ready = [m for m in models if m.available]
     width = max((len(m.id) for m in ready), default=0)
@@ -26,8 +25,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"{one_line(model.id):<{width}}  {_facts(model)}")
     for (missing, remedy), group in _grouped(m for m in models if not m.available).items():
         names = ", ".join(one_line(m.id) for m in group if not m.id.endswith(":"))
-        why = one_line(f"{missing.rstrip('.')}. {remedy}", 300)
-        print(f"\nNot available: {why}\n  {names}".rstrip())
+        lacks = missing.rstrip(".")
+        what = f"without {lacks}" if lacks.isupper() else f"now: {lacks}"
+        print(f"\nNot available {one_line(f'{what}. {remedy}', 300)}\n  {names}".rstrip())
     return OK
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 
 from agent.backend import error_words
+from agent.errors import ConfigError
 from cli.backend import ask
 from cli.main import FAILED, OK
-from cli.text import one_line, safe
+from cli.text import as_json, number, one_line, safe
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the results; what failed on the way goes to stderr."""
-    payload = {"query": " ".join(args.query), "max_results": args.count}
+    query = " ".join(args.query).strip()
+    if not query:
+        raise ConfigError("empty_query", "The query is empty.", "Write what to search for.")
+    payload = {"query": query, "max_results": args.count}
     if args.domain:
         payload["allowed_domains"] = args.domain
     if args.time_range != "all":
@@ -23,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
         payload["engine"] = args.engine
     answer = ask("/api/web-search", payload)
     if args.output == "json":
-        print(json.dumps(answer, ensure_ascii=False))
+        print(as_json(answer))
         return OK if answer["status"] in ("ok", "empty") else FAILED
     for attempt in answer["attempts"]:
         if attempt["status"] != "ok":
@@ -34,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"   {one_line(result['url'], 300)}")
         print(f"   {one_line(result['snippet'], 240)}\n")
     if answer["status"] == "ok":
-        print(f"{len(answer['results'])} results from {answer['engine']}", file=sys.stderr)
+        print(
+            f"{number(len(answer['results']), 'result')} from {answer['engine']}", file=sys.stderr
+        )
         return OK
     if answer["status"] == "empty":
         print("Nothing was found. Try other words.", file=sys.stderr)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from datetime import datetime
 
 from agent.log import EventLog
 from agent.settings import Settings
 from cli.main import OK
-from cli.text import one_line
+from cli.text import as_json, one_line
 
 
 def run(args: argparse.Namespace) -> int:
@@ -18,7 +17,7 @@ def run(args: argparse.Namespace) -> int:
     found = log.sessions(" ".join(args.query) or None)
     log.close()
     if args.output == "json":
-        print(json.dumps({"sessions": [s.as_dict() for s in found]}, ensure_ascii=False))
+        print(as_json({"sessions": [s.as_dict() for s in found]}))
         return OK
     for session in found:
         when = datetime.fromtimestamp(session.updated).strftime("%Y-%m-%d %H:%M")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 _HARMFUL = dict.fromkeys(
     code
     for first, last in (
@@ -16,10 +19,23 @@ _HARMFUL = dict.fromkeys(
     for code in range(first, last + 1)
 )
 
+_ESCAPED = {code: json.dumps(chr(code)).strip('"') for code in _HARMFUL} | {0x7F: "\\u007f"}
+
 
 def safe(text: str) -> str:
     """The text without control, bidirectional and tag characters; newlines and tabs stay."""
     return text.translate(_HARMFUL)
+
+
+def as_json(value: Any) -> str:
+    """JSON on one line; what `safe` takes away is written as an escape, so nothing is lost."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text.translate(_ESCAPED)
+
+
+def number(count: int, thing: str) -> str:
+    """`1 result`, `2 results`."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 def one_line(text: str, width: int = 100) -> str:

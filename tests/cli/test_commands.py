@@ -1,0 +1,67 @@
+"""`search`, `open`, `library` and `models`: plain words, the right exit code, safe output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.text import as_json, number, safe
+from tests.cli.conftest import Cli
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["search", " "], 2, "The query is empty. Write what to search for."),
+        (["search", "--engine", "nope", "x"], 2, "no engine named 'nope'"),
+        (["open", ""], 2, "The address is empty."),
+        (["open", "ftp://a.example/"], 2, "not an absolute http or https address"),
+        (["open", "http://127.0.0.1:9/"], 1, "No public web server could be reached"),
+        (["library", "add", "/no/such/folder"], 2, "Check the path."),
+        (["library", "remove", "/no/such/folder"], 2, "searchloop library list"),
+    ],
+)
+def test_bad_input_has_its_own_code(cli: Cli, args: list[str], code: int, words: str) -> None:
+    """What the user can correct ends in 2, what failed in 1; both in one sentence."""
+    ran = cli(*args, SEARCHLOOP_OFFLINE="")
+    assert (ran.code, ran.out) == (code, "")
+    assert words in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_text_that_is_not_in_the_page_is_said(cli: Cli) -> None:
+    """An empty page is no answer to --find."""
+    ran = cli("open", "library://docs/README.md", "--find", "zxqwv")
+    assert (ran.code, ran.out.count("\n")) == (0, 3)
+    assert "The page has no such text." in ran.err
+
+
+def test_one_is_not_many(cli: Cli, tmp_path: Path) -> None:
+    """Counts agree with what they count."""
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "zebra.md").write_text("# Zebras\n\nZebras eat grass, and hay.\n")
+    cli("library", "add", "notes")
+    assert "1 result from library" in cli("search", "--engine", "library", "zebras").err
+    assert " 1 document  " in cli("library", "list").out
+    assert cli("library", "remove", "notes").out.startswith("1 document forgotten")
+    assert number(2, "page") == "2 pages"
+
+
+def test_what_a_model_lacks_is_a_sentence(cli: Cli) -> None:
+    """Missing keys and missing servers read as such."""
+    told = cli("models").out
+    assert "Not available without OPENAI_API_KEY. Set OPENAI_API_KEY" in told
+    assert "Not available now: " in told
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_json_cannot_steer_the_terminal(text: str) -> None:
+    """JSON keeps every character and prints none that `safe` takes away."""
+    line = as_json({"title": text})
+    assert json.loads(line) == {"title": text}
+    assert safe(line) == line
+    assert "\n" not in line

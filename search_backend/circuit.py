@@ -2,10 +2,10 @@
 
 How long depends on the cause. What the server says (Retry-After) is kept to exactly. A rate limit
 or a network failure begins with seconds, an empty account or a refused key with an hour: only a
-change by the user helps, and that makes a new chain. "No results or refused", a broken answer and
-a refused request are weaker evidence, so they take two in a row. A rest doubles with each further
-failure and ends with one good answer. When it is over, one search carries the probe and all others
-go on without the engine until it is back.
+change by the user helps, and that makes a new chain. A late answer, "no results or refused", a
+broken answer and a refused request are weaker evidence, so they take two in a row. A rest doubles
+with each further failure and ends with one good answer. When it is over, one search carries the
+probe and all others go on without the engine until it is back.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from typing import Literal
 RESTS: Mapping[str, tuple[float, float]] = {
     "rate": (5.0, 300.0),
     "network": (5.0, 300.0),
+    "slow": (5.0, 300.0),
     "blocked": (30.0, 1_800.0),
     "parse": (30.0, 600.0),
     "config": (30.0, 600.0),
     "quota": (3_600.0, 86_400.0),
     "auth": (3_600.0, 86_400.0),
 }
-DOUBTFUL = frozenset({"blocked", "parse", "config"})
+DOUBTFUL = frozenset({"slow", "blocked", "parse", "config"})
 DOUBTFUL_BEFORE_REST = 2
 # A probe that never reports back must not keep the engine out for ever.
 PROBE_SECONDS = 15.0

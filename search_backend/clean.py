@@ -21,6 +21,8 @@ _TRAILING = re.compile(r"[ \t]+\n")
 
 def clean(text: str) -> str:
     """`text` without invisible characters, with plain line ends."""
+    if text.isascii() and text.isprintable():
+        return text
     return _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
 
 

@@ -89,6 +89,9 @@ class Connections:
 
         threading.Thread(target=work, name=f"connect {origin[1]}", daemon=True).start()
 
+    def __del__(self) -> None:
+        self.close()
+
     def close(self) -> None:
         """Hang up all kept connections."""
         with self._lock:

@@ -139,8 +139,10 @@ class Lineup:
         )
         return Outcome(Attempt(engine.name, "error", round(seconds * 1000), problem))
 
-    def overtaken(self, engine: Engine, seconds: float) -> Outcome:
-        """Another engine answered while this one was still at it. No fault of either."""
+    def overtaken(self, engine: Engine, seconds: float, *, late: bool = False) -> Outcome:
+        """Another engine answered while this one was still at it; `late`: for longer than usual."""
+        if late:
+            self.circuits.failed(engine.name, "slow")
         problem = Problem(
             "overtaken", f"Another engine answered before {engine.title} did.", "Nothing to do."
         )

@@ -10,7 +10,6 @@ Spec: Cormack, Clarke, Buettcher: Reciprocal Rank Fusion (SIGIR 2009)
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from search_backend.canonical import canonical_key
 from search_backend.clean import one_line
@@ -67,18 +66,17 @@ def _distinct(found: Sequence[SearchResult], most: int) -> Iterable[tuple[str, S
 
 def _joined(first: SearchResult, second: SearchResult) -> SearchResult:
     """The one that came first, with what it lacks and the second has."""
-    if first.snippet and first.published:
+    snippet, published = first.snippet or second.snippet, first.published or second.published
+    if (snippet, published) == (first.snippet, first.published):
         return first
-    return replace(
-        first,
-        snippet=first.snippet or second.snippet,
-        published=first.published or second.published,
-    )
+    return SearchResult(first.title, first.url, snippet, first.source, published)
 
 
 def _cleaned(result: SearchResult) -> SearchResult:
-    return replace(
-        result,
-        title=one_line(result.title, LONGEST_TITLE),
-        snippet=one_line(result.snippet, LONGEST_SNIPPET),
+    return SearchResult(
+        one_line(result.title, LONGEST_TITLE),
+        result.url,
+        one_line(result.snippet, LONGEST_SNIPPET),
+        result.source,
+        result.published,
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from search_backend.domains import parse_rules
 from search_backend.errors import SearchBackendError
 from search_backend.pages import DEFAULT_LENGTH, LONGEST_SLICE
-from search_backend.types import Query, TimeRange
+from search_backend.types import Query, SafeSearch, TimeRange
 
 LONGEST_QUERY = 2_000
 LONGEST_URL = 8_192
@@ -18,6 +19,7 @@ LONGEST_FIND = 500
 MOST_RESULTS = 20
 DEFAULT_RESULTS = 8
 TIME_RANGES = ("d", "w", "m", "y")
+SAFE_SEARCHES = ("off", "moderate", "strict")
 
 Check = Callable[[str, Any], Any]
 
@@ -59,7 +61,10 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
             "max_results": _number(1, MOST_RESULTS),
             "allowed_domains": _domains,
             "blocked_domains": _domains,
-            "time_range": _time_range,
+            "time_range": _one_of(TIME_RANGES),
+            "country": _code,
+            "language": _code,
+            "safe_search": _one_of(SAFE_SEARCHES),
             "engine": _text(100),
         },
         needed="query",
@@ -70,6 +75,9 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
         allowed_domains=values.get("allowed_domains") or (),
         blocked_domains=values.get("blocked_domains") or (),
         time_range=cast(TimeRange | None, values.get("time_range")),
+        country=values.get("country"),
+        language=values.get("language"),
+        safe_search=cast(SafeSearch | None, values.get("safe_search")),
     )
     engine = values.get("engine")
     return query, engine.strip().lower() if engine else None
@@ -138,10 +146,22 @@ def _domains(name: str, value: Any) -> tuple[str, ...]:
     return parse_rules(value, name)
 
 
-def _time_range(name: str, value: Any) -> str:
-    if value not in TIME_RANGES:
-        raise BadRequest(f"{name} is not one of {', '.join(TIME_RANGES)}.", f"Change {name}.")
-    return str(value)
+def _one_of(words: Sequence[str]) -> Check:
+    def check(name: str, value: Any) -> str:
+        if value not in words:
+            raise BadRequest(f"{name} is not one of {', '.join(words)}.", f"Change {name}.")
+        return str(value)
+
+    return check
+
+
+def _code(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z]{2}", value):
+        raise BadRequest(
+            f"{name} is not a code of two letters.",
+            f"Send {name} as in ISO {'3166' if name == 'country' else '639'}, e.g. de.",
+        )
+    return value.lower()
 
 
 def _no_constant(name: str) -> None:

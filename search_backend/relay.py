@@ -35,6 +35,7 @@ class _Asked:
     began: float
     sent: float
     hedged: bool = False
+    overdue: bool = False
 
 
 class Relay:
@@ -51,6 +52,7 @@ class Relay:
         self._asked: dict[str, _Asked] = {}
         self._queued: list[_Asked] = []
         self._outcomes: list[Outcome] = []
+        self._late = 0
 
     def run(self, chain: Sequence[Engine], width: int, seconds: float) -> list[Outcome]:
         """How each engine that had a part in it ended, within `seconds`."""
@@ -165,10 +167,11 @@ class Relay:
         for asked in list(self._asked.values()):
             if asked.hedged or not (waiting and waiting[0].remote):
                 continue
-            late = now - asked.sent
-            overdue = late >= self._patience(asked)
-            if overdue or (late >= self._head_start(asked) and self._may_hedge(asked)):
+            spent = now - asked.sent
+            asked.overdue = spent >= self._patience(asked)
+            if asked.overdue or (spent >= self._head_start(asked) and self._may_hedge(asked)):
                 asked.hedged = True
+                self._late += 1
                 self._begin_remote(waiting)
 
     def _begin_remote(self, waiting: deque[Engine]) -> None:
@@ -178,7 +181,8 @@ class Relay:
                 return
 
     def _may_hedge(self, asked: _Asked) -> bool:
-        return asked.admitted.probe or self._lineup.hedges.spend()
+        # Two late ones in a row are no accident any more: then the reserve costs what it costs.
+        return asked.admitted.probe or self._late > 0 or self._lineup.hedges.spend()
 
     def _next_moment(self, waiting: deque[Engine], width: int, now: float) -> float:
         """When something is to be done though no answer has come."""
@@ -198,12 +202,14 @@ class Relay:
         known = self._lineup.latencies.p95(asked.engine.name)
         if asked.admitted.probe:
             return min(known or PROBE_HEAD_START, PROBE_HEAD_START)
-        return self._patience(asked) if known is None else known
+        return self._patience(asked) if known is None else float(known / 2**self._late)
 
     def _patience(self, asked: _Asked) -> float:
+        """Halved for each engine that was late in this search, so that many cost like two."""
         most = PATIENCE if asked.engine.wire else PATIENCE_WITH_PACKAGES
         known = self._lineup.latencies.p95(asked.engine.name)
-        return most if known is None else min(max(3 * known, LEAST_PATIENCE), most)
+        usual = most if known is None else min(max(3 * known, LEAST_PATIENCE), most)
+        return float(usual / 2**self._late)
 
     def _enough(self, width: int) -> bool:
         if not self._has_results():
@@ -233,9 +239,12 @@ class Relay:
             if asked.admitted.probe and asked not in self._queued:
                 self._outcomes.append(self._lineup.overtaken(asked.engine, now - asked.sent))
                 continue
-            late = now - asked.sent >= self._patience(asked)
-            judged = self._lineup.too_slow if late else self._lineup.overtaken
-            self._outcomes.append(judged(asked.engine, max(now - asked.sent, 0.0)))
+            spent = max(now - asked.sent, 0.0)
+            if asked.overdue or spent >= self._patience(asked):
+                self._outcomes.append(self._lineup.too_slow(asked.engine, spent))
+            else:
+                told = self._lineup.overtaken(asked.engine, spent, late=asked.hedged)
+                self._outcomes.append(told)
             self._race.drop(asked.engine.name)
             del self._asked[asked.engine.name]
         return self._outcomes

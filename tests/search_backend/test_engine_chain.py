@@ -1,0 +1,566 @@
+"""The chain over real sockets: fake engines that answer, hang, lie, refuse and break off."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from search_backend.engine_http import Connections
+from search_backend.engines import Engine, Keys, Wire
+from search_backend.engines._answers import checked, result, rows
+from search_backend.exchange import MOST_BYTES, MOST_HEAD
+from search_backend.http_values import HttpRequest, HttpResponse, get
+from search_backend.library import Library
+from search_backend.pace import LONGEST_WAIT, Buckets, HedgeBudget, Latencies
+from search_backend.result_cache import Kept, Shared
+from search_backend.search import Chain
+from search_backend.settings import Settings
+from search_backend.types import Query, SearchAnswer, SearchResult
+from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.search_backend.engine_cases import CASES, Case
+
+Answer = Callable[[Received], Reply]
+
+
+class Clock:
+    """Seconds that pass when told."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def found(*urls: str) -> Reply:
+    """An answer with these results."""
+    return json_reply({"results": [{"url": url, "title": url, "content": "x"} for url in urls]})
+
+
+HANG = Reply(before="stall")
+
+
+def wired(name: str, server: FakeServer, rate: float = 0.0) -> Engine:
+    """An engine that asks `server`."""
+
+    def request(query: Query, _keys: Keys) -> HttpRequest:
+        return get(f"{server.url}/{name}", {"q": query.text})
+
+    def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
+        made = (
+            result(name, r.get("url"), r.get("title"), r.get("content"))
+            for r in rows(checked(response, name.title()), "results", title=name.title())
+        )
+        return [one for one in made if one is not None]
+
+    return Engine(name, name.title(), wire=Wire(request, parse), rate=rate)
+
+
+class House:
+    """A chain over fake engines, one server each."""
+
+    def __init__(self, chain: Chain, servers: dict[str, FakeServer], clock: Clock) -> None:
+        self.chain = chain
+        self.servers = servers
+        self.clock = clock
+
+    def ask(self, text: str = "tea", engine: str | None = None) -> SearchAnswer:
+        """One search."""
+        return self.chain.search(Query(text), engine)
+
+    def asked(self, name: str) -> int:
+        """How many requests came to this engine's server."""
+        return len(self.servers[name].requests)
+
+
+def _same(reply: Reply, _: Received) -> Reply:
+    return reply
+
+
+@contextmanager
+def house(
+    tmp_path: Path, answers: dict[str, Answer | Reply | Sequence[Reply]], **settings: object
+) -> Iterator[House]:
+    """Engines named like the keys, each answering so."""
+    clock = Clock()
+    rates = dict(settings.pop("engine_rates", {}))  # type: ignore[call-overload]
+    with ExitStack() as stack:
+        servers = {}
+        for name, answer in answers.items():
+            script = (
+                (lambda fixed: lambda _: fixed)(answer) if isinstance(answer, Reply) else answer
+            )
+            servers[name] = stack.enter_context(FakeServer(script))
+        engines = {
+            name: wired(name, server, rates.get(name, 0.0)) for name, server in servers.items()
+        }
+        base = Settings(tmp_path, tuple(engines), seconds=5.0)
+        chain = Chain(
+            replace(base, **settings),  # type: ignore[arg-type]
+            Library(tmp_path, dict),
+            engines,
+            clock,
+        )
+        stack.callback(chain.close)
+        yield House(chain, servers, clock)
+
+
+def trail(answer: SearchAnswer) -> list[tuple[str, str, str]]:
+    """(engine, status, code of the error) of each attempt."""
+    return [(a.engine, a.status, a.error.code if a.error else "") for a in answer.attempts]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each_engine_answers_through_the_chain(case: Case, tmp_path: Path) -> None:
+    """From the query to results over a socket, with the settings a user would write."""
+    body = case.recording("results")
+    with FakeServer(lambda _: Reply(body, headers={"content-type": "application/json"})) as server:
+        settings = Settings.from_mapping(
+            {**case.keys(server.url), "SEARCH_ENGINES": case.name}, home=tmp_path
+        )
+        chain = Chain(settings, Library(tmp_path, dict))
+        answer = chain.search(Query("green tea", max_results=2))
+        chain.close()
+    assert (answer.status, answer.engine) == ("ok", case.name)
+    assert [r.url for r in answer.results] == [
+        "https://tea.example/brew?lang=en",
+        "https://pots.example/",
+    ]
+    (request,) = server.requests
+    assert request.method == case.method
+    assert request.path.partition("?")[0] == case.path
+    assert request.headers["accept-encoding"] == "gzip, deflate"
+    if case.key:
+        assert request.headers[case.header] == case.prefix + "k-0123456789"
+
+
+def test_connections_are_kept_and_replaced_when_they_are_gone(tmp_path: Path) -> None:
+    """Ten searches use one connection; one that the server closed meanwhile costs no failure."""
+    closing = Reply(
+        b'{"results": [{"url": "https://a.example/"}]}', headers={"connection": "close"}
+    )
+    with house(tmp_path, {"one": found("https://a.example/")}) as h:
+        for n in range(10):
+            assert h.ask(f"q{n}").status == "ok"
+        assert len({r.connection for r in h.servers["one"].requests}) == 1
+    with house(tmp_path, {"one": closing}) as h:
+        assert [h.ask(f"q{n}").status for n in range(3)] == ["ok"] * 3
+        assert len({r.connection for r in h.servers["one"].requests}) == 3
+
+
+def test_a_kept_connection_that_breaks_before_any_answer_is_made_anew(tmp_path: Path) -> None:
+    """The server hangs up on the second request of a connection: it is asked again, once."""
+    seen: dict[int, int] = {}
+
+    def moody(received: Received) -> Reply:
+        seen[received.connection] = seen.get(received.connection, 0) + 1
+        return (
+            found("https://a.example/") if seen[received.connection] == 1 else Reply(before="cut")
+        )
+
+    with house(tmp_path, {"one": moody}) as h:
+        answers = [h.ask(f"q{n}") for n in range(3)]
+    assert [a.status for a in answers] == ["ok"] * 3
+    assert all(len(a.attempts) == 1 for a in answers)
+
+
+HTTP = b"HTTP/1.1 200 OK\r\n"
+BOMB = gzip.compress(b" " * (9 * 2**20))
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (Reply(before="cut"), "network"),
+        (Reply(before="reset"), "network"),
+        (Reply([b'{"results":'], end="cut"), "network"),
+        (Reply([b'{"results":'], end="reset"), "network"),
+        (Reply([b"SSH-2.0-OpenSSH\r\n"], raw=True), "network"),
+        (Reply([b"\x16\x03\x01\x02\x00\x01"], raw=True), "network"),
+        (Reply([HTTP, b"x: " + b"y" * (MOST_HEAD + 1)], raw=True), "network"),
+        (Reply([HTTP + b"content-length: -1\r\n\r\n{}"], raw=True), "network"),
+        (Reply([HTTP + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}"], raw=True), "network"),
+        (Reply([HTTP + b"transfer-encoding: chunked\r\n\r\nzz\r\n"], raw=True), "network"),
+        (Reply([b" " * (MOST_BYTES + 2)]), "network"),
+        (Reply(BOMB, headers={"content-encoding": "gzip"}), "network"),
+        (Reply(b"{}", headers={"content-encoding": "gzip"}), "network"),
+        (Reply(b"{}", headers={"content-encoding": "br"}), "network"),
+        (Reply(BOMB[:-20], headers={"content-encoding": "gzip"}), "network"),
+        (Reply(b"", 302, {"location": "http://127.0.0.1:1/"}), "config"),
+        (Reply(b"<title>Just a moment...</title>"), "blocked"),
+        (Reply(b"", 202), "blocked"),
+        (Reply(b"\xff\xfe\x00"), "parse"),
+        (json_reply([1, 2]), "parse"),
+        (json_reply({"results": "none"}), "parse"),
+    ],
+)
+def test_a_bad_answer_is_named_and_the_next_engine_answers(
+    tmp_path: Path, reply: Reply, code: str
+) -> None:
+    """Whatever a server does, its attempt tells what, and the search goes on."""
+    with house(tmp_path, {"bad": reply, "good": found("https://g.example/")}) as h:
+        answer = h.ask()
+    assert answer.engine == "good"
+    assert [(e, c) for e, _, c in trail(answer)] == [("bad", code), ("good", "")]
+
+
+def test_good_answers_may_be_compressed_and_cut_anyhow(tmp_path: Path) -> None:
+    """gzip, deflate by nobody's choice, one byte at a time, an interim answer first."""
+    body = b'{"results": [{"url": "https://a.example/", "title": "A"}]}'
+    packed = gzip.compress(body)
+    interim = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
+    whole = HTTP + b"content-length: %d\r\n\r\n" % len(body) + body
+    named = {"content-encoding": "gzip"}
+    for reply in (
+        Reply(packed, headers=named),
+        Reply(
+            [packed[n : n + 1] for n in range(len(packed))], headers={"content-encoding": "gzip"}
+        ),
+        Reply([interim, whole], raw=True),
+        Reply([HTTP + b"\r\n", body], raw=True),
+    ):
+        with house(tmp_path, {"one": reply}) as h:
+            answer = h.ask()
+            assert (answer.status, len(answer.results)) == ("ok", 1)
+
+
+def test_unreachable_servers_are_told_apart(tmp_path: Path) -> None:
+    """A closed port and a name that is none say so, and how to go on."""
+    with FakeServer([]) as server:
+        pass
+    chain = Chain(
+        Settings(tmp_path, ("one",)), Library(tmp_path, dict), {"one": wired("one", server)}
+    )
+    answer = chain.search(Query("tea"))
+    assert answer.attempts[0].error is not None
+    assert "Nothing listens" in answer.attempts[0].error.message
+
+
+def test_a_key_that_an_engine_quotes_does_not_travel_on(tmp_path: Path) -> None:
+    """Engines put the key into their refusals; the attempt shows none of it."""
+    key = "tvly-secret-0123456789"
+    refusal = json_reply({"detail": {"error": f"The key {key} is invalid"}}, 401)
+    with FakeServer(lambda _: refusal) as server:
+        keys = {"TAVILY_API_KEY": key, "TAVILY_BASE_URL": server.url, "SEARCH_ENGINES": "tavily"}
+        settings = Settings.from_mapping(keys, home=tmp_path)
+        answer = Chain(settings, Library(tmp_path, dict)).search(Query("tea"))
+    text = json.dumps(answer.as_json())
+    assert "does not accept the key" in text
+    assert key not in text
+    assert key not in repr(settings)
+
+
+def test_five_searches_at_once_keep_to_the_rate_and_the_order(tmp_path: Path) -> None:
+    """No request comes too early, nobody is refused, and the wait is told."""
+    times: list[float] = []
+
+    def limited(_: Received) -> Reply:
+        times.append(time.monotonic())
+        early = len(times) > 1 and times[-1] - times[-2] < 1 / 20
+        return Reply(b"", 429) if early else found("https://a.example/")
+
+    with house(tmp_path, {"one": limited}, engine_rates={"one": 20.0}) as h:
+        chain = Chain(
+            Settings(tmp_path, ("one",)),
+            Library(tmp_path, dict),
+            {"one": wired("one", h.servers["one"], 20.0)},
+        )
+        with ThreadPoolExecutor(5) as pool:
+            answers = list(pool.map(lambda n: chain.search(Query(f"q{n}")), range(5)))
+        chain.close()
+    assert [a.status for a in answers] == ["ok"] * 5
+    waits = sorted(a.attempts[0].waited_ms for a in answers)
+    assert waits[0] == 0
+    assert waits[1] > 0
+    assert waits[-1] <= 1_000
+    assert answers[0].attempts[0].as_json().get("waited_ms", 0) == answers[0].attempts[0].waited_ms
+
+
+def test_turns_are_given_in_order_and_the_queue_is_bounded() -> None:
+    """At one request a second, callers wait a little over a second more each, six at the most."""
+    clock = Clock()
+    buckets = Buckets(clock)
+    waits = [buckets.reserve("x", 1.0) for _ in range(8)]
+    assert waits[:6] == pytest.approx([0, 1.05, 2.1, 3.15, 4.2, 5.25])
+    assert waits[6:] == [None, None]
+    clock.now += 100
+    assert buckets.reserve("x", 1.0) == 0
+    assert buckets.reserve("y", 0) == 0
+    assert LONGEST_WAIT == 6
+
+
+def test_an_engine_whose_queue_is_full_is_passed_over(tmp_path: Path) -> None:
+    """Rather the next engine now than this one in ten seconds; the attempt says what helps."""
+    answers = {"one": found("https://a.example/"), "two": found("https://b.example/")}
+    with house(tmp_path, answers, engine_rates={"one": 0.1}) as h:
+        assert h.ask("first").engine == "one"
+        second = h.ask("second")
+    assert trail(second) == [("one", "skipped", "busy"), ("two", "ok", "")]
+    assert "SEARCH_RATES" in str(second.as_json())
+
+
+def test_retry_after_is_kept_to_exactly(tmp_path: Path) -> None:
+    """429 with Retry-After: 7: the engine is left alone for seven seconds and asked then."""
+    script = [Reply(b"", 429, {"retry-after": "7"}), found("https://a.example/")]
+    with house(tmp_path, {"one": script, "two": found("https://b.example/")}) as h:
+        first = h.ask("a")
+        assert trail(first) == [("one", "blocked", "rate"), ("two", "ok", "")]
+        assert "asked again in 7 s" in str(first.as_json())
+        h.clock.now += 6.9
+        assert trail(h.ask("b"))[0] == ("one", "skipped", "resting")
+        h.clock.now += 0.2
+        assert h.ask("c").engine == "one"
+
+
+def test_a_refused_key_is_not_tried_again_soon(tmp_path: Path) -> None:
+    """Asking with the same key is of no use; by name it is asked all the same."""
+    answers = {"one": json_reply({}, 401), "two": found("https://b.example/")}
+    with house(tmp_path, answers) as h:
+        h.ask("a")
+        h.clock.now += 1_800
+        h.ask("b")
+        assert h.asked("one") == 1
+        assert h.ask("c", engine="one").status == "error"
+        assert h.asked("one") == 2
+
+
+def test_a_hanging_engine_costs_a_second_once(tmp_path: Path) -> None:
+    """Of two engines the first hangs: the second answers within about a second, then at once."""
+    with house(tmp_path, {"one": HANG, "two": found("https://b.example/")}) as h:
+        began = time.monotonic()
+        first = h.ask("a")
+        spent = time.monotonic() - began
+        assert trail(first) == [("one", "error", "timeout"), ("two", "ok", "")]
+        assert 0.9 < spent < 1.5
+        began = time.monotonic()
+        assert trail(h.ask("b")) == [("one", "skipped", "resting"), ("two", "ok", "")]
+        assert time.monotonic() - began < 0.8
+
+
+def test_a_reserve_is_asked_when_a_healthy_engine_is_late(tmp_path: Path) -> None:
+    """After twenty quick answers one stalls: the next engine answers long before patience ends."""
+
+    def quick_then_stuck(received: Received) -> Reply:
+        return HANG if "late" in received.path else found("https://a.example/")
+
+    answers: dict[str, Answer | Reply] = {
+        "one": quick_then_stuck,
+        "two": found("https://b.example/"),
+    }
+    with house(tmp_path, answers) as h:  # type: ignore[arg-type]
+        for n in range(40):
+            assert h.ask(f"q{n}").engine == "one"
+        extra = h.asked("two")
+        assert extra <= 3
+        began = time.monotonic()
+        late = h.ask("late")
+        assert late.engine == "two"
+        assert time.monotonic() - began < 0.5
+
+
+def test_reserves_are_at_most_one_in_twenty() -> None:
+    """One to begin with, then one for every twenty searches, at most three saved up."""
+    budget = HedgeBudget()
+    assert [budget.spend(), budget.spend()] == [True, False]
+    spent = 0
+    for _ in range(1_000):
+        budget.earn()
+        spent += budget.spend()
+    assert 45 <= spent <= 50
+    for _ in range(1_000):
+        budget.earn()
+    assert [budget.spend() for _ in range(4)] == [True, True, True, False]
+
+
+def test_latencies_are_known_after_enough_answers() -> None:
+    """Twenty answers tell what is usual; the newest hundred count."""
+    latencies = Latencies()
+    for n in range(19):
+        latencies.note("x", n)
+    assert latencies.p95("x") is None
+    for _ in range(200):
+        latencies.note("x", 0.05)
+    assert latencies.p95("x") == 0.05
+
+
+def test_the_deadline_holds_when_every_engine_hangs(tmp_path: Path) -> None:
+    """A search ends at its deadline, and says of each engine that it did not answer."""
+    with house(tmp_path, {"one": HANG, "two": HANG}, seconds=1.6) as h:
+        began = time.monotonic()
+        answer = h.ask()
+        assert 1.4 < time.monotonic() - began < 2.4
+    assert answer.status == "error"
+    assert trail(answer) == [("one", "error", "timeout"), ("two", "error", "timeout")]
+
+
+def test_together_lists_are_fused_by_agreement(tmp_path: Path) -> None:
+    """A page that two engines have comes first; spellings of one page count as one."""
+    answers = {
+        "one": found("https://a.example/", "https://both.example/x"),
+        "two": found("https://b.example/", "http://www.both.example/x/?utm_source=q"),
+        "three": found("https://c.example/"),
+    }
+    with house(tmp_path, answers, fanout=2) as h:
+        listed = [[r.url for r in h.ask(f"q{n}").results] for n in range(4)]
+        assert h.asked("three") == 0
+    assert listed[0] == ["https://both.example/x", "https://a.example/", "https://b.example/"]
+    assert all(one == listed[0] for one in listed)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [HANG, Reply(before="reset"), Reply(b"", 500), Reply(b"<html>", 200), json_reply({}, 429)],
+    ids=["hangs", "resets", "fails", "lies", "limits"],
+)
+@pytest.mark.parametrize("width", [1, 5])
+def test_four_of_five_engines_may_be_down(tmp_path: Path, bad: Reply, width: int) -> None:
+    """The one that works answers; once the others are known, at the pace of a healthy search."""
+    answers = dict.fromkeys("abcd", bad) | {"e": found("https://e.example/")}
+    with house(tmp_path, answers, fanout=width, seconds=8.0) as h:
+        began = time.monotonic()
+        first = h.ask("first")
+        assert time.monotonic() - began < (1.5 if width == 5 else 3.0)
+        assert first.engine == "e"
+        assert len(first.attempts) == 5
+        h.ask("second")
+        began = time.monotonic()
+        assert h.ask("third").engine == "e"
+        assert time.monotonic() - began < 0.8
+
+
+def test_a_probe_never_makes_a_user_wait(tmp_path: Path) -> None:
+    """A hanging engine is probed beside the others; when it is well again it takes part."""
+    stuck = threading.Event()
+    stuck.set()
+
+    def moody(_: Received) -> Reply:
+        return HANG if stuck.is_set() else found("https://a.example/")
+
+    with house(tmp_path, {"one": moody, "two": found("https://b.example/")}, fanout=2) as h:
+        assert trail(h.ask("a"))[0] == ("one", "error", "timeout")
+        h.clock.now += 6
+        began = time.monotonic()
+        assert trail(h.ask("b")) == [("one", "skipped", "overtaken"), ("two", "ok", "")]
+        assert time.monotonic() - began < 0.8
+        assert trail(h.ask("c"))[0] == ("one", "skipped", "resting")
+        stuck.clear()
+        h.clock.now += 20
+        h.ask("d")
+        until = time.monotonic() + 3
+        while trail(h.ask(f"e{time.monotonic()}"))[0] != ("one", "ok", ""):
+            assert time.monotonic() < until, "the engine is well and does not come back"
+            h.clock.now += 0.01
+
+
+def test_the_same_search_again_asks_nobody(tmp_path: Path) -> None:
+    """A kept answer says so, ends with its time, and is not used for an engine named."""
+    with house(tmp_path, {"one": found("https://a.example/")}, cache_seconds=60.0) as h:
+        first, again = h.ask(), h.ask()
+        assert (first.cached, again.cached) == (False, True)
+        assert again.results == first.results
+        assert again.as_json()["cached"] is True
+        assert "cached" not in first.as_json()
+        assert h.asked("one") == 1
+        h.ask(engine="one")
+        assert h.asked("one") == 2
+        h.clock.now += 61
+        assert not h.ask().cached
+
+
+def test_failures_are_not_kept(tmp_path: Path) -> None:
+    """A search that failed may work the next time."""
+    script = [Reply(b"", 400), found("https://a.example/")]
+    with house(tmp_path, {"one": script}, cache_seconds=60.0) as h:
+        assert h.ask().status == "error"
+        assert h.ask().status == "ok"
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_equal_searches_at_once_are_one(tmp_path: Path, width: int) -> None:
+    """Sixteen at the same moment cost what one costs, and all get its answer."""
+    gate = threading.Event()
+
+    def slow(_: Received) -> Reply:
+        gate.wait(0.3)
+        return found("https://a.example/")
+
+    answers: dict[str, Answer | Reply] = {"one": slow, "two": slow, "three": slow}
+    with house(tmp_path, answers, fanout=width, cache_seconds=60.0) as h:  # type: ignore[arg-type]
+        with ThreadPoolExecutor(16) as pool:
+            given = list(pool.map(lambda _: h.ask(), range(16)))
+        assert sum(h.asked(name) for name in answers) == width
+    assert len({answer.results for answer in given}) == 1
+
+
+def test_whoever_joins_a_search_that_breaks_searches_alone(tmp_path: Path) -> None:
+    """A fault of the first is not the fault of the others, and no search waits for ever."""
+    shared = Shared(Kept(Clock(), 60))
+    entered, go = threading.Event(), threading.Event()
+    good = SearchAnswer("tea", "one", "ok", (), ())
+
+    def breaks() -> SearchAnswer:
+        entered.set()
+        go.wait(5)
+        raise ZeroDivisionError
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(shared.answer, "k", breaks, fresh=False, seconds=5)
+        entered.wait(5)
+        second = pool.submit(shared.answer, "k", lambda: good, fresh=False, seconds=5)
+        go.set()
+        assert second.result() == good
+        with pytest.raises(ZeroDivisionError):
+            first.result()
+    assert shared.answer("k", lambda: good, fresh=False, seconds=5) == good
+
+
+def test_kept_answers_are_bounded() -> None:
+    """The answer unused for longest goes first."""
+    kept = Kept(Clock(), 60, most=2)
+    answer = SearchAnswer("tea", "one", "ok", (), ())
+    for key in "ab":
+        kept.put(key, answer)
+    assert kept.get("a") is answer
+    kept.put("c", answer)
+    assert [kept.get(key) is not None for key in "abc"] == [True, False, True]
+
+
+def test_many_searches_leave_no_sockets_behind(tmp_path: Path) -> None:
+    """After hangs, failures and good answers only the kept connections are open."""
+    answers = {"one": HANG, "two": Reply(before="reset"), "three": found("https://a.example/")}
+    with house(tmp_path, answers, fanout=3) as h:
+        for n in range(30):
+            h.ask(f"q{n}")
+            h.clock.now += 1
+        open_files = {p.resolve() for p in Path("/proc/self/fd").glob("*")} if LINUX else set()
+    assert len([p for p in open_files if "socket:" in str(p)]) < 40
+
+
+LINUX = Path("/proc/self/fd").is_dir()
+
+
+def test_kept_connections_end_with_their_time() -> None:
+    """A connection that was idle for long is closed instead of being used."""
+    clock = Clock()
+    with FakeServer([]) as server:
+        origin = ("http", "127.0.0.1", server.port)
+        made = threading.Event()
+        connections = Connections(clock)
+        connections.open(origin, lambda _: (made.set(), False)[1])
+        assert made.wait(5)
+        until = time.monotonic() + 5
+        while (link := connections.take(origin)) is None:
+            assert time.monotonic() < until
+        connections.keep(origin, link)
+        clock.now += 31
+        assert connections.take(origin) is None
+        assert link.socket.fileno() == -1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 
@@ -19,7 +20,7 @@ def read_arguments(raw: Any) -> tuple[dict[str, Any], str | None]:
     try:
         for _ in range(2):
             if isinstance(value, str):
-                value = json.loads(value, parse_constant=_reject)
+                value = json.loads(value, parse_constant=_reject, parse_float=_number)
     except (ValueError, RecursionError) as error:
         return {}, f"The arguments are not valid JSON: {error}."
     if not isinstance(value, dict):
@@ -29,6 +30,12 @@ def read_arguments(raw: Any) -> tuple[dict[str, Any], str | None]:
 
 def _reject(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
+
+
+def _number(text: str) -> float:
+    """What is too large for a number would be sent on as a word that is not JSON."""
+    number = float(text)
+    return number if isfinite(number) else _reject(text)
 
 
 def coerced(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:

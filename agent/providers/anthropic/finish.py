@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agent.arguments import read_arguments
 from agent.providers.anthropic.searches import Searches
 from agent.types import StopReason, ToolCall, Usage
 
@@ -42,26 +43,9 @@ def complete(block: Block, streamed: str) -> str | None:
         case "thinking":
             block["thinking"] = (block.get("thinking") or "") + streamed
         case "tool_use" | "server_tool_use" if streamed.strip():
-            block["input"], problem = read_input(streamed)
+            block["input"], problem = read_arguments(streamed)
             return problem
     return None
-
-
-def read_input(text: str) -> tuple[dict[str, Any], str | None]:
-    """The arguments of a call as an object, or what is wrong with them."""
-    if not text.strip():
-        return {}, None
-    try:
-        value = json.loads(text, parse_constant=_reject)
-    except (ValueError, RecursionError) as error:
-        return {}, f"The arguments are not valid JSON: {error}."
-    if not isinstance(value, dict):
-        return {}, f"The arguments must be a JSON object, not {type(value).__name__}."
-    return value, None
-
-
-def _reject(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def calls(

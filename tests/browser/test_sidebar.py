@@ -73,14 +73,20 @@ def test_renaming_in_place(chats: list[dict[str, Any]], page: Page, house: House
 
 
 def test_deleting_can_be_taken_back(chats: list[dict[str, Any]], page: Page, house: House) -> None:
-    """Undo brings the chat back; without it the chat is gone when the page is left."""
+    """Undo opens the chat again; without it the chat is gone when the page is left."""
     line = row(page, chats[0])
     line.locator("a").click()
     line.get_by_role("button", name="Delete").click()
     expect(line).to_have_count(0)
     expect(page.locator("#title")).to_have_text("New chat")
-    page.get_by_role("button", name="Undo").click()
+    undo, box = page.get_by_role("button", name="Undo"), page.locator("#composer")
+    toast, composer = undo.bounding_box(), box.bounding_box()
+    assert toast
+    assert composer
+    assert toast["y"] + toast["height"] <= composer["y"], "it hides the question"
+    undo.click()
     expect(line).to_have_count(1)
+    expect(page.locator("#title")).to_have_text(TITLES[1])
     line.hover()
     line.get_by_role("button", name="Delete").click()
     expect(line).to_have_count(0)

@@ -135,3 +135,13 @@ def test_an_empty_chat_that_was_only_switched_leaves_no_trace(enter: Enter, hous
     sessions = house.call("GET", "/api/sessions")["sessions"]
     assert chat not in [s["id"] for s in sessions]
     assert last_turn(page).count() == 0
+
+
+def test_models_that_can_be_chosen_come_first(page: Page) -> None:
+    """Nobody has to scroll past what lacks a key."""
+    model = page.get_by_label("Model", exact=True)
+    expect(model.locator("option:enabled")).not_to_have_count(0)
+    expect(model.locator("option:disabled")).not_to_have_count(0)
+    groups = model.locator("optgroup")
+    usable = [bool(g.locator("option:enabled").count()) for g in groups.all()]
+    assert usable == sorted(usable, reverse=True)

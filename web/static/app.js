@@ -159,8 +159,9 @@ async function rename(id, title) {
 
 function remove(session) {
   const { hidden } = facts.list;
+  const wasOpen = session.id === facts.session.id;
   hidden.add(session.id);
-  if (session.id === facts.session.id) openSession(null);
+  if (wasOpen) openSession(null);
   draw();
   el("new-chat").focus();
   const title = session.title || t("untitled");
@@ -168,6 +169,7 @@ function remove(session) {
     if (!undone) await api.deleteSession(session.id).catch(complain);
     hidden.delete(session.id);
     await refresh();
+    if (undone && wasOpen && !facts.session.id) openSession(session.id);
     tabs.postMessage("changed");
   });
 }

@@ -165,7 +165,8 @@ function byProvider(models) {
     const provider = model.id.split(":")[0];
     groups.set(provider, [...(groups.get(provider) ?? []), model]);
   }
-  return groups;
+  const usable = ([, list]) => list.some((m) => m.available !== false);
+  return [...groups].sort((a, b) => usable(b) - usable(a)); // what can be chosen stands first
 }
 
 function modelOption(model) {

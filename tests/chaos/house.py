@@ -23,7 +23,7 @@ from agent.tools import Tool
 from agent.transport import Timeouts, Transport
 from tests.agent.scripted import SearchApp
 from tests.chaos.dialects import KEY, Dialect
-from tests.fakes import FakeServer, Received, Reply
+from tests.fakes import FakeServer, Received, Reply, json_reply
 
 SPEED = 100.0
 SILENCE = 25.0  # seconds after which a server counts as silent, on the loop's clock
@@ -62,6 +62,7 @@ class Stage(FakeServer):
 
     def __init__(self) -> None:
         super().__init__(self._reply)
+        self.aside: Callable[[str, str], Any] = lambda method, path: None
         self._replies: list[Reply] = []
         self._given = 0
 
@@ -69,6 +70,11 @@ class Stage(FakeServer):
         """What is answered from now on; forgets the requests of before."""
         self._replies, self._given = list(replies), 0
         self.requests.clear()
+
+    def next_reply(self, received: Received) -> Reply:
+        """Questions about the server are answered beside the script, and not kept."""
+        known = self.aside(received.method, received.path)
+        return super().next_reply(received) if known is None else json_reply(known)
 
     def _reply(self, received: Received) -> Reply:
         self._given += 1
@@ -139,10 +145,19 @@ def reply(dialect: Dialect, events: Sequence[bytes], **more: Any) -> Reply:
 def check_requests(dialect: Dialect, requests: Iterable[Received]) -> None:
     """Every request keeps the vendor's rules, and its key is where it belongs."""
     for request in requests:
-        dialect.check(request.json, request.path)
+        dialect.check(read(request.body), request.path)
         assert KEY.encode() not in request.body
         assert KEY not in request.path
         assert any(KEY in value for value in request.headers.values())
+
+
+def read(body: bytes) -> Any:
+    """The JSON of a request, as strictly as servers read it."""
+    return json.loads(body, parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is not JSON")
 
 
 def check_told(events: Sequence[Event]) -> None:
@@ -160,6 +175,3 @@ def check_told(events: Sequence[Event]) -> None:
             assert error["code"] != "internal"
             assert all(error[part].strip() for part in ("code", "message", "remedy")), error
     assert KEY not in json.dumps([e.data for e in events], ensure_ascii=False)
-
-
-Script = Callable[[Dialect], Sequence[Reply]]

@@ -41,7 +41,7 @@ EVERY = pytest.mark.parametrize("name", dialects.names())
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
+def server() -> Iterator[Stage]:
     """The server that all faults come from."""
     with Stage() as server:
         yield server
@@ -57,6 +57,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def dialect(name: str) -> Dialect:
     """The provider's wire format, with ids of its own."""
     return dialects.load(name)
+
+
+@pytest.fixture
+def stage(server: Stage, dialect: Dialect) -> Stage:
+    """That server, as one of this provider."""
+    server.aside = dialect.aside
+    return server
 
 
 @dataclass(frozen=True)
@@ -407,8 +414,9 @@ BROKEN = {
     "list": '["text"]',
     "number": "7",
     "not-a-number": '{"text": NaN}',
+    "too-large-a-number": '{"text": "a", "more": 1e999}',
     "missing": "{}",
-    "wrong-type": '{"text": 7}',
+    "wrong-type": '{"text": [7]}',
     "too-much": '{"text": "a", "more": 1}',
     "two": '{"text": "a"}{"text": "b"}',
 }

@@ -33,7 +33,7 @@ from agent.wire import Origin, connection_lost, cut_off
 from tests.agent.scripted import SearchApp, check_calls_are_answered, found, page
 from tests.chaos import dialects
 from tests.chaos.dialects import PAGE, Asked, Dialect
-from tests.chaos.house import check_told, play, reply
+from tests.chaos.house import check_told, play, read, reply
 from tests.fakes import Reply
 
 HERE = Origin("http", "127.0.0.1", 9)
@@ -149,11 +149,30 @@ class Played(Transport):
     def post(self, url: str, headers: Any, body: bytes) -> Any:
         parts = urlsplit(url)
         dialect = self._by_host[parts.path.split("/")[1]]
-        value = json.loads(body)
+        value = read(body)
         self.sent.append((dialect, parts.path, value))
         give = self.plan.pop(0) if self.plan else _text("All right.")
         dialect.hear(value)
         return _Exchange(give(dialect, value), self.held)
+
+    async def get_json(self, url: str, headers: Any = (), timeout: float = 0) -> Any:  # noqa: ASYNC109
+        return self._aside("GET", url)
+
+    async def post_json(
+        self,
+        url: str,
+        payload: Any,
+        headers: Any = (),
+        timeout: float = 0,  # noqa: ASYNC109
+    ) -> tuple[int, Any]:
+        return 200, self._aside("POST", url)
+
+    def _aside(self, method: str, url: str) -> Any:
+        _, name, rest = urlsplit(url).path.split("/", 2)
+        known = self._by_host[name].aside(method, f"/{rest}")
+        if known is None:
+            raise connection_lost(HERE)
+        return known
 
 
 @dataclass

@@ -64,6 +64,9 @@ class Dialect(Protocol):
     def hear(self, body: Mapping[str, Any]) -> None:
         """The request that the next answer is for: some servers go on with what they began."""
 
+    def aside(self, method: str, path: str) -> Any:
+        """What the server tells about itself at this address; None where it is asked to answer."""
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         """An answer in words."""
 
@@ -115,6 +118,8 @@ def dump(value: Any) -> bytes:
 def parsed(arguments: str) -> Any:
     """Arguments for wires on which they are values: text that is no JSON stays text."""
     try:
-        return json.loads(arguments)
+        value = json.loads(arguments)
+        json.dumps(value, allow_nan=False)
     except ValueError:
         return arguments
+    return value

@@ -72,6 +72,9 @@ class Anthropic:
             stream.found(own)
         return stream
 
+    def aside(self, method: str, path: str) -> Any:
+        return None
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         return self._stream().think(thinking).say(pieces).end("end_turn")
 

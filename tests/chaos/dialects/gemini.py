@@ -54,6 +54,9 @@ class Gemini:
     def hear(self, body: Mapping[str, Any]) -> None:
         pass
 
+    def aside(self, method: str, path: str) -> Any:
+        return None
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         chunks = [_chunk({"text": thinking, "thought": True})] if thinking else []
         chunks += [_chunk({"text": piece}) for piece in pieces]

@@ -52,6 +52,19 @@ class Ollama:
     def hear(self, body: Mapping[str, Any]) -> None:
         pass
 
+    def aside(self, method: str, path: str) -> Any:
+        about = {
+            "/api/tags": {"models": [{"name": name, "model": name} for name in self.models]},
+            "/api/ps": {"models": []},
+            "/api/version": {"version": "0.33.0"},
+            "/api/status": {"cloud": {"disabled": False}},
+            "/api/show": {
+                "capabilities": ["completion", "tools", "thinking"],
+                "model_info": {"general.architecture": "fake", "fake.context_length": 262_144},
+            },
+        }
+        return about.get(path)
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         lines = [_line(thinking=thinking)] if thinking else []
         return [*lines, *(_line(content=piece) for piece in pieces), _last()]

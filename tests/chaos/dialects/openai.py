@@ -50,6 +50,9 @@ class OpenAI:
     def hear(self, body: Mapping[str, Any]) -> None:
         pass
 
+    def aside(self, method: str, path: str) -> Any:
+        return None
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         return _Stream(self._ids).think(thinking).say(pieces).end()
 

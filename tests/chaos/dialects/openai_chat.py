@@ -53,6 +53,9 @@ class OpenAIChat:
     def hear(self, body: Mapping[str, Any]) -> None:
         pass
 
+    def aside(self, method: str, path: str) -> Any:
+        return None
+
     def text(self, *pieces: str, thinking: str = "") -> list[bytes]:
         return [*_say(pieces, thinking), *_end("stop")]
 

@@ -68,7 +68,12 @@ def store_errors(path: Path | str) -> Iterator[None]:
 _CAUSES = (
     (("readonly", "read-only"), "read_only", "The data folder is read-only"),
     (
-        ("permission", "unable to open", "a directory", "file exists"),
+        ("file exists", "not a directory"),
+        "not_a_folder",
+        "A file stands where the data folder should be",
+    ),
+    (
+        ("permission", "unable to open", "a directory"),
         "read_only",
         "The data folder cannot be used",
     ),
@@ -77,6 +82,7 @@ _CAUSES = (
     (("malformed", "not a database", "decode"), "damaged", "The session store is damaged"),
 )
 _REMEDIES = {
+    "not_a_folder": "Move that file away, or set SEARCHLOOP_HOME to a folder.",
     "read_only": "Make it writable, or set SEARCHLOOP_HOME to a folder that is.",
     "disk_full": "Free some space and send the message again; nothing that was saved is lost.",
     "locked": "Close the other searchloop, or try again in a moment.",

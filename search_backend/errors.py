@@ -62,7 +62,7 @@ class NotReachable(FetchFailed, FetchRefused):
         super().__init__(
             "not_reachable",
             "No public web server could be reached at this address.",
-            "Check the address for mistakes, or use another source.",
+            "Check the address and the network connection, or use another source.",
         )
         self.detail = detail
 

@@ -153,7 +153,7 @@ def _refused(means: int, text: str, status: int | None, server: str, said: str) 
 def _spent(server: str, said: str, status: int | None) -> ProviderError:
     return ProviderError(
         "quota",
-        f"The account at {server} has no credit left, or reached its spending limit.{said}",
+        f"{server} says that the account has no credit left, or reached its limit.{said}",
         "Add credit or raise the spending limit in the provider's billing settings.",
         status=status,
     )

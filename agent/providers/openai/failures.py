@@ -63,7 +63,7 @@ def classify(
     if codes & _MONEY:
         return ProviderError(
             "quota",
-            f"The account at {server} has no credit left.{said}",
+            f"{server} says that the account has no credit left.{said}",
             "Add credit or raise the spending limit in the provider's billing settings.",
             status=status,
         )

@@ -38,11 +38,13 @@ class Repeats:
     ) -> ToolResult:
         """The result of `run`, or the one that the same call had before.
 
-        `effect` is None for a tool that does not exist. A call that changes something always runs.
+        `effect` is None for a tool that does not exist. A call that changes something always runs,
+        and so does one that looks at this machine: what it finds may be new (the time, a job).
         """
         if effect in ("write", "exec"):
             self._times.clear()
             self._results.clear()
+        if effect in ("read", "write", "exec"):
             return await run()
         key = canonical(call)
         times = self._times[key] = self._times.get(key, 0) + 1

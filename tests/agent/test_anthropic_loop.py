@@ -57,6 +57,7 @@ class Ferries:
 
     def __init__(self, result: Mapping[str, Any]) -> None:
         self.specs = (FERRY,)
+        self.exhausted: str | None = None
         self._result = result
 
     async def call_all(self, calls: tuple[ToolCall, ...], emit: Any) -> list[ToolResult]:

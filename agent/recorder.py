@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from agent.log import EventLog, Pending
 from agent.types import (
+    Notice,
     PageOpened,
     SearchFinished,
     SearchStarted,
@@ -144,6 +146,8 @@ class Recorder:
             await self.event("search_finished", {**data, "error": event.error})
         elif isinstance(event, PageOpened):
             await self.event("page_opened", {"url": event.url, "status": event.status})
+        elif isinstance(event, Notice):
+            await self.event("notice", asdict(event))
 
     def partial(self) -> str:
         """What was said since the last message: all there is of an answer that broke off."""

@@ -1,7 +1,7 @@
 """The nouns of a run: messages, tool calls, citations, and what a provider stream yields.
 
 Everything here is a frozen value. Two vocabularies are kept apart on purpose: what a *provider*
-yields (`StreamEvent`, five kinds) and what a *log* holds (`agent.events`). The loop is the only
+yields (`StreamEvent`, seven kinds) and what a *log* holds (`agent.events`). The loop is the only
 translator between them.
 """
 
@@ -162,7 +162,8 @@ class Request:
     """Everything a codec may look at.
 
     `messages` is append-only from step to step. `answer_now` asks for an answer without further
-    calls: the tools stay listed where a provider needs them to read the history.
+    calls: the tools stay listed where a provider needs them to read the history. `context_limit`
+    is the window in tokens that a session keeps to, where somebody has to say so.
     """
 
     model: str
@@ -173,6 +174,7 @@ class Request:
     answer_now: bool = False
     session_id: str | None = None
     max_output_tokens: int | None = None
+    context_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,15 @@ class PageOpened:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the user should know that is no error: another way was taken, a prompt was cut."""
+
+    code: str
+    message: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """Last of a stream, exactly once.
 
@@ -227,7 +238,9 @@ class Finished:
     usage: Usage
 
 
-StreamEvent = TextDelta | ThinkingDelta | SearchStarted | SearchFinished | PageOpened | Finished
+StreamEvent = (
+    TextDelta | ThinkingDelta | SearchStarted | SearchFinished | PageOpened | Notice | Finished
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +273,11 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """One entry of the model picker. `id` is `provider:model`; `missing` says what it needs."""
+    """One entry of the model picker. `id` is `provider:model`; `missing` says what it needs.
+
+    `calls` says how the model's calls arrive, where that is not the provider's own way: as text,
+    in an envelope, or not at all, so that the program searches first.
+    """
 
     id: str
     title: str = ""
@@ -269,3 +286,4 @@ class ModelInfo:
     local: bool = False
     missing: str | None = None
     remedy: str | None = None
+    calls: str | None = None

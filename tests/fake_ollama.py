@@ -93,7 +93,10 @@ def slip(raw: str = '{"query": ]', **more: Any) -> Answer:
 
 
 class FakeOllama(FakeServer):
-    """See the module. `chats` holds the accepted and refused bodies of `/api/chat`, in order."""
+    """See the module. `chats` holds the accepted and refused bodies of `/api/chat`, in order.
+
+    `cuts`: an older server, which cuts a long prompt whatever the request says of it.
+    """
 
     def __init__(
         self,
@@ -103,6 +106,7 @@ class FakeOllama(FakeServer):
         cloud_disabled: bool = False,
         signed_in: bool = True,
         version: str = "0.33.0",
+        cuts: bool = False,
     ) -> None:
         super().__init__(self._answer)
         self._models = {model.full_name: model for model in models}
@@ -110,6 +114,7 @@ class FakeOllama(FakeServer):
         self._cloud_disabled = cloud_disabled
         self._signed_in = signed_in
         self._version = version
+        self._cuts = cuts
         self._windows: dict[str, int] = {}
         self.chats: list[dict[str, Any]] = []
         self.prompt_tokens: list[int] = []
@@ -174,7 +179,7 @@ class FakeOllama(FakeServer):
             return json_reply(last_line(model, Answer(done_reason="load"), 0, []))
         tokens = count_tokens(body)
         if tokens > window:
-            if body.get("truncate") is False:
+            if body.get("truncate") is False and not self._cuts:
                 sizes = f"request ({tokens} tokens) exceeds the available context size ({window}"
                 return refuse(400, f"{sizes} tokens), try increasing it")
             tokens = window // 2 + 2

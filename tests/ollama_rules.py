@@ -36,6 +36,9 @@ def check_body(body: Mapping[str, Any]) -> Reply | None:
     think_value = body.get("think")
     if think_value not in (None, True, False, "low", "medium", "high", "max"):
         return refuse(400, f'invalid think value: "{think_value}" (must be true, false, ...)')
+    shape = body.get("format")
+    if not (shape in (None, "", "json") or isinstance(shape, dict)):
+        return refuse(400, 'invalid format: expected "json" or a JSON schema')
     for name in ("num_ctx", "num_predict"):
         if type((body.get("options") or {}).get(name, 0)) is not int:
             return refuse(400, f'option "{name}" must be of type integer')

@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pytest
@@ -66,7 +67,9 @@ def ask(
     async def collect(provider: Ollama) -> list[StreamEvent]:
         return [event async for event in provider.stream(asked)]
 
-    return using({"OLLAMA_HOST": address(server), **(env or {})}, collect)
+    with TemporaryDirectory() as home:
+        flags = {"SEARCHLOOP_HOME": home, "OLLAMA_HOST": address(server), **(env or {})}
+        return using(flags, collect)
 
 
 def models(server: FakeServer | str, **env: str) -> list[ModelInfo]:
@@ -200,12 +203,12 @@ def test_an_unknown_model() -> None:
 
 
 def test_a_model_without_tools() -> None:
-    """Tools offered to a model that has none: one clear error; without them it answers."""
-    with FakeOllama([Model("tiny", ("completion",))], [say("Hi")]) as server:
-        error = refused(server, model="tiny", tools=(SEARCH,))
-        assert (error.code, error.status) == ("no_tools", 400)
-        assert "tiny:latest" in error.message
-        assert end(ask(server, model="tiny")).message.content == "Hi"
+    """Tools offered to a model that has none: refused once, then asked in another way."""
+    chosen = say('{"tool": "web_search", "arguments": {"query": "ferry"}}')
+    with FakeOllama([Model("tiny", ("completion",))], [chosen]) as server:
+        message = end(ask(server, model="tiny", tools=(SEARCH,))).message
+    assert [call.name for call in message.tool_calls] == ["web_search"]
+    assert ["tools" in body for body in server.chats] == [True, False]
 
 
 @pytest.mark.parametrize("native", [False, True])
@@ -215,7 +218,7 @@ def test_a_prompt_that_does_not_fit_is_an_error(native: bool) -> None:
     long = Message("user", "ferry " * 3000)
     with FakeOllama([model], [say("Read it all.")]) as server:
         error = refused(server, long)
-        assert error.code == "context_too_long"
+        assert error.code == "question_too_long"
         assert "OLLAMA_CONTEXT_LENGTH=16384" in error.remedy
         wide = {"OLLAMA_CONTEXT_LENGTH": "8192"}
         assert end(ask(server, long, env=wide)).message.content == "Read it all."

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
+from pathlib import Path
 
 from agent.errors import ConfigError, ProviderError
-from agent.providers import HttpProvider
 from agent.providers.ollama.address import parse_address
 from agent.providers.ollama.catalog import Catalog, Installed, can_chat, names_cloud
-from agent.providers.ollama.codec import OllamaCodec
 from agent.providers.ollama.config import SETTINGS, Config, read_config
 from agent.providers.ollama.errors import explain
+from agent.providers.ollama.ladder import Ladder
+from agent.providers.ollama.steps import Steps
+from agent.settings import default_home
 from agent.transport import Transport
 from agent.types import Capabilities, Features, ModelInfo, Request, StreamEvent
 
@@ -38,13 +40,17 @@ class Ollama:
     name = "ollama"
 
     def __init__(
-        self, config: Config, transport: Transport, problem: ConfigError | None = None
+        self,
+        config: Config,
+        transport: Transport,
+        home: Path,
+        problem: ConfigError | None = None,
     ) -> None:
         self._config = config
         self._problem = problem
         self._catalog = Catalog(config, transport)
-        self._codec = OllamaCodec(config, self._catalog.names)
-        self._http = HttpProvider(self._codec, transport)
+        self._ladder = Ladder(home, config.address.base, self._catalog.digest)
+        self._steps = Steps(config, transport, self._catalog, self._ladder)
 
     def capabilities(self, model: str) -> Capabilities:
         """What `models()` learnt; a model not seen yet is taken to call tools."""
@@ -77,7 +83,7 @@ class Ollama:
         """See `Provider.stream`."""
         if self._config.local_only:
             return self._stream_local(request)
-        return self._http.stream(request)
+        return self._steps.stream(request)
 
     async def models(self) -> list[ModelInfo]:
         """The chat models that are installed, or one entry that says what is missing."""
@@ -103,7 +109,7 @@ class Ollama:
         except ProviderError as error:
             raise explain(error, self._config) from error
         self.check(request.model)
-        async with aclosing(self._http.stream(request)) as events:
+        async with aclosing(self._steps.stream(request)) as events:
             async for event in events:
                 yield event
 
@@ -118,7 +124,13 @@ class Ollama:
             local=self._config.address.loopback and not model.remote_host,
             missing=error.message if error else None,
             remedy=error.remedy if error else None,
+            calls=self._calls(model.name),
         )
+
+    def _calls(self, model: str) -> str | None:
+        """How its calls arrive, where that was learnt or is plain to see, and is worth saying."""
+        rung = self._ladder.rung(model, self._catalog.capabilities(model).tools)
+        return None if rung == "native" else rung
 
     def _absent(self, missing: str, remedy: str) -> ModelInfo:
         return ModelInfo(
@@ -141,7 +153,8 @@ class Ollama:
 
 def create(env: Mapping[str, str], transport: Transport) -> Ollama:
     """The provider. A wrong setting is raised by `check`, so that other providers still work."""
+    home = default_home(env)
     try:
-        return Ollama(read_config(env), transport)
+        return Ollama(read_config(env), transport, home)
     except ConfigError as error:
-        return Ollama(Config(parse_address(""), {}), transport, error)
+        return Ollama(Config(parse_address(""), {}), transport, home, error)

@@ -78,6 +78,20 @@ class Catalog:
         self._models = {full_name(m.name): self._with_shown(m) for m in found}
         return list(self._models.values())
 
+    async def look_loaded(self) -> None:
+        """Which models are loaded now, and with which windows."""
+        self._loaded = await self._running()
+
+    def is_remote(self, model: str) -> bool:
+        """Whether it runs in the cloud, which gives each model its full window."""
+        found = self.find(model)
+        return bool(found and found.remote_host)
+
+    def digest(self, model: str) -> str:
+        """Which version is installed; empty when it was not seen."""
+        found = self.find(model)
+        return found.digest if found else ""
+
     async def _get(self, path: str) -> Any:
         config = self._config
         return await self._transport.get_json(

@@ -5,22 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from agent.errors import ProviderError
 from agent.providers.ollama.config import Config
 from agent.providers.ollama.decoding import OllamaDecoder
 from agent.providers.ollama.encoding import encode_request, encode_tools
+from agent.providers.ollama.envelope import shape_of
 from agent.providers.ollama.errors import explain, provider_error, read_fault
 from agent.retry import parse_retry_after
 from agent.types import Request, ToolSpec
 
+Style = Literal["calls", "envelope", "words"]
+
 
 class OllamaCodec:
-    """See `Codec`. `installed` names the models that a wrong name could have meant."""
+    """See `Codec`. `installed` names the models that a wrong name could have meant.
 
-    def __init__(self, config: Config, installed: Callable[[], Sequence[str]] = tuple) -> None:
+    `style`: the server's tool calls; one JSON object that names a tool; or words alone.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        installed: Callable[[], Sequence[str]] = tuple,
+        style: Style = "calls",
+    ) -> None:
         self._config = config
+        self._style = style
         self._installed = installed
         self._url = f"{config.address.base}/api/chat"
         self._headers = {
@@ -40,6 +52,9 @@ class OllamaCodec:
 
     def encode(self, request: Request) -> bytes:
         """See `Codec.encode`. There is no tool_choice: `answer_now` lists no tools at all."""
+        if self._style != "calls":
+            shape = shape_of(request.tools) if self._style == "envelope" else None
+            return encode_request(request, self._config, b"", True, shape)
         tools, encoded = self._tools
         if tools is not request.tools:
             tools, encoded = self._tools = request.tools, encode_tools(request.tools)

@@ -1,0 +1,306 @@
+"""Small windows and models without calls, end to end against a server with the real one's rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent import Agent, Settings
+from agent.events import Event
+from agent.library import Answer as Told
+from agent.settings import load_environment
+from tests.agent.scripted import SearchApp, found, page
+from tests.fake_ollama import Answer, FakeOllama, Model, call, say, slip
+from tests.fakes import json_reply
+from tests.ollama_rules import check, count_tokens
+
+TOOLLESS = Model("gemma3:4b", ("completion",))
+SMALL = Model("qwen3:4b", num_ctx=4096)
+FACT = "The ferry to Lindhaug leaves at 07:40 from pier four."
+
+
+@dataclass
+class Desk:
+    """An agent with one session on a fake server."""
+
+    agent: Agent
+    app: SearchApp
+    home: Path
+    session: str = ""
+    events: list[Event] = field(default_factory=list)
+
+    def ask(self, question: str, model: str, **more: Any) -> Told:
+        """One turn of the session, searching with our own search."""
+        self.session = self.session or self.agent.log.create_session(model=model).id
+        options = {"search": "local", **more}
+        told = self.agent.ask(question, session=self.session, model=model, **options)
+        self.events = self.agent.log.read(self.session)
+        return told
+
+    def notices(self) -> list[str]:
+        """The codes of the session's notices."""
+        return [e.data["code"] for e in self.events if e.type == "notice"]
+
+    def details(self) -> list[Mapping[str, Any]]:
+        """The details of the session's messages."""
+        return [e.data["details"] for e in self.events if e.type == "message"]
+
+
+@contextmanager
+def desk(
+    server: FakeOllama, home: Path, app: SearchApp | None = None, **env: str
+) -> Iterator[Desk]:
+    """A desk of its own home."""
+    flags = {"SEARCHLOOP_HOME": str(home), "OLLAMA_HOST": server.url, **env}
+    app = app or lake()
+    with Agent(Settings.load(load_environment(flags, {}, home)), search_backend=app) as agent:
+        yield Desk(agent, app, home)
+
+
+def lake(size: int = 400, pages: int = 3) -> SearchApp:
+    """A web of pages that all know the fact."""
+    text = "Nothing happened on the lake. " * (size // 60)
+    urls = [f"https://lake.example/{n}" for n in range(1, pages + 1)]
+    routes = {"/api/web-search": found(*urls), "/api/open-page": page(f"{text}{FACT} {text}")}
+    return SearchApp(routes)
+
+
+def envelope(tool: str, **arguments: Any) -> Answer:
+    """What a model writes into the form."""
+    return say(json.dumps({"tool": tool, "arguments": arguments}))
+
+
+# --- the window -------------------------------------------------------------------------------
+
+
+def research() -> tuple[list[str], list[Answer]]:
+    """Nine questions, and the answers of a model that searches 12 times and reads 20 pages."""
+    questions, script = [], []
+    reads = searches = 0
+    for turn in range(9):
+        questions.append(f"Question number {turn}: when does the ferry leave on day {turn}?")
+        for _ in range(2 if turn < 3 else 1):
+            searches += 1
+            script.append(call("web_search", {"query": f"ferry day {turn} {searches}"}))
+        for _ in range(3 if turn < 2 else 2):
+            reads += 1
+            url = f"https://lake.example/{reads % 6 + 1}"
+            script.append(call("open_page", {"url": url, "offset": reads}))
+        script.append(say(f"{FACT} [{turn % 6 + 1}]"))
+    assert (searches, reads) == (12, 20)
+    return questions, script
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_long_research_session_in_a_small_window(tmp_path: Path, native: bool) -> None:
+    """Nine turns, 12 searches and 20 pages in 4,096 tokens: nothing is refused, cut or lost."""
+    questions, script = research()
+    model = Model("qwen3:4b", num_ctx=4096, native=native)
+    with (
+        FakeOllama([model], script) as server,
+        desk(server, tmp_path, lake(12_000, 6)) as session,
+    ):
+        for question in questions:
+            sent = len(server.chats)
+            told = session.ask(question, "ollama:qwen3:4b")
+            assert (told.reason, told.error) == ("stop", None)
+            assert told.citations
+            for body in server.chats[sent:]:
+                assert question in [m["content"] for m in body["messages"] if m["role"] == "user"]
+    assert len(server.chats) == len(script) == len(server.prompt_tokens)
+    assert max(map(count_tokens, server.chats)) <= 4096 - 700
+    windows = [body.get("options", {}).get("num_ctx") for body in server.chats]
+    known = windows.index(4096)
+    assert set(windows[:known]) <= {None}
+    assert set(windows[known:]) == {4096}
+    for body in server.chats:
+        check(body)
+        assert body["truncate"] is False
+    assert not session.notices()
+    reused = [d["prefix_reused"] for d in session.details() if "prefix_reused" in d]
+    assert reused.count(1.0) >= len(reused) // 3, reused
+    assert any(d.get("shortened") for d in session.details())
+
+
+def test_a_question_too_large_for_the_window_is_told_before(tmp_path: Path) -> None:
+    """A question that cannot fit is one clear error, and the next one is answered."""
+    env = {"OLLAMA_CONTEXT_LENGTH": "4096"}
+    with (
+        FakeOllama([SMALL], [say("At 07:40.")]) as server,
+        desk(server, tmp_path, **env) as session,
+    ):
+        told = session.ask("ferry " * 4000, "ollama:qwen3:4b", search="off")
+        assert told.error is not None
+        assert told.error["code"] == "question_too_long"
+        assert "OLLAMA_CONTEXT_LENGTH=16384" in told.error["remedy"]
+        assert not server.chats
+        assert session.ask("When?", "ollama:qwen3:4b", search="off").text == "At 07:40."
+
+
+def test_a_smaller_window_than_expected_is_believed(tmp_path: Path) -> None:
+    """When the server refuses a prompt for its size, the plan takes its numbers and goes on."""
+    script = [
+        call("web_search", {"query": "a"}),
+        call("open_page", {"url": "https://lake.example/1"}),
+    ]
+    with (
+        FakeOllama(
+            [Model("qwen3:4b", num_ctx=8192, trained=2600, listed=False)],
+            [*script, say(f"{FACT} [1]")],
+        ) as server,
+        desk(server, tmp_path, lake(30_000), OLLAMA_CONTEXT_LENGTH="8192") as session,
+    ):
+        told = session.ask("When does the ferry leave?", "ollama:qwen3:4b")
+    assert (told.reason, told.text) == ("stop", f"{FACT} [1]")
+    assert len(server.chats) == len(server.prompt_tokens) + 1
+    assert all(tokens <= 2600 for tokens in server.prompt_tokens)
+
+
+def test_a_prompt_that_was_cut_is_told(tmp_path: Path) -> None:
+    """An older server cuts although it was told not to: its count gives it away."""
+    long = "ferry " * 2000
+    script = [say("Hello."), say("Hello.")]
+    with (
+        FakeOllama([Model("m", num_ctx=2048)], script, cuts=True) as server,
+        desk(server, tmp_path) as session,
+    ):
+        assert session.ask(long, "ollama:m", search="off").text == "Hello."
+    assert session.notices() == ["prompt_cut"]
+
+
+def test_numbers_of_a_step(tmp_path: Path) -> None:
+    """Load, prompt and generation time, speed, estimate and the reused prefix are told."""
+    script = [call("web_search", {"query": "a"}), say(f"{FACT} [1]")]
+    with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
+        session.ask("When?", "ollama:qwen3:4b")
+    first, second = session.details()
+    assert {"load_ms", "prompt_ms", "eval_ms", "tokens_per_second", "prompt_estimate"} <= set(first)
+    assert "prefix_reused" not in first
+    assert second["prefix_reused"] == 1.0
+
+
+# --- the ladder -------------------------------------------------------------------------------
+
+
+def test_native_calls_leave_no_trace(tmp_path: Path) -> None:
+    """A model whose calls arrive needs no notice and no memory."""
+    script = [call("web_search", {"query": "a"}), say(f"{FACT} [1]")]
+    with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
+        assert session.ask("When?", "ollama:qwen3:4b").citations
+    assert not session.notices()
+    assert not (tmp_path / "models.json").exists()
+
+
+def test_calls_in_text_are_rescued_and_remembered(tmp_path: Path) -> None:
+    """A printed call searches, is not shown, is told once, and `models` knows of it."""
+    written = '<tool_call>{"name": "web_search", "arguments": {"query": "ferry"}}</tool_call>'
+    script = [say(*written), say(f"{FACT} [1]"), say(written), say(f"{FACT} [1]")]
+    with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
+        for _ in range(2):
+            assert session.ask("When?", "ollama:qwen3:4b").text == f"{FACT} [1]"
+        known = {m.id: m.calls for m in session.agent.models()}
+    assert session.notices() == ["calls_text"]
+    assert known["ollama:qwen3:4b"] == "text"
+    shown = "".join(e.data["text"] for e in session.events if e.type in ("text_delta", "message"))
+    assert "tool_call" not in shown
+
+
+def test_a_model_without_tools_answers_with_citations(tmp_path: Path) -> None:
+    """Asked in an envelope it searches, reads and answers with a citation, in its own words."""
+    script = [
+        envelope("web_search", query="ferry times"),
+        envelope("open_page", url="https://lake.example/1"),
+        envelope("answer"),
+        say("It leaves ", "at 07:40 [1]."),
+    ]
+    with FakeOllama([TOOLLESS], script) as server, desk(server, tmp_path) as session:
+        told = session.ask("When does the ferry leave?", "ollama:gemma3:4b")
+    assert (told.reason, told.text) == ("stop", "It leaves at 07:40 [1].")
+    assert [c.url for c in told.citations] == ["https://lake.example/1"]
+    assert (told.usage.searches, told.usage.pages) == (1, 1)
+    assert session.notices() == ["calls_envelope"]
+    refused, *asked, answered = server.chats
+    assert "tools" in refused
+    assert all("tools" not in body and "anyOf" in body["format"] for body in asked)
+    assert "format" not in answered
+    assert FACT in json.dumps(answered["messages"])
+    assert {m["role"] for m in answered["messages"]} <= {"system", "user", "assistant"}
+
+
+def test_what_was_learnt_is_kept(tmp_path: Path) -> None:
+    """After a restart the model is not offered tools again."""
+    script = [envelope("answer"), say("Hello."), envelope("answer"), say("Hello again.")]
+    with FakeOllama([TOOLLESS], script) as server:
+        for expected in ("Hello.", "Hello again."):
+            with desk(server, tmp_path) as session:
+                assert session.ask("Hi", "ollama:gemma3:4b").text == expected
+    assert ["tools" in body for body in server.chats] == [True, False, False, False, False]
+
+
+def test_a_model_that_cannot_fill_a_form_is_searched_for(tmp_path: Path) -> None:
+    """Words instead of an envelope: the question is searched, pages are read, it answers."""
+    script = [say("I think it is early."), say(f"{FACT} [1]"), say(f"{FACT} [2]")]
+    with FakeOllama([TOOLLESS], script) as server, desk(server, tmp_path) as session:
+        told = session.ask("When does the ferry leave?", "ollama:gemma3:4b")
+        assert (told.text, [c.n for c in told.citations]) == (f"{FACT} [1]", [1])
+        assert (told.usage.searches, told.usage.pages) == (1, 2)
+        again = session.ask("And back?", "ollama:gemma3:4b")
+        known = {m.id: m.calls for m in session.agent.models()}
+    assert again.text == f"{FACT} [2]"
+    assert session.notices() == ["calls_envelope", "calls_search-first"]
+    assert known["ollama:gemma3:4b"] == "search-first"
+    assert session.app.requests[-3][1]["query"] == "And back?"
+    assert "I think it is early." not in [e.data.get("text") for e in session.events]
+
+
+class NoForms(FakeOllama):
+    """A server too old for forms: any `format` but json is refused."""
+
+    def _answer(self, request: Any) -> Any:
+        if request.path == "/api/chat" and isinstance(request.json.get("format"), dict):
+            return json_reply({"error": "json: cannot unmarshal object into field .format"}, 400)
+        return super()._answer(request)
+
+
+def test_a_server_without_forms_still_searches(tmp_path: Path) -> None:
+    """Where the envelope is refused, the program searches first."""
+    with NoForms([TOOLLESS], [say(f"{FACT} [1]")]) as server, desk(server, tmp_path) as session:
+        told = session.ask("When does the ferry leave?", "ollama:gemma3:4b")
+    assert (told.reason, told.text) == ("stop", f"{FACT} [1]")
+    assert told.citations
+
+
+def test_a_model_whose_calls_break_goes_down_a_rung(tmp_path: Path) -> None:
+    """Calls that the server cannot parse, time and again, are asked for in an envelope."""
+    script = [slip(), slip(), slip(), envelope("web_search", query="ferry"), envelope("answer")]
+    with (
+        FakeOllama([SMALL], [*script, say(f"{FACT} [1]")]) as server,
+        desk(server, tmp_path) as session,
+    ):
+        told = session.ask("When?", "ollama:qwen3:4b")
+    assert (told.reason, told.text) == ("stop", f"{FACT} [1]")
+    assert session.notices() == ["calls_envelope"]
+
+
+def test_without_search_nobody_notices(tmp_path: Path) -> None:
+    """A model without tools, asked without search, is sent a plain question and answers."""
+    with FakeOllama([TOOLLESS], [say("Hello.")]) as server, desk(server, tmp_path) as session:
+        assert session.ask("Hi", "ollama:gemma3:4b", search="off").text == "Hello."
+    assert not session.notices()
+    assert "format" not in server.chats[0]
+
+
+def test_a_broken_memory_is_no_fault(tmp_path: Path) -> None:
+    """A models.json that is no JSON is learnt anew."""
+    (tmp_path / "models.json").write_text("{", "utf-8")
+    script = [envelope("answer"), say("Hello.")]
+    with FakeOllama([TOOLLESS], script) as server, desk(server, tmp_path) as session:
+        assert session.ask("Hi", "ollama:gemma3:4b").text == "Hello."
+    kept = json.loads((tmp_path / "models.json").read_text("utf-8"))
+    assert [entry["calls"] for entry in kept.values()] == ["envelope"]

@@ -26,6 +26,7 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+")
 _SHORTEST = 12  # characters: less is no sentence that could bear a claim out
+_CHECKED = 100  # places of one number: more are no answer, and each is looked at
 _LAST_MARK = re.compile(r"\[\d{1,4}\]\Z")
 
 
@@ -109,8 +110,25 @@ def _cite(n: int, spans: list[tuple[int, int]], text: str, table: SourceTable) -
     page = table.text(source.url)
     quote, verified = (None, None)
     if page is not None:
-        quote, verified = check(claim_before(text, spans[0][0]), page)
+        claims = list(dict.fromkeys(claim_before(text, start) for start, _ in spans[:_CHECKED]))
+        missing = _misquoted(claims, page)
+        quote, verified = (missing, False) if missing else check(claims[0], page)
     return Citation(n, source.url, source.title, quote, verified, tuple(spans))
+
+
+def _misquoted(claims: Iterable[str], page: str) -> str | None:
+    """The first literal quotation that is not in the page: one that is does not excuse it."""
+    flat = _flat(page)
+    quoted = (quote for claim in claims for quote in _quotations(claim))
+    return next((quote for quote in quoted if not _in(quote, flat)), None)
+
+
+def _quotations(claim: str) -> list[str]:
+    return [max(groups, key=len).strip() for groups in _QUOTED.findall(claim)]
+
+
+def _in(quote: str, flat: str) -> bool:
+    return _flat(quote).strip(" .…") in flat
 
 
 def claim_before(text: str, position: int) -> str:
@@ -125,14 +143,13 @@ def claim_before(text: str, position: int) -> str:
 def check(claim: str, page: str) -> tuple[str | None, bool]:
     """The page's words behind a claim, and whether they bear it out.
 
-    A literal quotation must stand in the page; otherwise the page's closest sentence is the quote,
+    Literal quotations must stand in the page; without one the page's closest sentence is the quote,
     and every number and most other words of the claim must occur in it.
     """
-    flat = _flat(page)
-    quoted = [max(groups, key=len) for groups in _QUOTED.findall(claim)]
+    quoted = _quotations(claim)
     if quoted:
-        longest = max(quoted, key=len).strip()
-        return longest, _flat(longest).strip(" .…") in flat
+        missing = _misquoted([claim], page)
+        return missing or max(quoted, key=len), missing is None
     words = set(_WORD.findall(_flat(claim)))
     best, score = "", 0.0
     for sentence in _SENTENCE.split(page):

@@ -126,6 +126,21 @@ def test_quotes_are_compared_with_the_page(claim: str, verified: bool) -> None:
     assert citation.verified is verified
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "“The old bridge opened in 1932” [1]. “It was painted bright green” [1].",
+        "“The old bridge opened in 1932” and “it was painted bright green” [1].",
+        "It is “painted bright green” [1]. “The old bridge opened in 1932” [1].",
+    ],
+)
+def test_a_true_quotation_excuses_no_false_one(text: str) -> None:
+    """Every quotation that bears the number is compared, not only the first or the longest."""
+    (citation,) = settled(text, PAGE).citations
+    assert citation.verified is False
+    assert "painted bright green" in (citation.quote or "")
+
+
 def test_a_page_that_was_not_read_verifies_nothing() -> None:
     """Found is not read: no quote, and neither true nor false."""
     (citation,) = settled("Wet [2].", PAGE).citations

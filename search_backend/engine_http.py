@@ -20,7 +20,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from urllib.parse import urlsplit
 
 from search_backend.errors import EngineError
@@ -103,16 +103,22 @@ class Connections:
 
 def origin_of(url: str) -> Origin:
     """(scheme, host, port). Raises EngineError(config) for what is no address of a web server."""
+    scheme, slashes, rest = url.partition("://")
+    return _origin(scheme + slashes + rest.partition("/")[0])
+
+
+@lru_cache(maxsize=256)
+def _origin(url: str) -> Origin:
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
         parts, port = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise EngineError(
             "config",
             "The engine's address is not a web address.",
-            "Write it with http:// or https:// and a host, e.g. http://localhost:8080.",
+            "Write it with http:// or https://, a host and a path, e.g. http://localhost:8080/.",
         )
     return parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80)
 
@@ -163,6 +169,14 @@ def _context() -> ssl.SSLContext:
 
 def _quiet(connection: socket.socket) -> bool:
     """Whether nothing came on an idle connection: an end or a stray answer would show here."""
-    with selectors.DefaultSelector() as selector:
-        selector.register(connection, selectors.EVENT_READ)
-        return not selector.select(0)
+    if isinstance(connection, ssl.SSLSocket):  # one cannot look into it without taking
+        with selectors.DefaultSelector() as selector:
+            selector.register(connection, selectors.EVENT_READ)
+            return not selector.select(0)
+    try:
+        connection.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

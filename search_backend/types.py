@@ -59,7 +59,15 @@ class SearchResult:
 
     def as_json(self) -> dict[str, str]:
         """Fields that are known; an unknown date is left out."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
+        shape = {
+            "title": self.title,
+            "url": self.url,
+            "snippet": self.snippet,
+            "source": self.source,
+        }
+        if self.published is not None:
+            shape["published"] = self.published
+        return shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,9 +284,14 @@ class Walk:
         self.transport.plan = [*(ACTS[act] for act in turn.acts), *ENDS[turn.end]]
         self.transport.sent.clear()
         self.transport.held.clear()
-        question = {"model": f"{turn.provider}:{model}", "mode": turn.mode, "search": search}
         try:
-            await self.runner.start(self._session, f"Question to {turn.provider}", **question)
+            await self.runner.start(
+                self._session,
+                f"Question to {turn.provider}",
+                model=f"{turn.provider}:{model}",
+                mode=turn.mode,
+                search=search,
+            )
         except ConfigError as error:
             if (error.code, search, turn.tools) != ("no_native_search", "native", True):
                 raise

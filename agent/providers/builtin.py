@@ -130,10 +130,13 @@ def _next_calls(question: str, turn: list[Message], request: Request) -> tuple[T
     if "web_search" in offered and "web_search" not in used:
         return (ToolCall(f"builtin-{next(numbers)}", "web_search", {"query": query_of(question)}),)
     if "open_page" in offered and "open_page" not in used:
-        pages = [row["url"] for m in turn for row in m.details.get("results", ())]
+        found = [row["url"] for m in turn for row in m.details.get("results", ())]
+        pages: dict[str, str] = {}  # a page once, whatever part of it was found
+        for url in found:
+            pages.setdefault(url.partition("#")[0], url)
         return tuple(
             ToolCall(f"builtin-{next(numbers)}", "open_page", {"url": url, "max_length": 40000})
-            for url in list(dict.fromkeys(pages))[:_PAGES]
+            for url in list(pages.values())[:_PAGES]
         )
     return ()
 

@@ -99,6 +99,17 @@ def test_failed_and_empty_are_told_apart(tmp_path: Path, status: str, words: str
     assert "SEARCH FAILED" not in text
 
 
+def test_a_page_is_read_once(tmp_path: Path) -> None:
+    """Two parts of one page are one page: the third place goes to another."""
+    text = "The spring tide follows the full moon by about two days."
+    app = world(
+        dict.fromkeys(("https://a.example/#x", "https://a.example/#y", "https://b.example/"), text)
+    )
+    ask(tmp_path, app, "When is spring tide?")
+    opened = [asked["url"] for path, asked in app.requests if path == "/api/open-page"]
+    assert opened == ["https://a.example/#x", "https://b.example/"]
+
+
 def test_a_topic_is_no_echo(tmp_path: Path) -> None:
     """Pages that hold the two words asked for are quoted; one that repeats a question is not."""
     pages = {"https://a.example/": "Spring tide is high.\n\nHow high can a spring tide get, then?"}

@@ -42,7 +42,7 @@ const en = {
     "and parts of this chat may be in them. The library stays here. " +
     "A model’s own search may cost extra.",
   "switch.tip.stays": "Only the library is ready: no search leaves this machine.",
-  "switch.nonative": "{model} has no web search of its own.",
+  "switch.nonative": "this model has no web search of its own.",
   "switch.nonative.next": "Choose Auto or Local.",
   "switch.noengine": "no search engine is ready. {why}",
   "switch.noengine.next": "Set one up in .env; .env.example shows how.",

@@ -18,7 +18,7 @@ export function describeSwitch(session, model, engines) {
     return on("native", t("switch.native", { name: nameOf(id.split(":")[0]) }));
   }
   if (session.search === "native") {
-    return unavailable("switch.nonative", { model: model?.title || id });
+    return unavailable("switch.nonative", {});
   }
   const engine = engineOf(session, engines);
   if (!engine) return unavailable("switch.noengine", { why: engines.why[0] ?? "" });

@@ -1,0 +1,116 @@
+"""Five search engines on one port that behave as told: python -m bench.fake_engines [--delay MS]
+
+Each gives 20 results: 6 that all have, 4 shared with each neighbour, 6 of its own. The shapes are
+those of five real APIs. `POST /_mood {"ENGINE": "well|hang|slow|fail|limit"}` changes an engine;
+`GET /_count` tells how often each was asked since the last time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections import Counter
+from urllib.parse import parse_qs, urlsplit
+
+ENGINES = ("brave", "tavily", "searxng", "perplexity", "exa")
+WORDS = (
+    "A long description of the page as search engines give it, about two lines of text, with the "
+    "searched words in it somewhere near the end of the text."
+)
+SPELLINGS = [
+    "https://spell.example/%s",
+    "http://spell.example/%s/",
+    "https://SPELL.example/%s",
+    "https://www.spell.example:443/%s",
+    "https://spell.example/%s?utm_source=x#part",
+]
+
+
+class Fakes:
+    """What the five engines do, and what they were asked."""
+
+    def __init__(self, delay: float) -> None:
+        self.delay = delay
+        self.moods: dict[str, str] = {}
+        self.counts: Counter[str] = Counter()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                method, target = head.split(" ", 2)[:2]
+                length = next(
+                    (int(line[15:]) for line in head.split("\r\n") if line[:15].lower() == _LENGTH),
+                    0,
+                )
+                body = await reader.readexactly(length)
+                status, extra, answer = await self.answer(method, target, body)
+                writer.write(
+                    f"HTTP/1.1 {status} -\r\ncontent-type: application/json\r\n{extra}"
+                    f"content-length: {len(answer)}\r\n\r\n".encode()
+                    + answer
+                )
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def answer(self, method: str, target: str, body: bytes) -> tuple[int, str, bytes]:
+        """Status, more headers, body."""
+        parts = urlsplit(target)
+        engine = parts.path.split("/")[1]
+        if engine == "_mood":
+            self.moods = json.loads(body)
+            return 200, "", b"{}"
+        if engine == "_count":
+            counts, self.counts = self.counts, Counter()
+            return 200, "", json.dumps(counts).encode()
+        self.counts[engine] += 1
+        query = json.loads(body)["query"] if body else parse_qs(parts.query)["q"][0]
+        mood = self.moods.get(engine, "well")
+        await asyncio.sleep({"hang": 30.0, "slow": 2.0}.get(mood, self.delay))
+        if mood == "fail":
+            return 500, "", b"{}"
+        if mood == "limit":
+            return 429, "retry-after: 7\r\n", b"{}"
+        return 200, "", json.dumps(shaped(engine, addresses(engine, query))).encode()
+
+
+_LENGTH = "content-length:"
+
+
+def addresses(engine: str, query: str) -> list[str]:
+    """The 20 addresses that `engine` finds."""
+    words, at = query.replace(" ", "-"), ENGINES.index(engine)
+    if words.startswith("spell"):
+        return [SPELLINGS[at] % n for n in range(4)]
+    own = [f"https://own{at}.example/{words}/{n}" for n in range(6)]
+    common = [f"https://common.example/{words}/{n}" for n in range(6)]
+    pairs = [f"https://pair{(at + s) % 5}.example/{words}/{n}" for s in (0, 1) for n in range(4)]
+    return common[at:] + common[:at] + pairs + own
+
+
+def shaped(engine: str, found: list[str]) -> dict[str, object]:
+    """As that engine writes them."""
+    text = {"brave": "description", "perplexity": "snippet", "exa": "text"}.get(engine, "content")
+    rows = [{"url": url, "title": f"A title of {url}", text: WORDS} for url in found]
+    return {"web": {"results": rows}} if engine == "brave" else {"results": rows}
+
+
+async def _main(delay: float) -> None:
+    server = await asyncio.start_server(Fakes(delay).serve, "127.0.0.1", 0, backlog=2048)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    # Whoever started this holds its standard input; when that ends, so does this.
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    os._exit(0)  # with connections that hang on purpose, an orderly end would only complain
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--delay", type=float, default=50.0)
+    asyncio.run(_main(parser.parse_args().delay / 1000))

@@ -17,7 +17,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from agent.backend import Backend, LocalBackend, RemoteBackend, Wsgi
 from agent.errors import AgentError, ConfigError, StoreError, ToolError
@@ -29,7 +29,7 @@ from agent.runner import Runner
 from agent.settings import Settings
 from agent.tools import Tool
 from agent.transport import Transport
-from agent.types import Citation, ModelInfo, RunReason, Source, Usage
+from agent.types import Citation, ModelInfo, NativeSearch, RunReason, Source, Usage
 
 T = TypeVar("T")
 _LATE = 1.0  # seconds after the end of a run in which its last event must have come
@@ -83,6 +83,16 @@ def backend_for(settings: Settings, transport: Transport, app: Wsgi | None) -> B
     return LocalBackend(app) if app is not None else NoBackend()
 
 
+class Turn(TypedDict, total=False):
+    """What a turn may differ in; what is left out is the session's or the settings'."""
+
+    model: str | None
+    mode: str | None
+    search: str | None
+    limits: Limits | None
+    options: NativeSearch | None
+
+
 class Agent:
     """Sessions and answers on a background loop; safe to use from several threads.
 
@@ -113,20 +123,15 @@ class Agent:
         question: str,
         *,
         session: str | None = None,
-        model: str | None = None,
-        mode: str | None = None,
-        search: str | None = None,
-        limits: Limits | None = None,
+        **turn: Unpack[Turn],
     ) -> Answer:
         """The whole answer. Raises AgentError when the question cannot be sent."""
-        fresh = None if session else self._new_session(model)
+        fresh = None if session else self._new_session(turn.get("model"))
         known = session or fresh or ""
 
         async def answered() -> Event:
             try:
-                await self.runner.start(
-                    known, question, model=model, mode=mode, search=search, limits=limits
-                )
+                await self.runner.start(known, question, **turn)
             except BaseException:
                 self._discard(fresh)
                 raise
@@ -143,22 +148,17 @@ class Agent:
         question: str,
         *,
         session: str | None = None,
-        model: str | None = None,
-        mode: str | None = None,
-        search: str | None = None,
-        limits: Limits | None = None,
+        **turn: Unpack[Turn],
     ) -> Iterator[Event]:
         """The run's events as they happen; the last is `run_finished`.
 
         Without `session` a new one is made. Closing the iterator early stops the run.
         Raises AgentError when the question cannot be sent.
         """
-        fresh = None if session else self._new_session(model)
+        fresh = None if session else self._new_session(turn.get("model"))
         known = session or fresh or ""
         after = self.log.last_seq(known) or 0
-        starting = self.runner.start(
-            known, question, model=model, mode=mode, search=search, limits=limits
-        )
+        starting = self.runner.start(known, question, **turn)
         batches: SimpleQueue[list[Event] | None] = SimpleQueue()
         begun: Future[str] = Future()
         feeding = self._submit(self._feed(known, after, starting, begun, batches))

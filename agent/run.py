@@ -20,13 +20,13 @@ from agent.loop import Outcome, run_agent_loop
 from agent.prompts import system_text
 from agent.providers import Provider
 from agent.recorder import Recorder
-from agent.search_path import SearchPath, local_path
+from agent.search_path import ANYWHERE, SearchPath, local_path
 from agent.session import Session
 from agent.sources import SourceTable
 from agent.tools import Tool, Toolset
 from agent.tools.open_page import open_page
 from agent.tools.web_search import web_search
-from agent.types import Message, Request, RunReason, Usage
+from agent.types import Message, NativeSearch, Request, RunReason, Usage
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +42,7 @@ class Question:
     path: SearchPath
     limits: Limits = DEFAULT_LIMITS
     price: Price | None = None
+    options: NativeSearch = ANYWHERE
 
 
 @dataclass(slots=True)
@@ -107,9 +108,10 @@ class Run:
     async def _loop(self, path: SearchPath, recorder: Recorder, table: SourceTable) -> Outcome:
         question = self.question
         fence = Fence()
-        web = (
-            (web_search(self.backend, fence), open_page(self.backend, fence)) if path.local else ()
-        )
+        web: tuple[Tool, ...] = ()
+        if path.local:
+            search = web_search(self.backend, fence, question.options)
+            web = (search, open_page(self.backend, fence))
         toolset = Toolset((*self.tools, *web), question.session.mode, table)
         request = Request(
             model=question.model,

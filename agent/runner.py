@@ -26,11 +26,12 @@ from agent.prices import PriceTable, cost, load_prices
 from agent.providers import Provider, load, names, split_model
 from agent.question import changed, checked, run_started, title_of
 from agent.run import Question, Run, interrupted
+from agent.search_options import search_options
 from agent.search_path import choose_path, local_path
 from agent.settings import Settings
 from agent.tools import ALLOWED, Tool
 from agent.transport import Transport
-from agent.types import Message, ModelInfo
+from agent.types import Message, ModelInfo, NativeSearch
 
 _log = logging.getLogger(__name__)
 _BEAT = 2.0
@@ -73,11 +74,14 @@ class Runner:
         mode: str | None = None,
         search: str | None = None,
         limits: Limits | None = None,
+        options: NativeSearch | None = None,
     ) -> str:
         """Stores the question, starts answering it and returns the run's id at once.
 
-        `model`, `mode` and `search` are kept for the session. Raises ConfigError for a question
-        that cannot be sent and Conflict when the session is busy or gone; nothing is stored then.
+        `model`, `mode` and `search` are kept for the session; `limits` and `options` (what a search
+        is held to) are this turn's, by default those of the settings. Raises ConfigError for a
+        question that cannot be sent and Conflict when the session is busy or gone; nothing is
+        stored then.
         """
         text = checked(text)
         asked = {"model": model, "mode": mode, "search": search}
@@ -86,13 +90,9 @@ class Runner:
         provider, name = self.provider(session.model)
         provider.check(name)
         price = partial(cost, f"{provider.name}:{name}", tables=self._price_tables())
-        can = provider.capabilities(name)
-        tools = any(t.spec.effect in ALLOWED[session.mode] for t in self._tools)
-        path = choose_path(
-            session.search, provider.name, can, tools=tools, offline=self._settings.offline
-        )
-        if path.local:
-            path = local_path(await self._first_engine())
+        limits = limits or self._settings.limits
+        held = options or search_options(self._settings.env, max_searches=limits.searches)
+        path = await self._path(session, provider, name, held)
         run_id = secrets.token_hex(8)
         await self._claim(session_id, run_id)
         try:
@@ -106,13 +106,26 @@ class Runner:
             self._log.release(session_id, run_id)
             raise
         before.append(Message("user", text))
-        limits = limits or self._settings.limits
-        question = Question(run_id, session, provider, name, path, limits, price)
+        question = Question(run_id, session, provider, name, path, limits, price, held)
         run = Run(question, self._log, self._backend, self._tools, before)
         task = asyncio.create_task(self._answer(run), name=f"run {run_id}")
         self._tasks[session_id] = task
         await asyncio.sleep(0)  # lets the run begin: a task cancelled before that would say nothing
         return run_id
+
+    async def _path(
+        self, session: Session, provider: Provider, model: str, options: NativeSearch
+    ) -> SearchPath:
+        """Which way this turn searches; a local one is named after the engine asked first."""
+        path = choose_path(
+            session.search,
+            provider.name,
+            provider.capabilities(model),
+            options=options,
+            tools=any(t.spec.effect in ALLOWED[session.mode] for t in self._tools),
+            offline=self._settings.offline,
+        )
+        return local_path(await self._first_engine()) if path.local else path
 
     async def _answer(self, run: Run) -> None:
         session_id, run_id = run.question.session.id, run.question.run_id

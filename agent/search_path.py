@@ -25,6 +25,7 @@ class SearchPath:
 
 
 OFF = SearchPath("off")
+ANYWHERE = NativeSearch()
 
 
 def choose_path(
@@ -32,6 +33,7 @@ def choose_path(
     provider: str,
     capabilities: Capabilities,
     *,
+    options: NativeSearch = ANYWHERE,
     tools: bool = False,
     offline: bool = False,
 ) -> SearchPath:
@@ -50,7 +52,7 @@ def choose_path(
         )
     if search == "local" or hindrance:
         return local_path()
-    return SearchPath(f"native:{provider}", native=NativeSearch())
+    return SearchPath(f"native:{provider}", native=options)
 
 
 def _hindrance(provider: str, capabilities: Capabilities, tools: bool, offline: bool) -> str | None:

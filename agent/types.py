@@ -147,7 +147,9 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class NativeSearch:
-    """The provider's own web search, asked for. Present in a request only when the switch is on."""
+    """What a search is held to. In a request it asks for the provider's own search, so it is there
+    only when the switch is on; our own search is held to the same domains and country.
+    """
 
     allowed_domains: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()
@@ -287,3 +289,12 @@ class ModelInfo:
     missing: str | None = None
     remedy: str | None = None
     calls: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a model has been got: `done` of `total` bytes, 0 of 0 while that is not known."""
+
+    status: str
+    done: int = 0
+    total: int = 0

@@ -16,7 +16,9 @@ from agent.errors import ConfigError
 from agent.events import Event, public_data
 from agent.library import Agent
 from agent.limits import Limits
+from agent.search_options import domains, search_options
 from agent.settings import Settings
+from agent.types import NativeSearch
 from cli.main import FAILED, LIMIT, OK, STOPPED
 from cli.text import as_json, one_line, safe
 from web.compose import search_app
@@ -37,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
             mode=args.mode,
             search=args.search,
             limits=_limits(settings.limits, args),
+            options=_options(settings, args),
         )
         return _SHOW[args.output](events)
 
@@ -46,6 +49,18 @@ def _limits(settings: Limits, args: argparse.Namespace) -> Limits:
     names = [each.name for each in fields(Limits)]
     asked = {name: getattr(args, f"max_{name}") for name in names}
     return replace(settings, **{name: value for name, value in asked.items() if value})
+
+
+def _options(settings: Settings, args: argparse.Namespace) -> NativeSearch:
+    """The settings' search options, with the sites of the command line instead of theirs."""
+    most = args.max_searches or settings.limits.searches
+    options = search_options(settings.env, max_searches=most)
+    if args.domain:
+        options = replace(options, allowed_domains=domains(",".join(args.domain), "--domain"))
+    if args.block_domain:
+        blocked = domains(",".join(args.block_domain), "--block-domain")
+        options = replace(options, blocked_domains=blocked)
+    return options
 
 
 def _question(words: str) -> str:

@@ -24,7 +24,18 @@ def build() -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"searchloop {VERSION}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for add in (_serve, _ask, _search, _open, _models, _library, _sessions, _config, _backend):
+    for add in (
+        _serve,
+        _ask,
+        _search,
+        _open,
+        _models,
+        _doctor,
+        _library,
+        _sessions,
+        _config,
+        _backend,
+    ):
         add(commands)
     return parser
 
@@ -60,6 +71,12 @@ def _ask(commands: Any) -> None:
     )
     web.add_argument(
         "--no-web", dest="search", action="store_const", const="off", help="same as --search off"
+    )
+    command.add_argument(
+        "--domain", action="append", metavar="D", help="search only this site (repeat for more)"
+    )
+    command.add_argument(
+        "--block-domain", action="append", metavar="D", help="never use this site"
     )
     _output(command, "stream-json")
     session = command.add_mutually_exclusive_group()
@@ -101,6 +118,16 @@ def _open(commands: Any) -> None:
 
 def _models(commands: Any) -> None:
     command = _command(commands, "models", "List the models and what each needs")
+    _output(command)
+    actions = command.add_subparsers(dest="action", metavar="ACTION")
+    pull = actions.add_parser("pull", help="get a model for a local server, with progress")
+    pull.add_argument("model", metavar="NAME", help="for example qwen3:8b")
+    pull.set_defaults(module="pull")
+    _output(pull)
+
+
+def _doctor(commands: Any) -> None:
+    command = _command(commands, "doctor", "Say what is there, what is missing and how to get it")
     _output(command)
 
 

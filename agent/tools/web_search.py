@@ -7,8 +7,9 @@ from typing import Any
 
 from agent.backend import Backend, error_words
 from agent.fence import Fence
+from agent.search_path import ANYWHERE
 from agent.tools import Tool, ToolContext
-from agent.types import ToolResult, ToolSpec, Usage
+from agent.types import NativeSearch, ToolResult, ToolSpec, Usage
 
 SEARCHED = Usage(searches=1)
 _RESULTS = 6
@@ -35,13 +36,19 @@ _SPEC = ToolSpec(
 )
 
 
-def web_search(backend: Backend, fence: Fence) -> Tool:
-    """The tool, on this backend. Found sources get their numbers here."""
+def web_search(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) -> Tool:
+    """The tool, on this backend, held to these options. Found sources get their numbers here."""
+    held = {
+        "allowed_domains": list(options.allowed_domains),
+        "blocked_domains": list(options.blocked_domains),
+        "country": options.country,
+    }
+    held = {name: value for name, value in held.items() if value}
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         query = " ".join(str(arguments["query"]).split())
         await context.emit.event("search_started", {"query": query, "by": "local"})
-        payload: dict[str, Any] = {"query": query, "max_results": _RESULTS}
+        payload: dict[str, Any] = {"query": query, "max_results": _RESULTS, **held}
         if arguments.get("time_range"):
             payload["time_range"] = arguments["time_range"]
         try:

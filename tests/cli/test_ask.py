@@ -178,6 +178,20 @@ def test_native_search_gives_the_recorded_answer(cli: Cli, path: Path) -> None:
     assert told["usage"]["searches"] == len(finished)
 
 
+def test_searches_are_held_to_the_sites_asked_for(cli: Cli) -> None:
+    """--domain reaches the provider's own search, and ours."""
+    with FakeServer([json_reply({"error": {"message": "no"}}, 400)]) as server:
+        cli(
+            "ask", "-m", "openai:gpt-5.5", "--web", "--domain", "Example.org", "--block-domain",
+            "b.example", "hi", SEARCHLOOP_OFFLINE="", SEARCH_COUNTRY="de", **openai(server),
+        )  # fmt: skip
+        tool = server.requests[0].json["tools"][0]
+    assert tool["filters"]["allowed_domains"] == ["example.org"]
+    assert tool["user_location"]["country"] == "DE"
+    local = cli("ask", "--web", "--domain", "nowhere.example", "-o", "json", QUESTION).json
+    assert local["citations"] == []
+
+
 def test_off_sends_no_search_tool(cli: Cli, recordings: Path) -> None:
     """With the switch off no request holds a search tool, whatever the provider offers."""
     response = recorded(recordings / "openai_responses" / "text_stream_gpt55.json")[0]

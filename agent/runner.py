@@ -27,7 +27,8 @@ from agent.providers import Provider, load, names, split_model
 from agent.question import changed, checked, run_started, title_of
 from agent.run import Question, Run, interrupted
 from agent.search_options import search_options
-from agent.search_path import choose_path, local_path
+from agent.search_path import SearchPath, choose_path, local_path
+from agent.session import Session
 from agent.settings import Settings
 from agent.tools import ALLOWED, Tool
 from agent.transport import Transport

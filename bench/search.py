@@ -192,6 +192,7 @@ def main() -> int:
     with backend(5) as (five, started):
         asyncio.run(_five(five, started, seconds))
     with backend(1) as (one, _):
+        asyncio.run(one.load(1, 0.5))
         load = asyncio.run(one.load(1, seconds))
         _line("chain of one, 1 client", _shown(load), "CPU <= 1 ms")
         count = asyncio.run(one.at_once(64, "the same at once"))

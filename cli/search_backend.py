@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, cast
-
-from a2wsgi import WSGIMiddleware
 
 from agent.settings import Settings
 from cli.main import OK
@@ -15,6 +12,7 @@ from search_backend.settings import Settings as BackendSettings
 from web.gate import Gate
 from web.listen import access_to, listen
 from web.serve import run_server
+from web.wsgi import OnThreads
 
 _WORKERS = 64
 
@@ -24,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.load()
     listener, warning = listen(args.host, args.port, settings.token)
     own = BackendSettings.from_mapping(settings.env, home=settings.home)
-    app = cast("Any", WSGIMiddleware)(create_app(own), workers=_WORKERS)
+    app = OnThreads(create_app(own), _WORKERS)
     access = access_to(listener, args.host, settings.token or "", open_to_all=not settings.token)
     if warning:
         print(warning, file=sys.stderr)

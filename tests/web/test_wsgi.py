@@ -1,0 +1,113 @@
+"""WSGI on threads behind ASGI: what goes in, what comes out, and what breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from web.asgi import Message
+from web.wsgi import MOST_BYTES, OnThreads
+
+SCOPE = {
+    "type": "http",
+    "method": "POST",
+    "path": "/a b/ü",
+    "raw_path": b"/a%20b/%C3%BC",
+    "query_string": b"x=1&y=%20",
+    "http_version": "1.1",
+    "scheme": "http",
+    "server": ("127.0.0.1", 3002),
+    "client": ("127.0.0.1", 5),
+    "headers": [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"999"),
+        (b"x-two", b"1"),
+        (b"x-two", b"2"),
+    ],
+}
+Environ = dict[str, Any]
+
+
+def run(
+    app: Callable[[Environ, Callable[..., Any]], Iterable[bytes]], *pieces: bytes
+) -> list[Message]:
+    """What is sent for a request with a body in these pieces; no piece = the client has gone."""
+    sent: list[Message] = []
+    waiting: list[Message] = [
+        {"type": "http.request", "body": piece, "more_body": at + 1 < len(pieces)}
+        for at, piece in enumerate(pieces)
+    ] or [{"type": "http.disconnect"}]
+
+    async def receive() -> Message:
+        return waiting.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run(OnThreads(app, 1)(SCOPE, receive, send))
+    return sent
+
+
+def test_request_and_answer_arrive_whole() -> None:
+    """Method, path, query, headers and body as PEP 3333 wants them; status, headers, body back."""
+    seen: Environ = {}
+
+    def app(environ: Environ, start: Callable[..., Any]) -> Iterable[bytes]:
+        seen.update(environ, body=environ["wsgi.input"].read())
+        start("201 CREATED", [("X-One", "1"), ("Set-Cookie", "a"), ("Set-Cookie", "b")])
+        return [b"he", b"llo"]
+
+    start, body = run(app, b"abc", b"def")
+    assert (start["status"], body["body"]) == (201, b"hello")
+    assert start["headers"] == [(b"x-one", b"1"), (b"set-cookie", b"a"), (b"set-cookie", b"b")]
+    assert seen["body"] == b"abcdef"
+    assert seen["CONTENT_LENGTH"] == "6"
+    assert seen["PATH_INFO"].encode("latin-1").decode() == "/a b/ü"
+    assert (seen["QUERY_STRING"], seen["HTTP_X_TWO"]) == ("x=1&y=%20", "1,2")
+    assert (seen["CONTENT_TYPE"], seen["REQUEST_METHOD"]) == ("application/json", "POST")
+
+
+def test_a_fault_comes_out_and_the_answer_is_closed() -> None:
+    """The gate in front turns it into a 500; whatever the application held is let go."""
+    closed: list[bool] = []
+
+    class Broken:
+        def __iter__(self) -> Any:
+            raise ZeroDivisionError
+
+        def close(self) -> None:
+            closed.append(True)
+
+    def app(_: Environ, start: Callable[..., Any]) -> Iterable[bytes]:
+        start("200 OK", [])
+        return Broken()
+
+    with pytest.raises(ZeroDivisionError):
+        run(app, b"")
+    assert closed == [True]
+
+
+def test_a_client_that_has_gone_is_not_answered() -> None:
+    """Nothing is called for nobody."""
+
+    def app(_: Environ, start: Callable[..., Any]) -> Iterable[bytes]:
+        raise AssertionError("called")
+
+    assert run(app) == []
+
+
+def test_an_endless_body_is_not_read_to_its_end() -> None:
+    """The application sees that it is too long and refuses it."""
+    sizes: list[int] = []
+
+    def app(environ: Environ, start: Callable[..., Any]) -> Iterable[bytes]:
+        sizes.append(len(environ["wsgi.input"].read()))
+        start("413 TOO LARGE", [])
+        return []
+
+    run(app, *([b"x" * 2**19] * 9))
+    assert sizes == [3 * 2**19]
+    assert sizes[0] >= MOST_BYTES

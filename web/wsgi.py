@@ -1,0 +1,108 @@
+"""A WSGI application behind ASGI, for one whose answers are short and whole: never for a stream.
+
+A request costs one hop to a thread and one back. A general adapter has to allow for endless bodies
+in both directions and makes a hop for each piece; here the gate has already read the body.
+
+Spec: PEP 3333; https://asgi.readthedocs.io
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from web.asgi import Header, Receive, Scope, Send
+
+MOST_BYTES = 2**20 + 1  # of a request; the application refuses what is longer than it likes
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+_Answer = tuple[int, list[Header], bytes]
+
+
+class OnThreads:
+    """An ASGI application that calls `app` on one of `workers` threads."""
+
+    def __init__(self, app: Wsgi, workers: int) -> None:
+        self._app = app
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="wsgi")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request; what `app` raises comes out of here."""
+        body = await _whole(receive)
+        if body is None:
+            return
+        loop = asyncio.get_running_loop()
+        status, headers, answer = await loop.run_in_executor(self._pool, self._call, scope, body)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer})
+
+    def _call(self, scope: Scope, body: bytes) -> _Answer:
+        started: list[tuple[str, list[tuple[str, str]]]] = []
+        written: list[bytes] = []
+
+        def start_response(
+            status: str, headers: list[tuple[str, str]], _fault: object = None
+        ) -> Callable[[bytes], None]:
+            started[:] = [(status, headers)]
+            return written.append
+
+        pieces = self._app(_environ(scope, body), start_response)
+        try:
+            written.extend(pieces)
+        finally:
+            close = getattr(pieces, "close", None)
+            if close is not None:
+                close()
+        status, headers = started[0]
+        raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        return int(status[:3]), raw, b"".join(written)
+
+
+async def _whole(receive: Receive) -> bytes | None:
+    """The body, up to MOST_BYTES; None when the client has gone."""
+    body = bytearray()
+    while len(body) < MOST_BYTES:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    return bytes(body)
+
+
+def _environ(scope: Scope, body: bytes) -> dict[str, Any]:
+    server, client = scope.get("server") or ("", 0), scope.get("client") or ("", 0)
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        # PEP 3333: bytes of the path, unquoted, seen as Latin-1.
+        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "SERVER_NAME": server[0],
+        "SERVER_PORT": str(server[1]),
+        "REMOTE_ADDR": client[0],
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope.get("scheme", "http"),
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+    for raw, value in scope["headers"]:
+        name = raw.decode("latin-1").upper().replace("-", "_")
+        if name == "CONTENT_TYPE":
+            environ[name] = value.decode("latin-1")
+        elif name != "CONTENT_LENGTH":
+            key = f"HTTP_{name}"
+            known = environ.get(key)
+            text = value.decode("latin-1")
+            environ[key] = text if known is None else f"{known},{text}"
+    return environ

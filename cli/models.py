@@ -42,7 +42,8 @@ def _grouped(models: Iterable[ModelInfo]) -> dict[tuple[str, str], list[ModelInf
 def _facts(model: ModelInfo) -> str:
     can = model.capabilities
     facts = ["searches itself" if can.native_search else "local search"]
-    facts += ["no tools"] * (not can.tools) + ["thinks"] * can.thinking + ["sees"] * can.vision
+    facts += [f"calls: {model.calls}"] if model.calls else ["no tools"] * (not can.tools)
+    facts += ["thinks"] * can.thinking + ["sees"] * can.vision
     if can.context:
         facts.append(f"{can.context} tokens")
     if model.title:

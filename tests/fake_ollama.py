@@ -95,7 +95,8 @@ def slip(raw: str = '{"query": ]', **more: Any) -> Answer:
 class FakeOllama(FakeServer):
     """See the module. `chats` holds the accepted and refused bodies of `/api/chat`, in order.
 
-    `cuts`: an older server, which cuts a long prompt whatever the request says of it.
+    `library`: what can be pulled. `cuts`: an older server, which cuts a long prompt whatever the
+    request says of it.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class FakeOllama(FakeServer):
         signed_in: bool = True,
         version: str = "0.33.0",
         cuts: bool = False,
+        library: Iterable[Model] = (),
     ) -> None:
         super().__init__(self._answer)
         self._models = {model.full_name: model for model in models}
@@ -115,6 +117,7 @@ class FakeOllama(FakeServer):
         self._signed_in = signed_in
         self._version = version
         self._cuts = cuts
+        self._library = {model.full_name: model for model in library}
         self._windows: dict[str, int] = {}
         self.chats: list[dict[str, Any]] = []
         self.prompt_tokens: list[int] = []
@@ -137,6 +140,8 @@ class FakeOllama(FakeServer):
                 return json_reply({"models": [self._running(name) for name in self._windows]})
             case ("POST", "/api/show"):
                 return self._show(request)
+            case ("POST", "/api/pull"):
+                return self._pull(request.json)
             case ("POST", "/api/chat"):
                 return self._chat(request)
         return Reply([b"404 page not found"], 404, {"content-type": "text/plain"})
@@ -188,6 +193,21 @@ class FakeOllama(FakeServer):
         if answer is None:
             return refuse(500, "the script is over")
         return play(model, answer, tokens, body.get("stream", True))
+
+    def _pull(self, body: Mapping[str, Any]) -> Reply:
+        name = str(body.get("model") or body.get("name") or "")
+        model = self._library.get(name if ":" in name else f"{name}:latest")
+        lines: list[dict[str, Any]] = [{"status": "pulling manifest"}]
+        if model is None:
+            lines.append({"error": "pull model manifest: file does not exist"})
+        else:
+            self._models[model.full_name] = model
+            for layer, size in (("sha256:aa", 1_000_000), ("sha256:bb", 3_000_000_000)):
+                told = {"status": f"pulling {layer[7:]}", "digest": layer, "total": size}
+                lines += [told, {**told, "completed": size // 2}, {**told, "completed": size}]
+            lines += [{"status": "verifying sha256 digest"}, {"status": "success"}]
+        pieces = [json.dumps(line).encode() + b"\n" for line in lines]
+        return Reply(pieces, 200, {"content-type": "application/x-ndjson"})
 
     def _cloud(self, model: Model) -> Reply | None:
         if not model.remote_host:

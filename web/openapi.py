@@ -122,6 +122,7 @@ _SCHEMAS: Schema = {
             "local": {"type": "boolean"},
             "missing": _MAYBE,
             "remedy": _MAYBE,
+            "calls": _MAYBE,
         },
         *("id", "available"),
     ),

@@ -9,7 +9,7 @@ https://github.com/ollama/ollama/blob/main/docs/api.md
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
 
@@ -19,10 +19,11 @@ from agent.providers.ollama.catalog import Catalog, Installed, can_chat, names_c
 from agent.providers.ollama.config import SETTINGS, Config, read_config
 from agent.providers.ollama.errors import explain
 from agent.providers.ollama.ladder import Ladder
+from agent.providers.ollama.pull import pull
 from agent.providers.ollama.steps import Steps
 from agent.settings import default_home
 from agent.transport import Transport
-from agent.types import Capabilities, Features, ModelInfo, Request, StreamEvent
+from agent.types import Capabilities, Features, ModelInfo, Progress, Request, StreamEvent
 
 __all__ = ["FEATURES", "SETTINGS", "Ollama", "create"]
 FEATURES = Features(
@@ -47,6 +48,7 @@ class Ollama:
         problem: ConfigError | None = None,
     ) -> None:
         self._config = config
+        self._transport = transport
         self._problem = problem
         self._catalog = Catalog(config, transport)
         self._ladder = Ladder(home, config.address.base, self._catalog.digest)
@@ -84,6 +86,17 @@ class Ollama:
         if self._config.local_only:
             return self._stream_local(request)
         return self._steps.stream(request)
+
+    def pull(self, model: str) -> AsyncGenerator[Progress, None]:
+        """See `Pulls.pull`."""
+        self.check(model)
+        if self._config.offline:
+            raise ConfigError(
+                "offline",
+                "SEARCHLOOP_OFFLINE is on: no model can be got from the network.",
+                "Switch SEARCHLOOP_OFFLINE off for a moment.",
+            )
+        return pull(self._config, self._transport, model)
 
     async def models(self) -> list[ModelInfo]:
         """The chat models that are installed, or one entry that says what is missing."""

@@ -1,0 +1,163 @@
+"""`searchloop doctor`: what is there, what is missing, and the command that mends it.
+
+Exit code 0 when the model and the search that would be used now are there, 1 when one is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from agent.errors import AgentError
+from agent.library import Agent
+from agent.providers import split_model
+from agent.settings import Settings
+from agent.types import ModelInfo
+from cli.backend import ask
+from cli.main import FAILED, OK
+from cli.text import as_json, one_line
+
+_ROOMY = 16_384  # tokens: below this pages have to be shortened all the time
+_MARKS = {"ok": "ok     ", "missing": "MISSING", "hint": "hint   "}
+_COMMAND = re.compile(r"`([^`]+)`")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report. `command` can be copied; `missing` is what stands in the way now."""
+
+    state: Literal["ok", "missing", "hint"]
+    what: str
+    said: str
+    command: str = ""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the findings, those that stand in the way with what to do."""
+    settings = Settings.load()
+    findings = [*_machine(settings), *_models(settings), *_search(settings)]
+    if args.output == "json":
+        print(as_json({"findings": [asdict(f) for f in findings]}))
+    else:
+        for finding in findings:
+            print(f"{_MARKS[finding.state]}  {finding.what}: {one_line(finding.said, 300)}")
+            if finding.command:
+                print(f"           {one_line(finding.command, 300)}")
+    return FAILED if any(f.state == "missing" for f in findings) else OK
+
+
+def _machine(settings: Settings) -> Iterator[Finding]:
+    yield Finding("ok", "Python", platform.python_version())
+    yield _home(settings.home)
+    options = {row[0] for row in sqlite3.connect(":memory:").execute("PRAGMA compile_options")}
+    if "ENABLE_FTS5" in options:
+        yield Finding("ok", "SQLite", f"{sqlite3.sqlite_version}, with full-text search")
+    else:
+        said = f"{sqlite3.sqlite_version} has no full-text search; the library cannot be searched"
+        yield Finding("hint", "SQLite", said)
+    if settings.offline:
+        yield Finding("hint", "Network", "SEARCHLOOP_OFFLINE is on: nothing leaves this machine")
+
+
+def _home(home: Path) -> Finding:
+    there = home
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if there.is_dir() and os.access(there, os.W_OK):
+        return Finding("ok", "Data", str(home))
+    command = "export SEARCHLOOP_HOME=$HOME/searchloop"
+    return Finding("missing", "Data", f"{home} cannot be written", command)
+
+
+def _models(settings: Settings) -> Iterator[Finding]:
+    with Agent(settings) as agent:
+        models = agent.models()
+    yield _chosen(settings.model, models)
+    chosen = settings.model.partition(":")[0]
+    for provider in dict.fromkeys(model.id.partition(":")[0] for model in models):
+        own = [m for m in models if m.id.partition(":")[0] == provider]
+        ready = [m for m in own if m.available]
+        if ready:
+            names = ", ".join(m.id.partition(":")[2] for m in ready[:6])
+            more = f" and {len(ready) - 6} more" if len(ready) > 6 else ""
+            yield Finding("ok", f"Models of {provider}", f"{names}{more}")
+            yield from _small(ready)
+        elif provider != chosen:
+            yield _lacking("hint", f"Models of {provider}", own[0])
+
+
+def _chosen(name: str, models: Iterable[ModelInfo]) -> Finding:
+    """The model that is used when none is named."""
+    what = "Default model"
+    try:
+        provider, _ = split_model(name)
+    except AgentError as error:
+        return Finding("missing", what, f"{error.message} {error.remedy}")
+    own = [m for m in models if m.id.partition(":")[0] == provider]
+    found = next((m for m in own if m.id in (name, f"{name}:latest")), None)
+    if found and found.available:
+        return Finding("ok", what, name)
+    if found or (own and not any(m.available for m in own)):
+        return _lacking("missing", what, found or own[0])
+    if any(m.local for m in own):
+        said = f"{name} is not installed"
+        return Finding("missing", what, said, f"searchloop models pull {name.partition(':')[2]}")
+    return Finding("hint", what, f"{name} is not among the models that {provider or name} lists")
+
+
+def _lacking(state: Literal["missing", "hint"], what: str, model: ModelInfo) -> Finding:
+    missing = (model.missing or "not available").rstrip(".")
+    said = f"{missing} is not set" if missing.isupper() else missing
+    if "ollama serve" in (model.remedy or "") and not shutil.which("ollama"):
+        return Finding(
+            state,
+            what,
+            f"{said}, and it is not installed here; see https://ollama.com/download",
+            "ollama serve",
+        )
+    command = _COMMAND.search(model.remedy or "")
+    if command:
+        return Finding(state, what, said, command[1])
+    if missing.isupper() and missing.replace("_", "").isalnum():
+        return Finding(state, what, said, f"export {missing}=...")
+    return Finding(state, what, f"{said}. {model.remedy or ''}".strip())
+
+
+def _small(models: Iterable[ModelInfo]) -> Iterator[Finding]:
+    """Windows in which pages hardly fit, and models whose calls do not arrive by themselves."""
+    for model in models:
+        window = model.capabilities.context
+        if model.local and window and window < _ROOMY:
+            said = f"its window is {window:,} tokens; pages are shortened to fit"
+            yield Finding("hint", model.id, said, f"export OLLAMA_CONTEXT_LENGTH={_ROOMY}")
+        if model.calls in ("envelope", "search-first"):
+            yield Finding("hint", model.id, f"has no tool calls; it searches by {model.calls}")
+
+
+def _search(settings: Settings) -> Iterator[Finding]:
+    try:
+        engines = ask("/api/engines")["engines"]
+    except AgentError as error:
+        yield Finding("missing", "Search", f"{error.message} {error.remedy}".strip())
+        return
+    usable = sorted((e for e in engines if e["available"] and e["position"]), key=_position)
+    if usable:
+        yield Finding("ok", "Search", ", then ".join(e["name"] for e in usable))
+    else:
+        yield Finding("missing", "Search", "no engine can be used", "export SEARCH_ENGINES=ddg")
+    more = [e for e in engines if e["missing"]]
+    if more:
+        said = ", ".join(f"{e['name']} ({' '.join(e['missing'])})" for e in more)
+        yield Finding("hint", "More engines", said, f"export {more[0]['missing'][0]}=...")
+
+
+def _position(engine: dict[str, int]) -> int:
+    return engine["position"]

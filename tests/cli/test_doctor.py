@@ -1,0 +1,116 @@
+"""`doctor` and `models pull`: what is missing is named, with a command that can be copied."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from tests.cli.conftest import Cli
+from tests.fake_ollama import FakeOllama, Model
+
+TINY = Model("tiny:1b", ("completion",), num_ctx=4096)
+
+
+def nobody() -> str:
+    """An address of this machine at which nothing listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+def findings(cli: Cli, **settings: str) -> tuple[int, dict[str, Any]]:
+    """The exit code, and the findings by what they are about."""
+    ran = cli("doctor", "-o", "json", **settings)
+    return ran.code, {f["what"]: f for f in ran.json["findings"]}
+
+
+def test_a_bare_machine_is_well(cli: Cli) -> None:
+    """Without a key and without a server everything needed is there, and nothing is hidden."""
+    code, found = findings(cli, OLLAMA_HOST=nobody())
+    assert code == 0
+    assert found["Default model"]["said"] == "builtin:extractive"
+    assert found["Search"]["state"] == "ok"
+    assert found["Models of openai"] == {
+        "state": "hint",
+        "what": "Models of openai",
+        "said": "OPENAI_API_KEY is not set",
+        "command": "export OPENAI_API_KEY=...",
+    }
+    assert "Ollama is not running" in found["Models of ollama"]["said"]
+    assert found["Models of ollama"]["command"] == "ollama serve"
+
+
+def test_a_missing_server_stands_in_the_way(cli: Cli) -> None:
+    """The chosen model's server is absent: exit code 1, and the command that starts it."""
+    code, found = findings(cli, OLLAMA_HOST=nobody(), SEARCHLOOP_MODEL="ollama:qwen3:8b")
+    assert code == 1
+    assert (found["Default model"]["state"], found["Default model"]["command"]) == (
+        "missing",
+        "ollama serve",
+    )
+
+
+def test_a_missing_model_has_its_command(cli: Cli) -> None:
+    """The chosen model is not installed: the command that gets it, which then works."""
+    wanted = Model("qwen3:8b", num_ctx=32768)
+    with FakeOllama([TINY], library=[wanted]) as server:
+        here = {"OLLAMA_HOST": server.url, "SEARCHLOOP_MODEL": "ollama:qwen3:8b"}
+        code, found = findings(cli, **here)
+        assert (code, found["Default model"]["command"]) == (1, "searchloop models pull qwen3:8b")
+        _, *command = found["Default model"]["command"].split()
+        assert cli(*command, **here, SEARCHLOOP_OFFLINE="").code == 0
+        assert findings(cli, **here)[0] == 0
+
+
+def test_an_empty_server_is_told_how_to_get_a_model(cli: Cli) -> None:
+    """A server without a model: the pull command."""
+    with FakeOllama() as server:
+        code, found = findings(cli, OLLAMA_HOST=server.url, SEARCHLOOP_MODEL="ollama:qwen3:8b")
+    assert code == 1
+    assert found["Default model"]["command"] == "ollama pull qwen3:8b"
+
+
+def test_small_windows_and_missing_calls_are_hints(cli: Cli) -> None:
+    """A window too small for pages and a model without calls are told, and are no fault."""
+    with FakeOllama([TINY]) as server:
+        here = {"OLLAMA_HOST": server.url, "OLLAMA_CONTEXT_LENGTH": "4096"}
+        told = cli("doctor", **here)
+        listed = cli("models", **here).out
+    assert told.code == 0
+    assert "its window is 4,096 tokens" in told.out
+    assert "export OLLAMA_CONTEXT_LENGTH=16384" in told.out
+    assert "it searches by envelope" in told.out
+    assert "calls: envelope" in listed
+
+
+def test_a_model_name_that_is_none(cli: Cli) -> None:
+    """A default model that cannot be read is told like any other thing that is missing."""
+    code, found = findings(cli, SEARCHLOOP_MODEL="qwen3", OLLAMA_HOST=nobody())
+    assert code == 1
+    assert "not a model name" in found["Default model"]["said"]
+
+
+def test_a_model_is_got_with_progress(cli: Cli) -> None:
+    """Each stage is told once, then the name; the server is asked for that model."""
+    with FakeOllama(library=[Model("qwen3:8b")]) as server:
+        here = {"OLLAMA_HOST": server.url, "SEARCHLOOP_OFFLINE": ""}
+        ran = cli("models", "pull", "qwen3:8b", **here)
+        same = cli("models", "pull", "ollama:qwen3:8b", "-o", "json", **here)
+    assert (ran.code, ran.out) == (0, "ollama:qwen3:8b\n")
+    assert ran.err.split("\n")[:2] == ["pulling manifest", "pulling aa"]
+    assert ran.err.endswith("success\n")
+    assert same.json == {"pulled": "ollama:qwen3:8b"}
+    assert server.requests[0].json == {"model": "qwen3:8b", "stream": True}
+
+
+def test_a_model_that_cannot_be_got(cli: Cli) -> None:
+    """An unknown name, an absent server, a provider without models here, no network: a sentence."""
+    with FakeOllama() as server:
+        wrong = cli("models", "pull", "nope", OLLAMA_HOST=server.url, SEARCHLOOP_OFFLINE="")
+        offline = cli("models", "pull", "qwen3:8b", OLLAMA_HOST=server.url)
+    absent = cli("models", "pull", "qwen3:8b", OLLAMA_HOST=nobody(), SEARCHLOOP_OFFLINE="")
+    elsewhere = cli("models", "pull", "openai:gpt-6-luna", SEARCHLOOP_OFFLINE="")
+    assert (wrong.code, "has no model 'nope'" in wrong.err) == (1, True)
+    assert (offline.code, "SEARCHLOOP_OFFLINE is on" in offline.err) == (2, True)
+    assert (absent.code, "`ollama serve`" in absent.err) == (1, True)
+    assert (elsewhere.code, "nothing to get" in elsewhere.err) == (2, True)

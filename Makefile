@@ -1,5 +1,6 @@
 # What people and CI call. Every target first makes .venv complete, which costs nothing when it is.
 # PYTHON is the first Python >= 3.11 found; name another with: make run PYTHON=/path/to/python3.12
+# PORT is where the page is served: make run PORT=8322
 TRY := python3 python3.14 python3.13 python3.12 python3.11
 NEW := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON := $(shell for p in $(TRY); do $$p -c '$(NEW)' 2>/dev/null && echo $$p && exit; done; echo python3)
@@ -9,7 +10,7 @@ BIN := .venv/bin
 
 run: # start the page and open it in a browser, if there is one
 	@$(PYTHON) scripts/install.py run
-	@$(BIN)/searchloop serve --open
+	@$(BIN)/searchloop serve --open $(if $(PORT),--port $(PORT))
 
 test: dev # the whole suite; what was skipped is listed with its reason
 	@$(BIN)/python -m pytest -rs -n auto

@@ -136,7 +136,8 @@ class Runner:
                 self._keep(session_id, run.messages)
             self._log.release(session_id, run_id)
         except Exception as error:  # the log failed: `recover` writes the end once it works again
-            _log.error("run %s could not be ended: %s", run_id, error)
+            words = error.remedy if isinstance(error, AgentError) else "See the log."
+            _log.error("searchloop: the end of an answer was not saved: %s %s", error, words)
         finally:
             self._tasks.pop(session_id, None)
 

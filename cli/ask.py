@@ -97,7 +97,7 @@ def _session(agent: Agent, args: argparse.Namespace) -> str | None:
         return agent.log.session(args.session).id
     if not args.again:
         return None
-    last = agent.log.sessions(limit=1)
+    last = [s for s in agent.log.sessions() if s.messages]
     if not last:
         raise ConfigError("no_session", "There is no session to go on with.", "Ask without -c.")
     return last[0].id

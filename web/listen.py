@@ -99,7 +99,8 @@ def _cannot_bind(number: int | None, host: str, port: int) -> ConfigError:
         return ConfigError(
             "port_in_use",
             f"Port {port} is in use.",
-            f"Stop the program that uses it, or choose another: --port {other}",
+            "Stop the program that uses it, or choose another port: "
+            f"searchloop serve --port {other} (make run PORT={other})",
         )
     if number in (errno.EACCES, errno.EPERM):
         return ConfigError(

@@ -78,8 +78,8 @@ def _exposure(host: str, address: str, token: str | None) -> str | None:
 
 
 def _bind(family: int, address: Address, host: str, port: int) -> socket.socket:
-    # With the protocol left open, asyncio would not switch Nagle's algorithm off on what it accepts,
-    # and an answer in two pieces would wait 40 ms for the client's acknowledgement.
+    # With the protocol left open, asyncio would not switch Nagle's algorithm off on what it
+    # accepts, and an answer in two pieces would wait 40 ms for the client's acknowledgement.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if sys.platform != "win32":  # there it would let two programs share the port

@@ -41,6 +41,7 @@ _CHANNELS = frozenset(
 _WORDS = re.compile(r"[\w-]+")
 _FENCED = re.compile(r"```[ \t]*(?:json|tool_call|tool_calls|tool_code|python|xml|text|)[ \t]*\n")
 _INFO = ("json", "tool_call", "tool_calls", "tool_code", "python", "xml", "text")
+_MAY_BEGIN = re.compile(r"[<{\[`\n]")
 _ALIVE_LENGTH = 4096  # characters after which a call that may be one is waited for to its end
 
 
@@ -51,21 +52,12 @@ class TextCalls:
         self._reader = Reader.of(tools)
         self.calls: list[Found] = []
         self._held = ""
-        self._line = ""  # what was shown of the current line
+        self._line = ""  # of the current line: a dot if it has words, and its last character
         self._shown = 0
         self._lead: list[str] = []
         self._code = False
         names = list(self._reader.tools)
-        spaces = (
-            "",
-            "functions.",
-            "functions:",
-            "default_api.",
-            "default_api:",
-            "tools.",
-            "tools:",
-        )
-        self._names = [s + n.casefold().replace("-", "_") for s in spaces for n in names]
+        self._names = [s + n.casefold().replace("-", "_") for s in _SPACES for n in names]
         self._tags = tuple(t.lower() for t in (*_TAGS, *(f"<{name}>" for name in names)))
         heads = [f"{p}{name}" for name in names for p in ("", "functions.", "default_api.")]
         heads += [f"print({head}" for head in heads] + [f"await {name}" for name in names]
@@ -76,6 +68,11 @@ class TextCalls:
     def feed(self, piece: str) -> str:
         """The part of the text that is now certain to be no call."""
         if not self._reader.tools:
+            return piece
+        idle = piece and not (self._held or self._code) and self._line[:1] == "."
+        if idle and _MAY_BEGIN.search(piece) is None:  # the usual case: words within a line
+            self._line = f".{piece[-1]}"
+            self._count(piece)
             return piece
         self._held += piece
         return self._advance(last=False)
@@ -138,8 +135,13 @@ class TextCalls:
         if not text:
             return
         out.append(text)
-        self._line = (self._line + text).rpartition("\n")[2][-200:]
-        self._shown += len(text.strip())
+        line = (self._line + text).rpartition("\n")[2]
+        self._line = f".{line[-1]}" if line.strip() else line[-1:]
+        self._count(text)
+
+    def _count(self, text: str) -> None:
+        """How much prose stands before what may come, and which, while that matters."""
+        self._shown += len(text)
         if self._shown <= _LEAD_IN:
             self._lead.append(text)
 

@@ -255,7 +255,7 @@ def test_a_model_that_cannot_fill_a_form_is_searched_for(tmp_path: Path) -> None
     assert again.text == f"{FACT} [2]"
     assert session.notices() == ["calls_envelope", "calls_search-first"]
     assert known["ollama:gemma3:4b"] == "search-first"
-    assert session.app.requests[-3][1]["query"] == "And back?"
+    assert session.app.requests[-3][1]["query"] == "When does the ferry leave? And back?"
     assert "I think it is early." not in [e.data.get("text") for e in session.events]
 
 

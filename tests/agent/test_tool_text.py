@@ -67,6 +67,14 @@ def test_cuts_change_nothing(size: int) -> None:
         assert read(text, size) == rescue(text, TOOLS)
 
 
+@pytest.mark.parametrize("blanks", range(268, 292, 3))
+def test_the_end_of_a_lead_in_is_no_matter_of_cuts(blanks: int) -> None:
+    """How much prose may stand before an unmarked call does not depend on its pieces."""
+    text = f"I look. {' ' * (blanks - 20)}It is late.\n{CALLS[30]['text']}"
+    whole = rescue(text, TOOLS)
+    assert all(read(text, size) == whole for size in (1, 2, 5, 64))
+
+
 PIECES = st.sampled_from(
     [
         *("<tool_call>", "</tool_call>", '{"name": "web_search", ', '"arguments": {"query": "x"}}'),

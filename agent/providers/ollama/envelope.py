@@ -22,6 +22,7 @@ from agent.types import Message, Request, ToolCall, ToolSpec
 ANSWER = "answer"
 _PAGES = 2
 _QUERY = 200  # characters of a question that are searched for
+_FEW = 4
 _HOW = """\
 You use a tool by writing one JSON object: {{"tool": NAME, "arguments": {{...}}}}. When you know \
 enough, write {{"tool": "answer", "arguments": {{}}}}. The tools:
@@ -94,12 +95,20 @@ def first_calls(request: Request) -> tuple[ToolCall, ...]:
     if last < 0 or request.answer_now:
         return ()
     if "web_search" in offered and not used:
-        question = " ".join(request.messages[last].content.split())
-        return (_call("web_search", {"query": question[:_QUERY]}),)
+        return (_call("web_search", {"query": _query(request.messages, last)}),)
     if "open_page" in offered and used == {"web_search"}:
         rows = [row["url"] for m in turn for row in m.details.get("results", ())]
         return tuple(_call("open_page", {"url": url}) for url in rows[:_PAGES])
     return ()
+
+
+def _query(messages: Sequence[Message], last: int) -> str:
+    """The question; one of a few words, with the question that it follows."""
+    words = messages[last].content.split()
+    if len(words) <= _FEW:
+        earlier = (m for m in reversed(messages[:last]) if m.role == "user")
+        words = [*next(earlier, Message("user", "")).content.split(), *words]
+    return " ".join(words)[-_QUERY:].strip()
 
 
 def _call(name: str, arguments: Mapping[str, Any]) -> ToolCall:

@@ -129,7 +129,8 @@ class Steps:
             if end.message.tool_calls:
                 yield replace(end, message=replace(end.message, content=""))
                 return
-            if is_answer(text) is None and first_calls(request):
+            whole = end.stop_reason != "length"
+            if whole and is_answer(text) is None and first_calls(request):
                 self._ladder.learn(request.model, "search-first")
                 async with aclosing(self._search_first(request, plan)) as events:
                     async for event in events:

@@ -37,8 +37,14 @@ Origin = tuple[str, str, int]
 class Connections:
     """Kept connections by origin. Safe to use from several threads."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        trust: Callable[[], ssl.SSLContext] | None = None,
+    ) -> None:
+        """`clock` gives monotonic seconds; `trust` says whose certificates count."""
         self._clock = clock
+        self._trust = trust or _system_trust
         self._lock = threading.Lock()
         self._kept: dict[Origin, deque[tuple[Link, float]]] = {}
         self._opening = threading.BoundedSemaphore(MOST_OPENING)
@@ -79,7 +85,7 @@ class Connections:
         def work() -> None:
             outcome: Link | Exception
             try:
-                outcome = Link(_connect(origin))
+                outcome = Link(_connect(origin, self._trust))
             except Exception as error:  # judged by the thread that waits
                 outcome = error
             finally:
@@ -147,13 +153,13 @@ def explain(error: Exception, title: str) -> EngineError:
     return EngineError("network", words, remedy)
 
 
-def _connect(origin: Origin) -> socket.socket:
+def _connect(origin: Origin, trust: Callable[[], ssl.SSLContext]) -> socket.socket:
     scheme, host, port = origin
     connection = socket.create_connection((host, port), CONNECT_SECONDS)
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if scheme == "https":
-            return _context().wrap_socket(connection, server_hostname=host)
+            return trust().wrap_socket(connection, server_hostname=host)
     except BaseException:
         connection.close()
         raise
@@ -161,7 +167,7 @@ def _connect(origin: Origin) -> socket.socket:
 
 
 @cache
-def _context() -> ssl.SSLContext:
+def _system_trust() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -12,7 +12,9 @@ from __future__ import annotations
 import socket
 import ssl
 import zlib
+from base64 import b64encode
 from typing import Literal
+from urllib.parse import unquote_to_bytes
 
 import h11
 
@@ -23,7 +25,9 @@ from search_backend.http_values import HttpRequest, HttpResponse
 MOST_HEAD = 64 * 1024
 MOST_BYTES = 4 * 2**20
 MOST_DECODED = 8 * 2**20
-_PIECE = 64 * 1024
+MOST_INTERIM = 16
+# A TLS record is no larger, so nothing that was received stays hidden from the selector.
+_PIECE, _PIECES = 64 * 1024, 4
 _AGENT = "searchloop"
 
 Wants = Literal["read", "write"]
@@ -73,6 +77,7 @@ class Exchange:
         self._head: h11.Response | None = None
         self._body = bytearray()
         self._began = False
+        self._interim = 0
         self.response: HttpResponse | None = None
 
     def step(self) -> Wants | None:
@@ -82,7 +87,7 @@ class Exchange:
                 # Nothing can have come yet; asking for it would only cost a call.
                 return self._send() or "read"
             return self._receive()
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
             if self.link.used and not self._began:
                 raise Stale from None
             raise
@@ -98,7 +103,8 @@ class Exchange:
         return None
 
     def _receive(self) -> Wants | None:
-        while True:
+        # After a few pieces it is others' turn, and time to look at the clock.
+        for _ in range(_PIECES):
             try:
                 data = self.link.socket.recv(_PIECE)
             except (BlockingIOError, ssl.SSLWantReadError):
@@ -110,6 +116,7 @@ class Exchange:
             self._began = True
             if self._take(data):
                 return None
+        return "read"
 
     def _take(self, data: bytes) -> bool:
         """Whether the answer is complete."""
@@ -122,6 +129,10 @@ class Exchange:
                     return False
                 if isinstance(event, h11.Response):
                     self._head = event
+                elif isinstance(event, h11.InformationalResponse):
+                    self._interim += 1
+                    if self._interim > MOST_INTERIM:
+                        raise BadAnswer("it sends interim answers without end")
                 elif isinstance(event, h11.Data):
                     self._body += event.data
                     if len(self._body) > MOST_BYTES:
@@ -152,13 +163,16 @@ class Exchange:
 def _encode(talk: h11.Connection, request: HttpRequest) -> bytes:
     # `origin_of` has looked at the address before; what it says here is only cut off.
     authority, slash, rest = request.url.partition("://")[2].partition("/")
+    user, at, host = authority.rpartition("@")
     headers = {
-        "Host": authority.rpartition("@")[2],
+        "Host": host,
         "User-Agent": _AGENT,
         "Accept": "application/json",
         "Accept-Encoding": "gzip, deflate",
         **request.headers,
     }
+    if at:  # a server behind a password, written into its address as browsers take it
+        headers["Authorization"] = "Basic " + b64encode(unquote_to_bytes(user)).decode()
     if request.body:
         headers["Content-Length"] = str(len(request.body))
     target = slash + rest if slash else "/"

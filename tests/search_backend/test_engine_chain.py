@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,19 +15,22 @@ from pathlib import Path
 
 import pytest
 
-from search_backend.engine_http import Connections
+from search_backend.engine_http import Connections, explain
 from search_backend.engines import Engine, Keys, Wire
 from search_backend.engines._answers import checked, result, rows
 from search_backend.exchange import MOST_BYTES, MOST_HEAD
 from search_backend.http_values import HttpRequest, HttpResponse, get
 from search_backend.library import Library
 from search_backend.pace import LONGEST_WAIT, Buckets, HedgeBudget, Latencies
+from search_backend.race import Race
 from search_backend.result_cache import Kept, Shared
 from search_backend.search import Chain
 from search_backend.settings import Settings
 from search_backend.types import Query, SearchAnswer, SearchResult
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.search_backend.engine_cases import CASES, Case
+from tests.search_backend.hostile import DATA, serving
+from tests.search_backend.hostile import answer as hostile_answer
 
 Answer = Callable[[Received], Reply]
 
@@ -187,6 +191,7 @@ BOMB = gzip.compress(b" " * (9 * 2**20))
         (Reply([b"SSH-2.0-OpenSSH\r\n"], raw=True), "network"),
         (Reply([b"\x16\x03\x01\x02\x00\x01"], raw=True), "network"),
         (Reply([HTTP, b"x: " + b"y" * (MOST_HEAD + 1)], raw=True), "network"),
+        (Reply([b"HTTP/1.1 103 Wait\r\n\r\n" * 5_000], raw=True), "network"),
         (Reply([HTTP + b"content-length: -1\r\n\r\n{}"], raw=True), "network"),
         (Reply([HTTP + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}"], raw=True), "network"),
         (Reply([HTTP + b"transfer-encoding: chunked\r\n\r\nzz\r\n"], raw=True), "network"),
@@ -243,6 +248,56 @@ def test_unreachable_servers_are_told_apart(tmp_path: Path) -> None:
     answer = chain.search(Query("tea"))
     assert answer.attempts[0].error is not None
     assert "Nothing listens" in answer.attempts[0].error.message
+
+
+def over_tls(trust: Callable[[], ssl.SSLContext], size: int) -> list[object]:
+    """What comes of three requests to a server whose certificate is for another name."""
+    page = hostile_answer(b"x" * size, f"Content-Length: {size}", kind="text/plain")
+    connections, outcomes = Connections(trust=trust), []
+    with serving({"/": page}, tls=True) as server:
+        for _ in range(3):
+            with Race(connections) as race:
+                race.send("one", HttpRequest("GET", f"https://127.0.0.1:{server.port}/", {}))
+                outcomes += [finish.outcome for finish in race.wait(5)]
+    connections.close()
+    return outcomes
+
+
+def test_engines_are_asked_over_tls() -> None:
+    """A certificate counts when the authority is trusted; a large answer comes whole."""
+    known = ssl.create_default_context(cafile=str(DATA / "ca.pem"))
+    known.check_hostname = False
+    outcomes = over_tls(lambda: known, 300_000)
+    assert [len(o.body) for o in outcomes if isinstance(o, HttpResponse)] == [300_000] * 3
+
+
+@pytest.mark.parametrize("authority", [None, str(DATA / "ca.pem")])
+def test_a_certificate_of_nobody_or_for_another_name_is_refused(authority: str | None) -> None:
+    """The error says that it is the certificate, and how to trust one's own authority."""
+    strict = ssl.create_default_context(cafile=authority)
+    outcomes = over_tls(lambda: strict, 10)
+    assert len(outcomes) == 3
+    for outcome in outcomes:
+        assert isinstance(outcome, Exception)
+        error = explain(outcome, "Tea")
+        assert "certificate of Tea is not trusted" in error.message
+        assert "SSL_CERT_FILE" in error.remedy
+
+
+def test_a_password_in_the_address_is_sent_as_basic_authentication(tmp_path: Path) -> None:
+    """A SearXNG behind a password works with the address a browser would take."""
+    body = json.dumps({"results": [{"url": "https://a.example/", "title": "A"}]}).encode()
+    with FakeServer(lambda _: Reply(body)) as server:
+        address = server.url.replace("http://", "http://me:s%40y@")
+        settings = Settings.from_mapping(
+            {"SEARXNG_URL": address, "SEARCH_ENGINES": "searxng"}, home=tmp_path
+        )
+        chain = Chain(settings, Library(tmp_path, dict))
+        assert chain.search(Query("tea")).status == "ok"
+        chain.close()
+    headers = server.requests[0].headers
+    assert headers["authorization"] == "Basic bWU6c0B5"
+    assert headers["host"] == f"127.0.0.1:{server.port}"
 
 
 def test_a_key_that_an_engine_quotes_does_not_travel_on(tmp_path: Path) -> None:

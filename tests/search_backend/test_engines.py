@@ -265,7 +265,7 @@ def test_searxng_without_json_says_how_to_switch_it_on() -> None:
         (200, "<html><title>Welcome</title><p>Hello", {}, "parse", None),
         (200, "", {}, "parse", None),
         (200, "[1, 2", {}, "parse", None),
-        (200, "[" * 100_000, {}, "parse", None),
+        pytest.param(200, "[" * 100_000, {}, "parse", None, id="nested without end"),
         (200, '"text"', {}, "parse", None),
     ],
 )

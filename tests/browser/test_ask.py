@@ -72,7 +72,8 @@ def test_a_second_tab_shows_the_same_and_grows_with_it(page: Page) -> None:
     other.goto(page.url)
     assert wait_for_answer(other).inner_text() == first
     ask(page, "What leaves this machine?")
-    expect(other.locator(".turn")).to_have_count(2)
+    for tab in (page, other):
+        expect(tab.locator(".turn")).to_have_count(2)
     assert wait_for_answer(other).inner_text() == wait_for_answer(page).inner_text()
 
 

@@ -26,7 +26,7 @@ from tests.chaos.dialects import KEY, Dialect
 from tests.fakes import FakeServer, Received, Reply, json_reply
 
 SPEED = 100.0
-SILENCE = 25.0  # seconds after which a server counts as silent, on the loop's clock
+SILENCE = 80.0  # seconds after which a server counts as silent, on the loop's clock
 PATIENT = Timeouts(connect=1500.0, read=3000.0, write=3000.0)
 IMPATIENT = Timeouts(connect=1500.0, read=SILENCE, write=3000.0)
 

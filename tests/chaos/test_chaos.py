@@ -616,7 +616,9 @@ def test_a_search_that_breaks_off(
     cut = whole[: int(len(whole) * share)]
 
     async def scenario() -> None:
-        async with House(home, dialect, stage.url, timeouts=IMPATIENT) as house:
+        async with House(
+            home, dialect, stage.url, timeouts=IMPATIENT if way == "stall" else PATIENT
+        ) as house:
             stage.script(reply(dialect, [cut], end=way), reply(dialect, dialect.searched(*PIECES)))
             plain, searcher = dialect.models[0], dialect.searcher
             end = await house.ask("When is high water?", model=searcher, search="native")

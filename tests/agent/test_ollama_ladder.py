@@ -162,6 +162,31 @@ def test_a_smaller_window_than_expected_is_believed(tmp_path: Path) -> None:
     assert all(tokens <= 2600 for tokens in server.prompt_tokens)
 
 
+class Mute(FakeOllama):
+    """A server that tells neither its windows nor any sizes when it refuses a prompt."""
+
+    def _answer(self, request: Any) -> Any:
+        if request.path in ("/api/ps", "/api/tags"):
+            return json_reply({"error": "not here"}, 404)
+        reply = super()._answer(request)
+        if b"exceeds the available" in b"".join(reply.pieces):
+            return json_reply({"error": "the prompt is longer than the context length"}, 400)
+        return reply
+
+
+def test_a_server_that_tells_no_sizes(tmp_path: Path) -> None:
+    """Refused without a number, the plan takes the smallest usual window and asks for it."""
+    script = [call("open_page", {"url": f"https://lake.example/{n}"}) for n in (1, 2, 3)]
+    script = [call("web_search", {"query": "a"}), *script, say(f"{FACT} [1]")]
+    with (
+        Mute([Model("m", num_ctx=4096)], script) as server,
+        desk(server, tmp_path, lake(16_000)) as session,
+    ):
+        told = session.ask("When does the ferry leave?", "ollama:m")
+    assert (told.reason, told.text) == ("stop", f"{FACT} [1]")
+    assert server.chats[-1]["options"] == {"num_ctx": 4096}
+
+
 def test_a_prompt_that_was_cut_is_told(tmp_path: Path) -> None:
     """An older server cuts although it was told not to: its count gives it away."""
     long = "ferry " * 2000

@@ -86,9 +86,10 @@ class Plan:
         self._sent = parts
 
     def refused(self, error: ProviderError) -> None:
-        """Takes over the sizes that the server names in its refusal."""
+        """Takes over the sizes that the server names in its refusal; else plans with more care."""
         sizes = _SIZES.search(error.message)
         if sizes is None:
+            self.factor = min(_MOST, self.factor * 1.3)
             return
         asked, window = int(sizes[1]), int(sizes[2])
         self.window = window

@@ -30,6 +30,7 @@ from agent.types import Finished, Message, Notice, Request, StreamEvent, TextDel
 
 _SESSIONS = 256
 _TRIES = 3
+_SMALLEST = 4096  # tokens: what a server gives at the least when nobody asks for a number
 _SAFE = 2048  # tokens that fit any window a server gives by itself: nobody has to be asked
 
 Events = AsyncGenerator[StreamEvent, None]
@@ -189,8 +190,7 @@ class Steps:
                 plan.refused(error)
                 plan.tried = 0
                 await self._find_window(request, plan)  # the model is loaded now
-                if plan.window is None:
-                    raise
+                plan.window = plan.window or _SMALLEST
 
 
 def _has_calls(request: Request) -> bool:

@@ -75,9 +75,7 @@ def _ask(commands: Any) -> None:
     command.add_argument(
         "--domain", action="append", metavar="D", help="search only this site (repeat for more)"
     )
-    command.add_argument(
-        "--block-domain", action="append", metavar="D", help="never use this site"
-    )
+    command.add_argument("--block-domain", action="append", metavar="D", help="never use this site")
     _output(command, "stream-json")
     session = command.add_mutually_exclusive_group()
     session.add_argument(

@@ -13,6 +13,7 @@ from search_backend.errors import SearchBackendError
 from search_backend.pages import DEFAULT_LENGTH, LONGEST_SLICE
 from search_backend.types import Query, SafeSearch, TimeRange
 
+ANY_TIME = "all"  # what people write for no time range
 LONGEST_QUERY = 2_000
 LONGEST_URL = 8_192
 LONGEST_FIND = 500
@@ -61,7 +62,7 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
             "max_results": _number(1, MOST_RESULTS),
             "allowed_domains": _domains,
             "blocked_domains": _domains,
-            "time_range": _one_of(TIME_RANGES),
+            "time_range": _one_of((*TIME_RANGES, ANY_TIME)),
             "country": _code,
             "language": _code,
             "safe_search": _one_of(SAFE_SEARCHES),
@@ -69,12 +70,13 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
         },
         needed="query",
     )
+    when = values.get("time_range")
     query = Query(
         text=" ".join(values["query"].split()),
         max_results=values.get("max_results") or DEFAULT_RESULTS,
         allowed_domains=values.get("allowed_domains") or (),
         blocked_domains=values.get("blocked_domains") or (),
-        time_range=cast(TimeRange | None, values.get("time_range")),
+        time_range=None if when == ANY_TIME else cast(TimeRange | None, when),
         country=values.get("country"),
         language=values.get("language"),
         safe_search=cast(SafeSearch | None, values.get("safe_search")),

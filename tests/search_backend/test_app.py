@@ -13,6 +13,7 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from search_backend import payload
 from search_backend.app import create_app
 from search_backend.engines import Engine
 from search_backend.errors import EngineError, SearchBackendError
@@ -278,3 +279,9 @@ def test_errors_carry_their_own_words() -> None:
         "message": "b",
         "remedy": "c",
     }
+
+
+def test_all_times_is_no_time_range() -> None:
+    """`all` is what the command line and other people's clients write."""
+    query, _ = payload.web_search({"query": "tea", "time_range": "all"})
+    assert query.time_range is None

@@ -429,7 +429,14 @@ fragments = st.sampled_from(
             b"ffffffffff\r\n",
             b"-1\r\n",
         ),
-        *(gzip.compress(b"hello", mtime=0), b"\x00" * 9, b"x" * 300, b" folded\r\n", b"\r", b"\xff\xfe"),
+        *(
+            gzip.compress(b"hello", mtime=0),
+            b"\x00" * 9,
+            b"x" * 300,
+            b" folded\r\n",
+            b"\r",
+            b"\xff\xfe",
+        ),
     ]
 )
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from agent.types import ToolResult, Usage
+from agent.types import NOTHING, ToolResult, Usage, plus
 
 Price = Callable[[Usage], float | None]
 
@@ -48,16 +48,22 @@ class Meter:
 
     def tool(self, result: ToolResult) -> None:
         """One result of a tool."""
-        self._tools = self._tools + result.usage
+        if result.usage is not NOTHING:
+            self._tools = self._tools + result.usage
 
     @property
     def usage(self) -> Usage:
         """All of it so far; the cost is the model's alone, None when a price is unknown."""
-        cost = self._price(self._model) if self._price else self._model.cost_usd
-        return replace(
-            self._model + self._tools,
+        done, did = self._model, self._tools
+        return Usage(
+            done.input_tokens,
+            done.output_tokens,
+            done.cached_tokens,
+            done.reasoning_tokens,
+            searches=plus(done.searches, did.searches),
+            pages=plus(done.pages, did.pages),
             seconds=round(time.monotonic() - self._began, 3),
-            cost_usd=cost,
+            cost_usd=self._price(done) if self._price else done.cost_usd,
         )
 
     def reached(self) -> str | None:

@@ -7,7 +7,7 @@ one. So a file of one line adds a token price and keeps the search fee.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
@@ -43,26 +43,40 @@ def cost(model: str, usage: Usage, tables: Iterable[PriceTable] | None = None) -
     `usage.searches` are the provider's own searches; ours cost the model nothing. `tables` are
     asked in order, by default only the packaged one.
     """
-    if usage.cost_usd is not None:
-        return usage.cost_usd
+    return pricer(model, tables)(usage)
+
+
+def pricer(
+    model: str, tables: Iterable[PriceTable] | None = None
+) -> Callable[[Usage], float | None]:
+    """`cost` for one model, whose prices are looked up once and not for every answer."""
     asked = (packaged(),) if tables is None else tuple(tables)
+    rates = {
+        name: next((p for t in asked if (p := t.price(model, name)) is not None), None)
+        for name in PRICES
+    }
 
-    def charge(count: int | None, name: str, unit: float) -> float | None:
-        price = next((p for t in asked if (p := t.price(model, name)) is not None), None)
-        if count == 0 or price == 0:
-            return 0.0
-        return None if count is None or price is None else count * price / unit
+    def charge(usage: Usage) -> float | None:
+        if usage.cost_usd is not None:
+            return usage.cost_usd
+        cached = usage.cached_tokens or 0
+        fresh = None if usage.input_tokens is None else max(0, usage.input_tokens - cached)
+        total = 0.0
+        for count, name, unit in (
+            (fresh, "input", _MILLION),
+            (cached, "cached_input", _MILLION),
+            (usage.output_tokens, "output", _MILLION),
+            (usage.searches or 0, "searches", _THOUSAND),
+        ):
+            rate = rates[name]
+            if count == 0 or rate == 0:
+                continue
+            if count is None or rate is None:
+                return None
+            total += count * rate / unit
+        return total
 
-    cached = usage.cached_tokens or 0
-    fresh = None if usage.input_tokens is None else max(0, usage.input_tokens - cached)
-    parts = (
-        charge(fresh, "input", _MILLION),
-        charge(cached, "cached_input", _MILLION),
-        charge(usage.output_tokens, "output", _MILLION),
-        charge(usage.searches or 0, "searches", _THOUSAND),
-    )
-    known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None
+    return charge
 
 
 @cache

@@ -80,6 +80,10 @@ class Residue:
         if "[" in text or "turn" in text or not (text.isascii() or _OPENERS.search(text) is None):
             return self._strip(text, _FIND)
         if text[-1:] in _LAST and text.endswith(_ENDS):
+            if text[-1] == " " and not text.endswith(_ENDS, 0, -1):
+                self._seen += len(text) - 1
+                self._held = " "  # only the blank may belong to a mark
+                return text[:-1]
             if len(text) > _SHORT:
                 return self._strip(text, _FIND)
             self._held = text  # all of it: a few letters, and no search for their beginning

@@ -15,14 +15,13 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
-from functools import partial
 
 from agent.backend import Backend
 from agent.errors import AgentError, Conflict, ToolError
 from agent.events import messages_from
 from agent.limits import Limits
 from agent.log import EventLog
-from agent.prices import PriceTable, cost, load_prices
+from agent.prices import PriceTable, load_prices, pricer
 from agent.providers import Provider, load, names, split_model
 from agent.question import changed, checked, run_started, title_of
 from agent.run import Question, Run, interrupted
@@ -90,7 +89,7 @@ class Runner:
         session = changed(self._log.session(session_id), changes)
         provider, name = self.provider(session.model)
         provider.check(name)
-        price = partial(cost, f"{provider.name}:{name}", tables=self._price_tables())
+        price = pricer(f"{provider.name}:{name}", self._price_tables())
         limits = limits or self._settings.limits
         held = options or search_options(self._settings.env, max_searches=limits.searches)
         path = await self._path(session, provider, name, held)

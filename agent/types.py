@@ -73,7 +73,7 @@ class Usage:
     cost_usd: float | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*(_plus(getattr(self, f), getattr(other, f)) for f in USAGE_FIELDS))
+        return Usage(*(plus(getattr(self, f), getattr(other, f)) for f in USAGE_FIELDS))
 
     def as_dict(self) -> dict[str, Any]:
         """The usage object of every surface."""
@@ -83,8 +83,12 @@ class Usage:
 USAGE_FIELDS: tuple[str, ...] = tuple(Usage.__dataclass_fields__)
 
 
-def _plus(a: Any, b: Any) -> Any:
+def plus(a: Any, b: Any) -> Any:
+    """The sum of two counts, either of which may be unknown."""
     return b if a is None else a if b is None else a + b
+
+
+NOTHING = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class ToolResult:
     is_error: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,22 +259,6 @@ class Capabilities:
     thinking: bool = False
     vision: bool = False
     context: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    """What is true of all models of a provider, in words for the README's table.
-
-    `pages`: who reads pages; `citations`: how they are given; `replay`: how history is sent back.
-    `searches` and `thinks` are said where the models are not known beforehand.
-    """
-
-    needs: str
-    pages: str
-    citations: str
-    replay: str
-    searches: str | None = None
-    thinks: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

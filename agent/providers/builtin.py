@@ -17,11 +17,11 @@ from itertools import count
 
 from agent.citations import MARK
 from agent.errors import ConfigError
+from agent.features import Features
 from agent.settings import Setting
 from agent.transport import Transport
 from agent.types import (
     Capabilities,
-    Features,
     Finished,
     Message,
     ModelInfo,

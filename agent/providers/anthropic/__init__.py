@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
 from agent.errors import AgentError, ConfigError, ProviderError
+from agent.features import Features
 from agent.providers import HttpProvider
 from agent.providers.anthropic.catalog import OFFERED, capabilities
 from agent.providers.anthropic.codec import DEFAULT_BASE, MessagesCodec
@@ -14,7 +15,7 @@ from agent.providers.anthropic.failures import replay_after
 from agent.providers.anthropic.history import Replay
 from agent.settings import Setting
 from agent.transport import Transport
-from agent.types import Capabilities, Features, ModelInfo, Request, StreamEvent
+from agent.types import Capabilities, ModelInfo, Request, StreamEvent
 
 __all__ = ["FEATURES", "SETTINGS", "Anthropic", "create"]
 

@@ -14,6 +14,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from agent.errors import ConfigError, ProviderError
+from agent.features import Features
 from agent.providers.ollama.address import parse_address
 from agent.providers.ollama.catalog import Catalog, Installed, can_chat, names_cloud
 from agent.providers.ollama.config import SETTINGS, Config, read_config
@@ -23,7 +24,7 @@ from agent.providers.ollama.pull import pull
 from agent.providers.ollama.steps import Steps
 from agent.settings import default_home
 from agent.transport import Transport
-from agent.types import Capabilities, Features, ModelInfo, Progress, Request, StreamEvent
+from agent.types import Capabilities, ModelInfo, Progress, Request, StreamEvent
 
 __all__ = ["FEATURES", "SETTINGS", "Ollama", "create"]
 FEATURES = Features(

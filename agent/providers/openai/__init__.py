@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 
 from agent.errors import AgentError, ConfigError
+from agent.features import Features
 from agent.providers import HttpProvider
 from agent.providers.openai.catalog import OFFERED, answers_questions, capabilities
 from agent.providers.openai.codec import DEFAULT_BASE, ResponsesCodec
 from agent.settings import Setting
 from agent.transport import Transport
-from agent.types import Capabilities, Features, ModelInfo, Request, StreamEvent
+from agent.types import Capabilities, ModelInfo, Request, StreamEvent
 
 __all__ = ["FEATURES", "SETTINGS", "OpenAI", "create"]
 

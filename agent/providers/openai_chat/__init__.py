@@ -12,12 +12,13 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
 from agent.errors import AgentError, ConfigError, ProviderError
+from agent.features import Features
 from agent.providers import HttpProvider
 from agent.providers.openai_chat.address import DEFAULT_BASE, SETTINGS, Server, find_server
 from agent.providers.openai_chat.catalog import Catalog, answers_questions
 from agent.providers.openai_chat.codec import ChatCodec
 from agent.transport import Transport
-from agent.types import Capabilities, Features, ModelInfo, Request, StreamEvent
+from agent.types import Capabilities, ModelInfo, Request, StreamEvent
 
 __all__ = ["DEFAULT_BASE", "FEATURES", "SETTINGS", "OpenAIChat", "create"]
 

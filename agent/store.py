@@ -11,6 +11,8 @@ from pathlib import Path
 
 from agent.errors import StoreError
 
+_TRIES = 50
+
 
 def open_database(
     path: Path | str, schema: str | None = None, version: int = 0
@@ -33,7 +35,7 @@ def open_database(
 
 
 def _bring(db: sqlite3.Connection, path: Path | str, schema: str, version: int) -> None:
-    db.execute("PRAGMA journal_mode = WAL")
+    _use_wal(db)
     db.execute("PRAGMA synchronous = NORMAL")
     found = db.execute("PRAGMA user_version").fetchone()[0]
     if found > version:
@@ -44,6 +46,23 @@ def _bring(db: sqlite3.Connection, path: Path | str, schema: str, version: int) 
         )
     if found < version:
         db.executescript(f"BEGIN IMMEDIATE;{schema}PRAGMA user_version = {version};COMMIT;")
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    """Changes a new file over to WAL, though others may be doing the same.
+
+    For this change SQLite does not wait its turn but fails at once; a transaction does wait, so one
+    that does nothing passes the time until the other is done.
+    """
+    for attempt in range(_TRIES):
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or attempt == _TRIES - 1:
+                raise
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("COMMIT")
 
 
 def _prepare(path: Path) -> None:

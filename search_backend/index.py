@@ -84,6 +84,9 @@ class Hit:
     snippet: str
 
 
+_TRIES = 50  # at changing a new file over to WAL while others do the same
+
+
 class Index:
     """The file at `path`; it is made, readable by its owner only, on first use."""
 
@@ -152,7 +155,15 @@ class Index:
 
 def _prepare(connection: sqlite3.Connection) -> None:
     """Make the tables; another process may be at it at the same time."""
-    connection.execute("PRAGMA journal_mode = WAL")
+    for attempts_left in range(_TRIES, -1, -1):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or not attempts_left:
+                raise
+            connection.execute("BEGIN IMMEDIATE")  # waits for the other, which the pragma does not
+            connection.execute("COMMIT")
     connection.execute("BEGIN IMMEDIATE")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:

@@ -25,7 +25,7 @@ def sources(consulted: Iterable[Source], citations: Iterable[Citation]) -> tuple
             continue
         state = max(known.state, source.state, key=lambda s: rank[s])
         url = source.url if source.n else known.url
-        merged[page] = Source(url, source.title or known.title, state, source.n or known.n)
+        merged[page] = Source(url, known.title or source.title, state, source.n or known.n)
     return tuple(merged.values())
 
 

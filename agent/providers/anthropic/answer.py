@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from agent.residue import Residue
-from agent.spans import without_tracking
-from agent.types import Citation, Source, SourceState
+from agent.types import Citation
 
 JOINER = "\n\n"
 Locate = Callable[[Mapping[str, Any]], tuple[str, str] | None]
@@ -121,20 +120,3 @@ def _note(found: dict[str, Citation], new: Citation) -> None:
     found[new.url] = Citation(
         0, new.url, known.title or new.title, known.quote or new.quote, spans=spans
     )
-
-
-def sources(consulted: Iterable[Source], citations: Iterable[Citation]) -> tuple[Source, ...]:
-    """Everything that was consulted, in order; the same page once, under the address cited."""
-    rank: dict[SourceState, int] = {"found": 0, "opened": 1, "cited": 2}
-    cited = (Source(c.url, c.title, "cited", c.n) for c in citations)
-    merged: dict[str, Source] = {}
-    for source in (*consulted, *cited):
-        page = without_tracking(source.url)
-        known = merged.get(page)
-        if known is None or (known.n is not None and source.n is not None):
-            merged[page if known is None else f"{page} {source.n}"] = source
-            continue
-        state = max(known.state, source.state, key=lambda s: rank[s])
-        url = source.url if source.n else known.url
-        merged[page] = Source(url, known.title or source.title, state, source.n or known.n)
-    return tuple(merged.values())

@@ -13,9 +13,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from agent.cited import sources
 from agent.errors import IncompleteError, ProviderError
 from agent.framing import MAX_EVENT, SseSplitter
-from agent.providers.anthropic.answer import JOINER, Answer, sources
+from agent.providers.anthropic.answer import JOINER, Answer
 from agent.providers.anthropic.failures import classify, details_of
 from agent.providers.anthropic.finish import (
     calls,

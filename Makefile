@@ -6,7 +6,7 @@ NEW := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON := $(shell for p in $(TRY); do $$p -c '$(NEW)' 2>/dev/null && echo $$p && exit; done; echo python3)
 BIN := .venv/bin
 
-.PHONY: run test check bench torture readme lock clean dev
+.PHONY: run test integration check bench torture readme lock clean dev node
 
 run: # start the page and open it in a browser, if there is one
 	@$(PYTHON) scripts/install.py run
@@ -14,6 +14,9 @@ run: # start the page and open it in a browser, if there is one
 
 test: dev # the whole suite; what was skipped is listed with its reason
 	@$(BIN)/python -m pytest -rs -n auto
+
+integration: dev node # the same promises beside real servers: PostgreSQL, MCP servers, axe in the page
+	@$(BIN)/python -m pytest -rs -n auto -m integration
 
 check: dev # style, form and types
 	@$(BIN)/ruff check .
@@ -37,3 +40,6 @@ clean:
 
 dev:
 	@$(PYTHON) scripts/install.py dev
+
+node: # what only tests need of npm, pinned in tests/node
+	@npm ci --prefix tests/node --silent --no-progress

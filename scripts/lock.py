@@ -29,7 +29,7 @@ def main() -> int:
         subprocess.run([bin_folder / "pip", "install", "--quiet", "uv"], check=True)
         uv = str(bin_folder / "uv")
         compile_lock(uv, "requirements.lock", ["--group", "build"])
-        same = ["--constraint", "requirements.lock"]
+        same = ["--constraint", "requirements.lock", "--all-extras"]
         compile_lock(uv, "requirements-dev.lock", ["--group", "build", "--group", "dev", *same])
     return 0
 

@@ -20,7 +20,7 @@ _ONE_AT_A_TIME = threading.Lock()
 def read(body: bytes, url: str, _charset: str | None) -> Page:
     """The text of all pages, one after the other, with the document's own title if it has one."""
     try:
-        import pypdfium2  # type: ignore[import-not-found,unused-ignore]
+        import pypdfium2  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         return _failed(
             url,

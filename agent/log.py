@@ -24,28 +24,13 @@ from agent.events import Event
 from agent.followers import Follower
 from agent.session import Session
 from agent.store import open_database, store_errors
+from agent.tables import STEPS
 from agent.text import plain, to_json
 
 Pending = tuple[str, Mapping[str, Any]]
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS sessions (
-  id TEXT PRIMARY KEY, title TEXT NOT NULL, model TEXT NOT NULL, mode TEXT NOT NULL,
-  search TEXT NOT NULL, search_path TEXT NOT NULL, workspace TEXT,
-  created REAL NOT NULL, updated REAL NOT NULL,
-  messages INTEGER NOT NULL DEFAULT 0, last_seq INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX IF NOT EXISTS sessions_updated ON sessions(updated);
-CREATE TABLE IF NOT EXISTS events (
-  session TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
-  at REAL NOT NULL, PRIMARY KEY (session, seq)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS events_deltas ON events(session, type)
-  WHERE type IN ('text_delta', 'thinking_delta');
-CREATE TABLE IF NOT EXISTS runs (
-  session TEXT PRIMARY KEY, run_id TEXT NOT NULL, owner TEXT NOT NULL, beat REAL NOT NULL);
-"""
-SCHEMA_VERSION = 1
 _COLUMNS = (
-    "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
+    "id, title, model, mode, search, search_path, workspace, created, updated, messages, settings, "
     "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running"
 )
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
@@ -60,17 +45,24 @@ class EventLog:
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._followers: dict[str, set[Follower]] = {}
-        self._write = open_database(path, _SCHEMA, SCHEMA_VERSION)
+        self._write = open_database(path, STEPS)
 
     def create_session(
-        self, *, model: str, mode: str = "ask", search: str = "off", workspace: str | None = None
+        self,
+        *,
+        model: str,
+        mode: str = "ask",
+        search: str = "off",
+        workspace: str | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> Session:
         """A new, empty session with an id that cannot be guessed."""
         session, now = secrets.token_urlsafe(18), time.time()
+        kept = to_json({k: v for k, v in (settings or {}).items() if v is not None})
         with self._transaction() as db:
             db.execute(
-                "INSERT INTO sessions VALUES (?, '', ?, ?, ?, 'off', ?, ?, ?, 0, 0)",
-                (session, model, mode, search, workspace, now, now),
+                "INSERT INTO sessions VALUES (?, '', ?, ?, ?, 'off', ?, ?, ?, 0, 0, ?)",
+                (session, model, mode, search, workspace, now, now, kept),
             )
         return self.session(session)
 
@@ -79,7 +71,7 @@ class EventLog:
         row = self._one(f"SELECT {_COLUMNS} FROM sessions WHERE id = ?", (session_id,))
         if row is None:
             raise _gone(session_id)
-        return _session(row)
+        return self._session(row)
 
     def sessions(self, q: str | None = None, limit: int = 200) -> list[Session]:
         """Newest first; `q` looks in titles and in what the user wrote."""
@@ -91,19 +83,27 @@ class EventLog:
             values = [_like(q)]
         query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY updated DESC LIMIT {int(limit)}"
         rows = self._all(query, values)
-        return [_session(row) for row in rows]
+        return [self._session(row) for row in rows]
 
-    def update_session(self, session_id: str, **changes: str | None) -> Session:
-        """Changes title, model, mode, search, search_path or workspace."""
+    def update_session(
+        self, session_id: str, *, settings: Mapping[str, Any] | None = None, **changes: str | None
+    ) -> Session:
+        """Changes title, model, mode, search, search_path or workspace.
+
+        `settings` are put over those there are, key by key; None takes a key away.
+        """
         unknown = set(changes) - _CHANGEABLE
         if unknown:
             raise ValueError(f"a session has no {sorted(unknown)}")
-        if changes:
-            sets = ", ".join(f"{name} = ?" for name in changes)
-            with self._transaction() as db:
-                db.execute(
-                    f"UPDATE sessions SET {sets} WHERE id = ?", (*changes.values(), session_id)
-                )
+        with self._transaction() as db:
+            for name, value in changes.items():
+                db.execute(f"UPDATE sessions SET {name} = ? WHERE id = ?", (value, session_id))
+            if settings:
+                query = "SELECT settings FROM sessions WHERE id = ?"
+                row = db.execute(query, (session_id,)).fetchone() or ("{}",)
+                merged = {**json.loads(row[0]), **settings}
+                kept = to_json({k: v for k, v in merged.items() if v is not None})
+                db.execute("UPDATE sessions SET settings = ? WHERE id = ?", (kept, session_id))
         return self.session(session_id)
 
     def delete_session(self, session_id: str) -> None:
@@ -271,13 +271,13 @@ class EventLog:
         with self._reading() as db:
             return db.execute(query, values).fetchall()
 
+    def _session(self, row: Sequence[Any]) -> Session:
+        with store_errors(self._path):
+            return Session(*row[:-2], settings=json.loads(row[-2]), running=bool(row[-1]))
+
     def _event(self, row: Sequence[Any]) -> Event:
         with store_errors(self._path):
             return Event(row[0], row[1], json.loads(row[2]), row[3])
-
-
-def _session(row: Sequence[Any]) -> Session:
-    return Session(*(*row[:-1], bool(row[-1])))
 
 
 def _dump(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:

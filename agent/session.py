@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agent.types import Mode, Search
@@ -10,7 +11,10 @@ from agent.types import Mode, Search
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A chat and its settings; `search_path` is what the last turn really used."""
+    """A chat and its settings; `search_path` is what the last turn really used.
+
+    `settings` is a JSON object of what few sessions have.
+    """
 
     id: str
     title: str
@@ -22,7 +26,8 @@ class Session:
     created: float
     updated: float
     messages: int
-    running: bool
+    running: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The session object of every surface."""

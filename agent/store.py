@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from json import JSONDecodeError
 from pathlib import Path
@@ -14,38 +14,49 @@ from agent.errors import StoreError
 _TRIES = 50
 
 
-def open_database(
-    path: Path | str, schema: str | None = None, version: int = 0
-) -> sqlite3.Connection:
-    """A connection in autocommit mode; with `schema` the file is made and brought to `version`.
+Steps = Sequence[Sequence[str]]
 
-    Raises StoreError when the folder cannot be written or the file is newer than this program.
+
+def open_database(path: Path | str, steps: Steps = ()) -> sqlite3.Connection:
+    """A connection in autocommit mode; with `steps` the file is made and brought up to date.
+
+    Step n (statements) brings a file from version n to n + 1. Raises StoreError when the folder
+    cannot be written or the file is newer than this program.
     """
     with store_errors(path):
-        if schema is not None:
+        if steps:
             _prepare(Path(path))
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
         try:
-            if schema is not None:
-                _bring(db, path, schema, version)
+            if steps:
+                _bring(db, path, steps)
         except BaseException:
             db.close()
             raise
         return db
 
 
-def _bring(db: sqlite3.Connection, path: Path | str, schema: str, version: int) -> None:
+def _bring(db: sqlite3.Connection, path: Path | str, steps: Steps) -> None:
     _use_wal(db)
     db.execute("PRAGMA synchronous = NORMAL")
-    found = db.execute("PRAGMA user_version").fetchone()[0]
-    if found > version:
+    if _version(db) < len(steps):
+        db.execute("BEGIN IMMEDIATE")
+        for step in steps[_version(db) :]:  # another process may have done some by now
+            for statement in step:
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {max(_version(db), len(steps))}")
+        db.execute("COMMIT")
+    if _version(db) > len(steps):
         raise StoreError(
             "newer_store",
-            f"{path} is of a newer searchloop (schema {found}; this one knows {version}).",
+            f"{path} is of a newer searchloop (schema {_version(db)}; this one knows "
+            f"{len(steps)}).",
             "Update searchloop, or set SEARCHLOOP_HOME to another folder.",
         )
-    if found < version:
-        db.executescript(f"BEGIN IMMEDIATE;{schema}PRAGMA user_version = {version};COMMIT;")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _use_wal(db: sqlite3.Connection) -> None:

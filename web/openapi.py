@@ -103,6 +103,7 @@ _SCHEMAS: Schema = {
             "updated": _TIME,
             "messages": _COUNT,
             "running": {"type": "boolean"},
+            "settings": {"type": "object", "description": "What few sessions have set"},
         },
         *("id", "title", "model", "mode", "search", "search_path", "created", "updated"),
     ),

@@ -17,6 +17,7 @@ from agent.errors import StoreError
 from agent.events import message_data
 from agent.log import EventLog
 from agent.store import store_errors
+from agent.tables import STEPS
 from agent.types import Message, Usage
 from tests.agent.scripted import no_room
 
@@ -80,6 +81,38 @@ def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
     before = path.read_bytes()
     assert code_of(lambda: EventLog(path)) == "newer_store"
     assert path.read_bytes() == before
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    """A store from before sessions had further settings: all is kept, and none are set."""
+    path = tmp_path / "s.sqlite3"
+    db = sqlite3.connect(path)
+    for statement in STEPS[0]:
+        db.execute(statement)
+    db.execute("INSERT INTO sessions VALUES ('a', 'T', 'm', 'ask', 'off', 'off', NULL, 1, 2, 3, 4)")
+    db.execute("PRAGMA user_version = 1")
+    db.commit()
+    db.close()
+    log = EventLog(path)
+    (kept,) = log.sessions()
+    assert (kept.id, kept.title, kept.updated, kept.messages) == ("a", "T", 2, 3)
+    assert kept.settings == {}
+    assert log.update_session("a", settings={"agent": "editor"}).settings == {"agent": "editor"}
+    log.close()
+    EventLog(path).close()
+
+
+def test_settings_are_merged_key_by_key(tmp_path: Path) -> None:
+    """A change names what it changes; None takes a setting away; the rest stays."""
+    log = EventLog(tmp_path / "s.sqlite3")
+    session = log.create_session(model="m", settings={"agent": "editor", "empty": None})
+    assert session.settings == {"agent": "editor"}
+    assert session.as_dict()["settings"] == {"agent": "editor"}
+    log.update_session(session.id, settings={"tools": ["a", "b"]}, title="T")
+    changed = log.update_session(session.id, settings={"agent": None, "deep": {"x": [1, "é"]}})
+    assert changed.settings == {"tools": ["a", "b"], "deep": {"x": [1, "é"]}}
+    assert changed.title == "T"
+    log.close()
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:

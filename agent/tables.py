@@ -1,0 +1,26 @@
+"""The tables of the event log, as steps: each brings a store from one version to the next.
+
+A step is never changed once it was released; what comes later is a new one.
+"""
+
+from __future__ import annotations
+
+_FIRST = (
+    """CREATE TABLE IF NOT EXISTS sessions (
+  id TEXT PRIMARY KEY, title TEXT NOT NULL, model TEXT NOT NULL, mode TEXT NOT NULL,
+  search TEXT NOT NULL, search_path TEXT NOT NULL, workspace TEXT,
+  created REAL NOT NULL, updated REAL NOT NULL,
+  messages INTEGER NOT NULL DEFAULT 0, last_seq INTEGER NOT NULL DEFAULT 0)""",
+    "CREATE INDEX IF NOT EXISTS sessions_updated ON sessions(updated)",
+    """CREATE TABLE IF NOT EXISTS events (
+  session TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
+  at REAL NOT NULL, PRIMARY KEY (session, seq)) WITHOUT ROWID""",
+    """CREATE INDEX IF NOT EXISTS events_deltas ON events(session, type)
+  WHERE type IN ('text_delta', 'thinking_delta')""",
+    """CREATE TABLE IF NOT EXISTS runs (
+  session TEXT PRIMARY KEY, run_id TEXT NOT NULL, owner TEXT NOT NULL, beat REAL NOT NULL)""",
+)
+# What else a session remembers, as one JSON object: a new setting needs no new column.
+_SETTINGS = ("ALTER TABLE sessions ADD COLUMN settings TEXT NOT NULL DEFAULT '{}'",)
+
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS)

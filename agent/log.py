@@ -30,8 +30,8 @@ from agent.text import plain, to_json
 Pending = tuple[str, Mapping[str, Any]]
 
 _COLUMNS = (
-    "id, title, model, mode, search, search_path, workspace, created, updated, messages, settings, "
-    "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running"
+    "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
+    "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running, settings"
 )
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
 _POLL = 2.0  # how late an event of another process may be noticed, in seconds
@@ -86,7 +86,7 @@ class EventLog:
         return [self._session(row) for row in rows]
 
     def update_session(
-        self, session_id: str, *, settings: Mapping[str, Any] | None = None, **changes: str | None
+        self, session_id: str, settings: Mapping[str, Any] | None = None, /, **changes: str | None
     ) -> Session:
         """Changes title, model, mode, search, search_path or workspace.
 
@@ -273,7 +273,7 @@ class EventLog:
 
     def _session(self, row: Sequence[Any]) -> Session:
         with store_errors(self._path):
-            return Session(*row[:-2], settings=json.loads(row[-2]), running=bool(row[-1]))
+            return Session(*(*row[:-2], bool(row[-2]), json.loads(row[-1])))
 
     def _event(self, row: Sequence[Any]) -> Event:
         with store_errors(self._path):

@@ -26,7 +26,7 @@ class Session:
     created: float
     updated: float
     messages: int
-    running: bool = False
+    running: bool
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:

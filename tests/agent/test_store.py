@@ -97,7 +97,7 @@ def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> No
     (kept,) = log.sessions()
     assert (kept.id, kept.title, kept.updated, kept.messages) == ("a", "T", 2, 3)
     assert kept.settings == {}
-    assert log.update_session("a", settings={"agent": "editor"}).settings == {"agent": "editor"}
+    assert log.update_session("a", {"agent": "editor"}).settings == {"agent": "editor"}
     log.close()
     EventLog(path).close()
 
@@ -108,8 +108,8 @@ def test_settings_are_merged_key_by_key(tmp_path: Path) -> None:
     session = log.create_session(model="m", settings={"agent": "editor", "empty": None})
     assert session.settings == {"agent": "editor"}
     assert session.as_dict()["settings"] == {"agent": "editor"}
-    log.update_session(session.id, settings={"tools": ["a", "b"]}, title="T")
-    changed = log.update_session(session.id, settings={"agent": None, "deep": {"x": [1, "é"]}})
+    log.update_session(session.id, {"tools": ["a", "b"]}, title="T")
+    changed = log.update_session(session.id, {"agent": None, "deep": {"x": [1, "é"]}})
     assert changed.settings == {"tools": ["a", "b"], "deep": {"x": [1, "é"]}}
     assert changed.title == "T"
     log.close()

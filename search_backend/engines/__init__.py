@@ -16,22 +16,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from search_backend.http_values import HttpRequest, HttpResponse
+from search_backend.keys import Keys, Setting
 from search_backend.library import Library
 from search_backend.types import Query, SearchResult
-
-# Values of engines' settings by name. One that is not set is missing or empty.
-Keys = Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A setting of an engine, and the other names it goes by. A `secret` is never shown."""
-
-    name: str
-    help: str
-    default: str = ""
-    aliases: tuple[str, ...] = ()
-    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ https://api-dashboard.search.brave.com/app/documentation/web-search/get-started
 
 from __future__ import annotations
 
-from search_backend.engines import Engine, Keys, Setting, Wire
-from search_backend.engines._answers import base, checked, result, rows, with_sites
+from search_backend.answers import base, checked, result, rows, with_sites
+from search_backend.engines import Engine, Wire
 from search_backend.http_values import HttpRequest, HttpResponse, get
+from search_backend.keys import Keys, Setting
 from search_backend.types import Query, SearchResult
 
 TITLE = "Brave Search"

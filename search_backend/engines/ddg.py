@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+from search_backend.answers import with_sites
 from search_backend.engines import Access, Engine
-from search_backend.engines._answers import with_sites
 from search_backend.errors import EngineError
 from search_backend.types import Query, SearchResult
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from search_backend.engines import Engine, Keys, Setting, Wire
-from search_backend.engines._answers import base, checked, result, rows
+from search_backend.answers import base, checked, result, rows
+from search_backend.engines import Engine, Wire
 from search_backend.http_values import HttpRequest, HttpResponse, post
+from search_backend.keys import Keys, Setting
 from search_backend.types import Query, SearchResult
 
 TITLE = "Exa"

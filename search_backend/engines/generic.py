@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote_plus
 
-from search_backend.engines import Engine, Keys, Setting, Wire
-from search_backend.engines._answers import base, checked, misshapen, result, with_sites
+from search_backend.answers import base, checked, misshapen, result, with_sites
+from search_backend.engines import Engine, Wire
 from search_backend.errors import EngineError
 from search_backend.http_values import HttpRequest, HttpResponse, post
+from search_backend.keys import Keys, Setting
 from search_backend.types import Query, SearchResult
 
 TITLE = "Your search API"

@@ -5,9 +5,10 @@ https://docs.ollama.com/capabilities/web-search
 
 from __future__ import annotations
 
-from search_backend.engines import Engine, Keys, Setting, Wire
-from search_backend.engines._answers import base, checked, result, rows, with_sites
+from search_backend.answers import base, checked, result, rows, with_sites
+from search_backend.engines import Engine, Wire
 from search_backend.http_values import HttpRequest, HttpResponse, post
+from search_backend.keys import Keys, Setting
 from search_backend.types import Query, SearchResult
 
 TITLE = "Ollama web search"

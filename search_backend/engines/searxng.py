@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from search_backend.answers import base, checked, result, rows, with_sites
 from search_backend.clean import one_line
-from search_backend.engines import Engine, Keys, Setting, Wire
-from search_backend.engines._answers import base, checked, result, rows, with_sites
+from search_backend.engines import Engine, Wire
 from search_backend.errors import EngineError
 from search_backend.http_values import HttpRequest, HttpResponse, get
+from search_backend.keys import Keys, Setting
 from search_backend.types import Query, SearchResult
 
 TITLE = "SearXNG"

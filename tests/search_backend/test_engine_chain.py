@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from search_backend.answers import checked, result, rows
 from search_backend.engine_http import Connections, explain
-from search_backend.engines import Engine, Keys, Wire
-from search_backend.engines._answers import checked, result, rows
+from search_backend.engines import Engine, Wire
 from search_backend.exchange import MOST_BYTES, MOST_HEAD
 from search_backend.http_values import HttpRequest, HttpResponse, get
+from search_backend.keys import Keys
 from search_backend.library import Library
 from search_backend.pace import LONGEST_WAIT, Buckets, HedgeBudget, Latencies
 from search_backend.race import Race

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from search_backend.answers import iso_date, plain, retry_after
 from search_backend.engines import find_engines
-from search_backend.engines._answers import iso_date, plain, retry_after
 from search_backend.errors import EngineError
 from search_backend.http_values import HttpRequest, HttpResponse
 from search_backend.types import Query, SearchResult

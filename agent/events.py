@@ -2,7 +2,8 @@
 
 | type | data |
 |---|---|
-| user_message | text |
+| user_message | text, replaces? (the question that this one stands beside) |
+| branch_chosen, turn_removed, turn_restored | turn (see `agent.branches`) |
 | run_started | run_id, model, mode, search, search_path |
 | text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
 | search_started | query, by |
@@ -23,6 +24,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from agent.branches import shown
 from agent.types import (
     Citation,
     Message,
@@ -127,8 +129,8 @@ def result_message(result: ToolResult) -> Message:
     )
 
 
-def messages_from(events: Iterable[Event]) -> list[Message]:
-    """The transcript a model may be sent.
+def messages_from(events: Iterable[Event], *, before: int | None = None) -> list[Message]:
+    """The transcript a model may be sent: of the turns shown, or of those `before` a turn.
 
     Every call has a result, whatever was interrupted, and results stand in the order of the calls,
     whichever was done first.
@@ -137,7 +139,7 @@ def messages_from(events: Iterable[Event]) -> list[Message]:
     waiting: dict[str, Message] = {}
     answered: set[str] = set()
     partial: list[str] = []
-    for event in events:
+    for event in shown(events, before=before):
         data = event.data
         if event.type == "user_message":
             _close(transcript, waiting, partial)

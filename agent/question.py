@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from agent.errors import ConfigError
 from agent.search_path import SEARCHES, SearchPath
@@ -23,6 +24,11 @@ def run_started(run_id: str, session: Session, path: SearchPath) -> dict[str, st
         "search": session.search,
         "search_path": path.name,
     }
+
+
+def asked_data(text: str, replaces: int | None = None) -> dict[str, Any]:
+    """The data of `user_message`."""
+    return {"text": text, "replaces": replaces} if replaces else {"text": text}
 
 
 def changed(session: Session, changes: dict[str, str]) -> Session:

@@ -23,7 +23,7 @@ from agent.limits import Limits
 from agent.log import EventLog
 from agent.prices import PriceTable, load_prices, pricer
 from agent.providers import Provider, load, names, split_model
-from agent.question import changed, checked, run_started, title_of
+from agent.question import asked_data, changed, checked, run_started, title_of
 from agent.run import Question, Run, interrupted
 from agent.search_options import search_options
 from agent.search_path import SearchPath, choose_path, local_path
@@ -75,13 +75,14 @@ class Runner:
         search: str | None = None,
         limits: Limits | None = None,
         options: NativeSearch | None = None,
+        replaces: int | None = None,
     ) -> str:
         """Stores the question, starts answering it and returns the run's id at once.
 
         `model`, `mode` and `search` are kept for the session; `limits` and `options` (what a search
-        is held to) are this turn's, by default those of the settings. Raises ConfigError for a
-        question that cannot be sent and Conflict when the session is busy or gone; nothing is
-        stored then.
+        is held to) are this turn's, by default those of the settings. `replaces` is the question
+        beside which this one stands. Raises ConfigError for a question that cannot be sent and
+        Conflict when the session is busy or gone; nothing is stored then.
         """
         text = checked(text)
         asked = {"model": model, "mode": mode, "search": search}
@@ -96,11 +97,11 @@ class Runner:
         run_id = secrets.token_hex(8)
         await self._claim(session_id, run_id)
         try:
-            before = self._transcript(session_id)
+            before = self._transcript(session_id, replaces)
             changes["title"] = session.title or title_of(text)
             self._log.update_session(session_id, search_path=path.name, **changes)
             started = run_started(run_id, session, path)
-            events = [("user_message", {"text": text}), ("run_started", started)]
+            events = [("user_message", asked_data(text, replaces)), ("run_started", started)]
             self._log.append(session_id, events, durable=True)
         except BaseException:
             self._log.release(session_id, run_id)
@@ -219,11 +220,11 @@ class Runner:
             self._providers[name] = load(name, self._settings.env, self._transport)
         return self._providers[name]
 
-    def _transcript(self, session_id: str) -> list[Message]:
+    def _transcript(self, session_id: str, before: int | None) -> list[Message]:
         seq, messages = self._kept.pop(session_id, (-1, []))
-        if seq == self._log.last_seq(session_id):
+        if before is None and seq == self._log.last_seq(session_id):
             return messages
-        return messages_from(self._log.read(session_id))
+        return messages_from(self._log.read(session_id), before=before)
 
     def _keep(self, session_id: str, messages: list[Message]) -> None:
         self._kept[session_id] = (self._log.last_seq(session_id) or 0, messages)

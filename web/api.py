@@ -7,11 +7,10 @@ wrong with a request is an AgentError, and `status_of` says which HTTP status th
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from agent import __version__
 from agent.backend import Wsgi
@@ -20,15 +19,16 @@ from agent.log import EventLog
 from agent.runner import Runner
 from agent.search_path import SEARCHES
 from agent.settings import Settings
+from web.calls import Call, Handler, OnLoop, Reply
 from web.export import EXPORTS
-from web.openapi import FORMATS, MODES, document
-
-T = TypeVar("T")
+from web.openapi import document
+from web.schemas import FORMATS, MODES
+from web.turns import TurnsApi
 
 _TITLE = 200  # characters
-_WAIT = 60.0  # seconds for what the loop is asked to do
 _STATUS: Mapping[str, int] = {
     "no_session": 404,
+    "no_turn": 404,
     "busy": 409,
     "nothing_to_approve": 409,
     "question_too_long": 413,
@@ -62,58 +62,6 @@ class House(Protocol):
         """The search backend."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a handler answers: data for JSON, or a file to save."""
-
-    data: Any = None
-    status: int = 200
-    file: str | None = None
-    kind: str = "application/json"
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A request as a handler sees it."""
-
-    path: Mapping[str, str]
-    query: Mapping[str, str]
-    body: Mapping[str, Any]
-
-    @property
-    def session(self) -> str:
-        """The session in the path."""
-        return self.path["id"]
-
-
-Handler = Callable[[Call], Reply]
-
-
-class OnLoop:
-    """The way from a thread to the loop that the runner lives on."""
-
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Called once the loop runs."""
-        self._loop = loop
-
-    def __call__(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs it there and waits for what comes of it."""
-        if self._loop is None:
-            work.close()
-            raise StoreError("not_ready", "The server is still starting.", "Try again in a second.")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result(_WAIT)
-        except TimeoutError as error:
-            future.cancel()
-            words = f"searchloop did not get to this within {_WAIT:g} s."
-            raise StoreError("overloaded", words, "Try again in a moment.") from error
-
-
 class Api:
     """The handlers. `on_loop` waits for a coroutine of the runner."""
 
@@ -139,6 +87,7 @@ class Api:
             ("post", f"{session}/cancel"): self.cancel,
             ("post", session + "/approvals/{call_id}"): self.approve,
             ("get", f"{session}/export"): self.export,
+            ("patch", session + "/turns/{turn}"): TurnsApi(self._log, self._on_loop).change,
         }
 
     def health(self, call: Call) -> Reply:

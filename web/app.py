@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from agent.errors import AgentError
 from web.access import Access
-from web.api import Api, House, OnLoop
+from web.api import Api, House
 from web.asgi import App, Receive, Scope, Send
+from web.calls import OnLoop
 from web.gate import Gate
 from web.pages import create_pages
 from web.streams import Streams

@@ -7,7 +7,8 @@ from typing import Any
 
 from agent.errors import ConfigError
 from agent.schema import problems_with
-from web.openapi import BODIES, ROUTES
+from web.openapi import ROUTES
+from web.schemas import BODIES
 
 _DEEPEST = 100  # levels of JSON
 BODY_OF = {(method, path): body for method, path, _, body, *_ in ROUTES}

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+from agent.branches import shown
 from agent.events import DELTAS, Event, public_data
 from agent.session import Session
 from web.links import KnownLinks
@@ -44,10 +45,10 @@ class Turn:
 
 
 def turns(events: Iterable[Event]) -> list[Turn]:
-    """The questions in order. An answer that is still being given counts as what there is of it."""
+    """The questions shown, in order. An answer under way counts as what there is of it."""
     found: list[Turn] = []
     said = ""
-    for event in events:
+    for event in shown(events):
         data = event.data
         if event.type == "user_message":
             found.append(Turn(data["text"], "", (), (), ""))
@@ -158,8 +159,8 @@ def to_html(nodes: Sequence[Node], turn: str) -> str:
 
 
 def as_json(session: Session, events: Sequence[Event]) -> str:
-    """The session and its events, without the scaffolding of an answer under way."""
-    kept = [public_data(event) for event in events if event.type not in DELTAS]
+    """The session and the events shown, without the scaffolding of an answer under way."""
+    kept = [public_data(event) for event in shown(events) if event.type not in DELTAS]
     data = {"session": session.as_dict(), "events": kept}
     return json.dumps(data, ensure_ascii=False, indent=1)
 

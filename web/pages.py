@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from agent.backend import Wsgi
 from agent.errors import AgentError
-from web.api import Call, Handler, Reply, status_of
+from web.api import status_of
 from web.asgi import policy
 from web.bodies import checked_body
+from web.calls import Call, Handler, Reply
 
 if TYPE_CHECKING:
     from flask import Flask, Response

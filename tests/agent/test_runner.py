@@ -307,3 +307,25 @@ def test_models_of_every_provider(tmp_path: Path) -> None:
                 house.runner.provider("nobody:x")
 
     asyncio.run(scenario())
+
+
+def test_a_question_asked_anew_is_answered_without_the_old_one(tmp_path: Path) -> None:
+    """The model sees what came before it and nothing of the turn it stands beside."""
+
+    async def scenario() -> None:
+        answers = [says("One."), says("Two."), says("Three."), says("Four.")]
+        async with open_house(tmp_path, model := Scripted(answers)) as house:
+            await house.ask("first")
+            await house.ask("second")
+            second = [e.seq for e in house.log.read(house.session) if e.type == "user_message"][1]
+            with pytest.raises(ConfigError) as caught:
+                await house.ask("third", replaces=second + 1)
+            assert caught.value.code == "no_turn"
+            await house.ask("second, better", replaces=second)
+            said = [m.content for m in model.requests[2].messages]
+            assert said == ["first", "One.", "second, better"]
+            await house.ask("and then?")
+            said = [m.content for m in model.requests[3].messages]
+            assert said == ["first", "One.", "second, better", "Three.", "and then?"]
+
+    asyncio.run(scenario())

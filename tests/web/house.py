@@ -17,6 +17,7 @@ from typing import Any
 from agent.errors import ConfigError
 from agent.log import EventLog
 from agent.providers import split_model
+from agent.question import asked_data
 from agent.settings import Environment, Settings
 from agent.types import ModelInfo
 from web.access import Access
@@ -45,6 +46,7 @@ class ScriptedRunner:
         self._log.session(session_id)
         run = secrets.token_hex(8)
         self._log.claim(session_id, run, "test")
+        asked = asked_data(text, changes.pop("replaces", None))
         self._log.update_session(session_id, title=text[:60], **changes)
         started = {
             "run_id": run,
@@ -53,7 +55,7 @@ class ScriptedRunner:
             "search": "off",
             "search_path": "off",
         }
-        self._log.append(session_id, [("user_message", {"text": text}), ("run_started", started)])
+        self._log.append(session_id, [("user_message", asked), ("run_started", started)])
         self._runs[session_id] = (run, asyncio.Event())
         if "wait" not in text:
             self._finish(session_id, "stop")

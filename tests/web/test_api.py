@@ -164,6 +164,11 @@ BAD = [
     ("POST", "{s}/approvals/c1", {"decision": "yes"}, 400, "bad_request", "'once'"),
     ("POST", "{s}/approvals/c1", {"decision": "once"}, 409, "nothing_to_approve", "c1"),
     ("POST", "/api/sessions/none/approvals/c", {"decision": "deny"}, 404, "no_session", "none"),
+    ("PATCH", "{s}/turns/1", {"removed": True}, 404, "no_turn", "question number 1"),
+    ("PATCH", "{s}/turns/x", {"shown": True}, 404, "no_turn", "question"),
+    ("PATCH", "{s}/turns/1", {}, 400, "bad_request", "either shown or removed"),
+    ("PATCH", "{s}/turns/1", {"shown": False}, 400, "bad_request", "shown"),
+    ("PATCH", "/api/sessions/none/turns/1", {"shown": True}, 404, "no_session", "none"),
     ("GET", "{s}/export?format=pdf", None, 400, "bad_format", "pdf"),
     ("GET", "/api/sessions/none/export", None, 404, "no_session", "none"),
     ("GET", "/api/nothing", None, 404, "not_found", "nothing"),
@@ -412,6 +417,33 @@ def test_an_unfinished_answer_is_exported_as_it_stands(tmp_path: Path) -> None:
         house.log.append(session, [("user_message", {"text": "q"}), ("text_delta", {"text": "So"})])
         answer = await ask("GET", f"/api/sessions/{session}/export")
         assert "So\n\n*unfinished*" in answer.body.decode()
+
+    with_api(tmp_path, scenario)
+
+
+def test_turns_are_removed_brought_back_and_chosen(tmp_path: Path) -> None:
+    """The chat that is shown is exported; the trace keeps everything; a busy chat is left alone."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        path = f"/api/sessions/{house.log.create_session(model='m:x').id}"
+        for text in ("Alpha", "Beta"):
+            assert (await ask("POST", f"{path}/messages", {"text": text})).status == 202
+        again = {"text": "Gamma", "replaces": 1}
+        assert (await ask("POST", f"{path}/messages", again)).status == 202
+
+        async def exported(wanted: str = "md") -> str:
+            text = (await ask("GET", f"{path}/export?format={wanted}")).body.decode()
+            return "".join(re.findall(r'(?:## |"text": ")([ABG])(?:lpha|eta|amma)', text))
+
+        assert await exported() == "G"
+        assert (await ask("PATCH", f"{path}/turns/1", {"shown": True})).data == {"shown": [1, 6]}
+        assert await exported() == "AB"
+        assert (await ask("PATCH", f"{path}/turns/6", {"removed": True})).data == {"shown": [1]}
+        assert (await exported("json"), await exported("trace")) == ("A", "ABG")
+        assert (await ask("PATCH", f"{path}/turns/6", {"removed": False})).data["shown"] == [1, 6]
+        assert (await ask("POST", f"{path}/messages", {"text": "wait"})).status == 202
+        busy = await ask("PATCH", f"{path}/turns/6", {"removed": True})
+        assert (busy.status, busy.error["code"]) == (409, "busy")
 
     with_api(tmp_path, scenario)
 

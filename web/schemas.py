@@ -1,0 +1,180 @@
+"""The shapes that requests and answers have, as JSON Schemas; `web.openapi` names them by route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.search_path import SEARCHES
+from agent.tools import ALLOWED
+
+MODES = tuple(ALLOWED)
+FORMATS = ("md", "html", "json", "trace")
+DECISIONS = ("once", "always", "deny")
+
+Schema = dict[str, Any]
+
+
+def object_of(properties: Schema, *required: str, closed: bool = False) -> Schema:
+    """An object with these properties; `closed`: and no others."""
+    schema: Schema = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = list(required)
+    return {**schema, "additionalProperties": False} if closed else schema
+
+
+def list_of(of: str) -> Schema:
+    """A list of what the schema of this name describes."""
+    return {"type": "array", "items": ref(of)}
+
+
+def ref(name: str) -> Schema:
+    """The schema of this name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+TEXT: Schema = {"type": "string"}
+MAYBE: Schema = {"type": ["string", "null"]}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+MAYBECOUNT: Schema = {"type": ["integer", "null"]}
+_TIME: Schema = {"type": "number", "description": "Seconds since 1970"}
+_ANY: Schema = {"type": "object"}
+_MODE: Schema = {"type": "string", "enum": list(MODES)}
+_SEARCH: Schema = {"type": "string", "enum": list(SEARCHES)}
+_MODEL: Schema = {"type": "string", "description": "provider:model"}
+_DOMAINS: Schema = {"type": "array", "items": TEXT}
+
+BODIES: Mapping[str, Schema] = {
+    "NewSession": object_of(
+        {"model": _MODEL, "mode": _MODE, "search": _SEARCH, "workspace": MAYBE}, closed=True
+    ),
+    "SessionChanges": object_of(
+        {"title": TEXT, "model": _MODEL, "mode": _MODE, "search": _SEARCH}, closed=True
+    ),
+    "NewMessage": object_of(
+        {
+            "text": TEXT,
+            "model": _MODEL,
+            "mode": _MODE,
+            "search": _SEARCH,
+            "replaces": {**COUNT, "description": "The question beside which this one stands"},
+        },
+        "text",
+        closed=True,
+    ),
+    "TurnChange": object_of(
+        {"shown": {"type": "boolean", "enum": [True]}, "removed": {"type": "boolean"}}, closed=True
+    ),
+    "Nothing": object_of({}, closed=True),
+    "Decision": object_of(
+        {"decision": {"type": "string", "enum": list(DECISIONS)}, "arguments": _ANY},
+        "decision",
+        closed=True,
+    ),
+    "WebSearch": object_of(
+        {
+            "query": TEXT,
+            "max_results": {"type": "integer"},
+            "allowed_domains": _DOMAINS,
+            "blocked_domains": _DOMAINS,
+            "time_range": {"type": "string", "enum": ["d", "w", "m", "y", "all"]},
+            "country": TEXT,
+            "language": TEXT,
+            "safe_search": {"type": "string", "enum": ["off", "moderate", "strict"]},
+            "engine": TEXT,
+        },
+        "query",
+    ),
+    "OpenPage": object_of(
+        {
+            "url": TEXT,
+            "find": MAYBE,
+            "offset": {"type": "integer"},
+            "max_length": {"type": "integer"},
+        },
+        "url",
+    ),
+}
+
+SCHEMAS: Schema = {
+    **BODIES,
+    "Error": object_of(
+        {"error": object_of({"code": TEXT, "message": TEXT, "remedy": TEXT}, "code", "message")},
+        "error",
+    ),
+    "Health": object_of({"name": TEXT, "status": TEXT, "version": TEXT}, "status"),
+    "Session": object_of(
+        {
+            "id": TEXT,
+            "title": TEXT,
+            "model": _MODEL,
+            "mode": _MODE,
+            "search": _SEARCH,
+            "search_path": {"type": "string", "description": "The way the last turn really took"},
+            "workspace": MAYBE,
+            "created": _TIME,
+            "updated": _TIME,
+            "messages": COUNT,
+            "running": {"type": "boolean"},
+            "settings": {"type": "object", "description": "What few sessions have set"},
+        },
+        *("id", "title", "model", "mode", "search", "search_path", "created", "updated"),
+    ),
+    "Sessions": object_of({"sessions": list_of("Session")}, "sessions"),
+    "Started": object_of(
+        {
+            "run_id": TEXT,
+            "session_id": TEXT,
+            "seq": {"type": "integer", "description": "Follow the events after this one"},
+        },
+        *("run_id", "session_id", "seq"),
+    ),
+    "Cancelled": object_of({"cancelled": {"type": "boolean"}}, "cancelled"),
+    "ShownTurns": object_of(
+        {"shown": {"type": "array", "items": COUNT, "description": "Numbers of questions"}},
+        "shown",
+    ),
+    "Model": object_of(
+        {
+            "id": _MODEL,
+            "title": TEXT,
+            "capabilities": _ANY,
+            "available": {"type": "boolean"},
+            "local": {"type": "boolean"},
+            "missing": MAYBE,
+            "remedy": MAYBE,
+            "calls": MAYBE,
+        },
+        *("id", "available"),
+    ),
+    "Models": object_of(
+        {"models": list_of("Model"), "default": _MODEL, "modes": _DOMAINS, "searches": _DOMAINS},
+        "models",
+    ),
+    "Engines": object_of(
+        {"engines": {"type": "array", "items": _ANY}, "offline": {"type": "boolean"}}, "engines"
+    ),
+    "SearchAnswer": object_of(
+        {
+            "query": TEXT,
+            "engine": MAYBE,
+            "status": TEXT,
+            "results": {"type": "array", "items": _ANY},
+            "attempts": {"type": "array", "items": _ANY},
+        },
+        *("query", "status", "results", "attempts"),
+    ),
+    "Page": object_of(
+        {
+            "url": TEXT,
+            "final_url": MAYBE,
+            "title": MAYBE,
+            "content": MAYBE,
+            "content_length": MAYBECOUNT,
+            "original_length": MAYBECOUNT,
+            "truncated": {"type": ["boolean", "null"]},
+            "next_offset": MAYBECOUNT,
+        },
+        "url",
+    ),
+}

@@ -59,14 +59,14 @@ class Transport:
         self._lanes = _Lanes(trust_env)
         self._known: dict[str, tuple[Origin, httpx2.URL]] = {}
 
-    def post(self, url: str, headers: Headers, body: bytes) -> _Exchange:
-        """`async with transport.post(...) as response`: a streaming POST.
+    def post(self, url: str, headers: Headers, body: bytes, method: str = "POST") -> _Exchange:
+        """`async with transport.post(...) as response`: a streaming POST, or another method.
 
         Raises ProviderError (unreachable, timeout, connection_lost, tls, bad_response) and
         ConfigError for an address or a header that HTTP does not allow. Leaving the block early
         closes the connection at once.
         """
-        return self._exchange("POST", url, headers, body)
+        return self._exchange(method, url, headers, body)
 
     async def get_json(
         self,

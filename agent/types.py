@@ -262,11 +262,21 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model in memory: bytes, how many of them on a GPU, its window, when it leaves (epoch)."""
+
+    size: int = 0
+    gpu: int = 0
+    window: int | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelInfo:
     """One entry of the model picker. `id` is `provider:model`; `missing` says what it needs.
 
-    `calls` says how the model's calls arrive, where that is not the provider's own way: as text,
-    in an envelope, or not at all, so that the program searches first.
+    `calls` is how the calls of a model that runs here arrive: native, text, envelope, or
+    search-first (the program searches for it). `disk` is bytes; `loaded` is None while it is not.
     """
 
     id: str
@@ -277,12 +287,5 @@ class ModelInfo:
     missing: str | None = None
     remedy: str | None = None
     calls: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a model has been got: `done` of `total` bytes, 0 of 0 while that is not known."""
-
-    status: str
-    done: int = 0
-    total: int = 0
+    disk: int | None = None
+    loaded: Loaded | None = None

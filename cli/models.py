@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterable
 from dataclasses import asdict
 
 from agent.library import Agent
-from agent.types import ModelInfo
+from agent.types import Loaded, ModelInfo
 from cli.main import OK
-from cli.text import as_json, one_line
+from cli.text import as_json, one_line, size
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,9 +44,21 @@ def _facts(model: ModelInfo) -> str:
     can = model.capabilities
     facts = ["searches itself" if can.native_search else "local search"]
     facts += [f"calls: {model.calls}"] if model.calls else ["no tools"] * (not can.tools)
+    facts += [_loaded(model.loaded)] if model.loaded else []
     facts += ["thinks"] * can.thinking + ["sees"] * can.vision
     if can.context:
         facts.append(f"{can.context} tokens")
     if model.title:
         facts.append(one_line(model.title))
     return ", ".join(facts)
+
+
+def _loaded(model: Loaded) -> str:
+    """In memory, where, and for how long still."""
+    where = f", {model.gpu * 100 // model.size}% on the GPU" if model.size and model.gpu else ""
+    left = "" if model.until is None else f", {_minutes(model.until - time.time())} more"
+    return f"loaded ({size(model.size)}{where}{left})"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{max(0, seconds):.0f} s"

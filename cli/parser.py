@@ -121,7 +121,13 @@ def _models(commands: Any) -> None:
     pull = actions.add_parser("pull", help="get a model for a local server, with progress")
     pull.add_argument("model", metavar="NAME", help="for example qwen3:8b")
     pull.set_defaults(module="pull")
-    _output(pull)
+    unload = actions.add_parser("unload", help="take a model out of a local server's memory")
+    remove = actions.add_parser("remove", help="delete a model from a local server's disk")
+    for action in (unload, remove):
+        action.add_argument("model", metavar="NAME", help="as `searchloop models` shows it")
+        action.set_defaults(module="unload")
+    for action in actions.choices.values():
+        _output(action)
 
 
 def _doctor(commands: Any) -> None:

@@ -42,3 +42,8 @@ def one_line(text: str, width: int = 100) -> str:
     """The text on one line, shortened."""
     flat = safe(" ".join(text.split()))
     return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+def size(count: int) -> str:
+    """Bytes for people, in the powers of ten that disks are sold by."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{max(1, count // 1_000_000)} MB"

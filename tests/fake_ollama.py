@@ -38,6 +38,7 @@ class Model:
     native: bool = False
     listed: bool = True
     size: str = "8.2B"
+    family: str = "fake"
 
     @property
     def full_name(self) -> str:
@@ -119,6 +120,7 @@ class FakeOllama(FakeServer):
         self._cuts = cuts
         self._library = {model.full_name: model for model in library}
         self._windows: dict[str, int] = {}
+        self._expires: dict[str, str] = {}
         self.chats: list[dict[str, Any]] = []
         self.prompt_tokens: list[int] = []
 
@@ -142,12 +144,16 @@ class FakeOllama(FakeServer):
                 return self._show(request)
             case ("POST", "/api/pull"):
                 return self._pull(request.json)
+            case ("DELETE", "/api/delete"):
+                return self._delete(request.json)
             case ("POST", "/api/chat"):
                 return self._chat(request)
         return Reply([b"404 page not found"], 404, {"content-type": "text/plain"})
 
     def _running(self, name: str) -> dict[str, Any]:
-        return {**tag(self._models[name]), "context_length": self._windows[name], "size_vram": 0}
+        entry, window = tag(self._models[name]), self._windows[name]
+        memory = {"size": 6_000_000_000, "size_vram": 3_000_000_000, "context_length": window}
+        return {**entry, **memory, "expires_at": self._expires[name]}
 
     def _show(self, request: Received) -> Reply:
         body = request.json
@@ -169,8 +175,10 @@ class FakeOllama(FakeServer):
             body = request.json
         except ValueError:
             return refuse(400, "invalid character in JSON")
-        self.chats.append(body)
         model = self._find(body.get("model"))
+        if not body.get("messages") and isinstance(model, Model):
+            return self._load(model, body)
+        self.chats.append(body)
         if isinstance(model, Reply):
             return model
         wrong = self._cloud(model) or check_body(body)
@@ -180,8 +188,7 @@ class FakeOllama(FakeServer):
         options = body.get("options") or {}
         window = min(options.get("num_ctx") or model.num_ctx, model.trained)
         self._windows[model.full_name] = window
-        if not body.get("messages"):
-            return json_reply(last_line(model, Answer(done_reason="load"), 0, []))
+        self._expires[model.full_name] = expiry(body.get("keep_alive"))
         tokens = count_tokens(body)
         if tokens > window:
             if body.get("truncate") is False and not self._cuts:
@@ -193,6 +200,23 @@ class FakeOllama(FakeServer):
         if answer is None:
             return refuse(500, "the script is over")
         return play(model, answer, tokens, body.get("stream", True))
+
+    def _load(self, model: Model, body: Mapping[str, Any]) -> Reply:
+        """A request without messages loads the model, or takes it out of memory."""
+        gone = body.get("keep_alive") == 0
+        if gone:
+            self._windows.pop(model.full_name, None)
+        else:
+            self._windows[model.full_name] = model.num_ctx
+            self._expires[model.full_name] = expiry(body.get("keep_alive"))
+        reason = "unload" if gone else "load"
+        return json_reply(last_line(model, Answer(done_reason=reason), 0, []))
+
+    def _delete(self, body: Mapping[str, Any]) -> Reply:
+        name = str(body.get("model") or body.get("name") or "")
+        if self._models.pop(name if ":" in name else f"{name}:latest", None) is None:
+            return refuse(404, f"model '{name}' not found")
+        return Reply([], 200, {"content-type": "text/plain"})
 
     def _pull(self, body: Mapping[str, Any]) -> Reply:
         name = str(body.get("model") or body.get("name") or "")
@@ -220,6 +244,12 @@ class FakeOllama(FakeServer):
         return None
 
 
+def expiry(keep_alive: Any) -> str:
+    """When a model leaves, as `/api/ps` writes it: nanoseconds, an offset, far away for never."""
+    years = 300 if isinstance(keep_alive, int) and keep_alive < 0 else 0
+    return f"{2026 + years}-11-20T10:05:00.123456789-07:00"
+
+
 def tag(model: Model) -> dict[str, Any]:
     """A model as `/api/tags` lists it."""
     entry: dict[str, Any] = {
@@ -227,7 +257,7 @@ def tag(model: Model) -> dict[str, Any]:
         "model": model.full_name,
         "digest": f"{sum(model.full_name.encode()):064x}",
         "size": 1_000_000,
-        "details": {"format": "gguf", "family": "fake", "parameter_size": model.size},
+        "details": {"format": "gguf", "family": model.family, "parameter_size": model.size},
     }
     if model.listed:
         entry["capabilities"] = list(model.capabilities)

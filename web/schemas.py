@@ -144,6 +144,8 @@ SCHEMAS: Schema = {
             "missing": MAYBE,
             "remedy": MAYBE,
             "calls": MAYBE,
+            "disk": MAYBECOUNT,
+            "loaded": {"type": ["object", "null"], "description": "Its place in memory"},
         },
         *("id", "available"),
     ),

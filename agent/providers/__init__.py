@@ -14,13 +14,13 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from agent.call_ids import with_own_ids
 from agent.errors import ConfigError, ProviderError
 from agent.retry import delays
 from agent.transport import Transport
-from agent.types import Capabilities, Finished, ModelInfo, Progress, Request, StreamEvent
+from agent.types import Capabilities, Finished, ModelInfo, Request, StreamEvent
 
 SECRET = 8  # characters; what is shorter would be found in ordinary words
 
@@ -73,14 +73,6 @@ class Provider(Protocol):
 
     async def models(self) -> list[ModelInfo]:
         """What the picker offers; never raises, a missing thing is said in the entry."""
-
-
-@runtime_checkable
-class Pulls(Protocol):
-    """What a provider offers beside `Provider` when models can be installed where it runs."""
-
-    def pull(self, model: str) -> AsyncGenerator[Progress, None]:
-        """Gets a model. Raises ConfigError or ProviderError."""
 
 
 class HttpProvider:

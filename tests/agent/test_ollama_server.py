@@ -14,13 +14,16 @@ import pytest
 
 from agent import Agent, Settings
 from agent.errors import ConfigError, IncompleteError, ProviderError
+from agent.hosting import Server
 from agent.providers import load
 from agent.providers.ollama import Ollama, create
+from agent.providers.ollama.hosting import checked_name
 from agent.settings import load_environment
 from agent.transport import Transport
 from agent.types import (
     Capabilities,
     Finished,
+    Loaded,
     Message,
     ModelInfo,
     Request,
@@ -230,7 +233,11 @@ def test_the_key_stays_here() -> None:
     with FakeOllama([Model("m", listed=False)], [say("Hi")]) as server:
         ask(server, model="m", env={"OLLAMA_API_KEY": "k1"})
         models(server, OLLAMA_API_KEY="k1")
-    assert {r.path for r in server.requests} == {"/api/chat", "/api/tags", "/api/ps", "/api/show"}
+        host(server, lambda provider: provider.unload("m"), OLLAMA_API_KEY="k1")
+        host(server, lambda provider: provider.remove("m"), OLLAMA_API_KEY="k1")
+        host(server, Ollama.server, OLLAMA_API_KEY="k1")
+    asked = ("chat", "tags", "ps", "show", "delete", "version", "status")
+    assert {r.path for r in server.requests} == {f"/api/{name}" for name in asked}
     assert not any("k1" in str(r.headers) for r in server.requests)
 
 
@@ -291,6 +298,8 @@ def test_models_and_what_they_can_do(listed: bool) -> None:
     assert found["ollama:big:cloud"].capabilities.context == 131072
     assert [m.local for m in found.values()] == [True, True, False]
     assert all(m.available and not m.capabilities.native_search for m in found.values())
+    assert [m.calls for m in found.values()] == ["native", "envelope", "native"]
+    assert found["ollama:qwen3:8b"].disk == 1_000_000
 
 
 def test_what_was_learnt_is_remembered() -> None:
@@ -324,6 +333,147 @@ def test_the_window_is_the_one_that_is_there() -> None:
         assert using({**env, "OLLAMA_CONTEXT_LENGTH": "99999"}, window) == 40960
         ask(server)
         assert using(env, window) == 4096
+
+
+# --- memory, disk and the server itself --------------------------------------------------------
+
+
+def host(server: FakeServer | str, work: Callable[[Ollama], Awaitable[T]], **env: str) -> T:
+    """What `work` gives with this server's provider."""
+    return using({"OLLAMA_HOST": address(server), **env}, work)
+
+
+def loaded(server: FakeServer, model: str = "ollama:qwen3:8b") -> Loaded | None:
+    """What the picker says of a model's place in memory."""
+    return {m.id: m for m in models(server)}[model].loaded
+
+
+def test_a_loaded_model_is_shown_and_can_leave() -> None:
+    """Size, GPU share, window and time to leave are told; unloading empties the memory."""
+    with FakeOllama([QWEN], [say("Hi"), say("Hi")]) as server:
+        assert loaded(server) is None
+        ask(server)
+        now = loaded(server)
+        host(server, lambda provider: provider.unload("qwen3:8b"))
+        assert loaded(server) is None
+        ask(server, env={"OLLAMA_KEEP_ALIVE": "-1"})
+        for_ever = loaded(server)
+    assert now == Loaded(6_000_000_000, 3_000_000_000, 4096, 1795194300.123456)
+    assert for_ever is not None
+    assert for_ever.until is None
+    assert [body.get("keep_alive") for body in server.chats] == [None, -1]
+
+
+def test_a_model_can_be_deleted() -> None:
+    """It is gone from the list; the second time the server's refusal is passed on."""
+    with FakeOllama([QWEN, Model("tiny")]) as server:
+        host(server, lambda provider: provider.remove("tiny"))
+        assert [m.id for m in models(server)] == ["ollama:qwen3:8b"]
+        with pytest.raises(ProviderError, match="has no model 'tiny'"):
+            host(server, lambda provider: provider.remove("tiny"))
+        with pytest.raises(ProviderError, match="has no model 'tiny'"):
+            host(server, lambda provider: provider.unload("tiny"))
+
+
+def test_a_server_that_is_gone_has_its_remedy() -> None:
+    """Unloading and deleting on a server that is not there names the command that starts it."""
+    url = closed_port()
+    for work in (lambda p: p.unload("m"), lambda p: p.remove("m")):
+        with pytest.raises(ProviderError, match="does not answer") as caught:
+            host(url, work)
+        assert "`ollama serve`" in caught.value.remedy
+    assert host(url, Ollama.server) == Server("ollama", "Ollama", url)
+
+
+@pytest.mark.parametrize(
+    ("settings", "env", "cloud"),
+    [
+        ({}, {}, True),
+        ({"cloud_disabled": True}, {}, False),
+        ({}, {"OLLAMA_NO_CLOUD": "1"}, False),
+        ({}, {"SEARCHLOOP_OFFLINE": "1"}, False),
+    ],
+)
+def test_which_server_it_is(settings: dict[str, Any], env: dict[str, str], cloud: bool) -> None:
+    """Address, version, and whether a question may go on to a cloud."""
+    with FakeOllama([QWEN], version="0.33.1", **settings) as server:
+        told = host(server, Ollama.server, **env)
+    assert told == Server("ollama", "Ollama", server.url, "0.33.1", cloud)
+
+
+def test_a_switched_off_cloud_is_seen_before_a_question() -> None:
+    """Cloud models of a server whose cloud is off are not offered."""
+    with FakeOllama([QWEN, CLOUD], cloud_disabled=True) as server:
+        listed = {m.id: m for m in models(server)}
+    assert listed["ollama:qwen3:8b"].available
+    assert "switched off" in str(listed["ollama:big:cloud"].missing)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("http://evil.example/m", "evil.example/user/m", "evil.example:8080/user/m", "../m"),
+        *("localhost/m", "127.0.0.1:5000/m", "user/../m", "", "a b", "m\n", "//m", "m:", "-m"),
+        *("hf.co/user/m/more", "evil.example/hf.co/m:x/y", "hf.co.evil.example/u/m"),
+    ],
+)
+def test_only_the_library_s_own_names_are_got(name: str) -> None:
+    """A name that would make the server load from elsewhere is refused before it is asked."""
+    with FakeOllama([QWEN]) as server:
+
+        async def pull(provider: Ollama) -> None:
+            async for _ in provider.pull(name):
+                pass
+
+        for work in (pull, lambda p: p.unload(name), lambda p: p.remove(name)):
+            with pytest.raises(ConfigError) as caught:
+                host(server, work)
+            assert caught.value.code == "bad_model_name"
+    assert not server.requests
+
+
+@pytest.mark.parametrize("name", ["qwen3:8b", "llama3.2", "user/m:q4_K_M", "hf.co/user/m-GGUF:Q4"])
+def test_names_of_the_library_are_names(name: str) -> None:
+    """What the library and its known neighbour use is passed on."""
+    assert checked_name(name) == name
+
+
+# --- thinking ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wish", "capabilities", "family", "sent"),
+    [
+        ("", ("completion", "thinking"), "qwen3", None),
+        ("off", ("completion", "thinking"), "qwen3", False),
+        ("on", ("completion", "thinking"), "qwen3", True),
+        ("high", ("completion", "thinking"), "qwen3", True),
+        ("off", ("completion", "thinking"), "gptoss", "low"),
+        ("on", ("completion", "thinking"), "gptoss", "medium"),
+        ("high", ("completion", "thinking"), "gptoss", "high"),
+        ("on", ("completion",), "llama", None),
+        ("off", ("completion",), "llama", None),
+    ],
+)
+@pytest.mark.parametrize("listed", [True, False])
+def test_how_much_a_model_thinks(
+    wish: str, capabilities: tuple[str, ...], family: str, sent: bool | str | None, listed: bool
+) -> None:
+    """The setting in the form that the model takes; nothing to one that cannot think."""
+    model = Model("m", capabilities, family=family, listed=listed)
+    with FakeOllama([model], [say("Hi")]) as server:
+        assert end(ask(server, model="m", env={"OLLAMA_THINK": wish})).message.content == "Hi"
+    assert server.chats[0].get("think") == sent
+    assert ("think" in server.chats[0]) == (sent is not None)
+
+
+def test_nothing_is_said_of_thinking_where_nobody_knows() -> None:
+    """A server that lists nothing is not sent a word that it may refuse."""
+    done = {"message": {"content": "Hi"}, "done": True, "done_reason": "stop"}
+    with FakeServer(lambda r: json_reply(done, 200 if "chat" in r.path else 404)) as server:
+        ask(server, env={"OLLAMA_THINK": "high"})
+    (chat,) = [r.json for r in server.requests if r.path == "/api/chat"]
+    assert "think" not in chat
 
 
 def missing(found: list[ModelInfo]) -> tuple[str, str]:
@@ -384,6 +534,7 @@ def test_odd_entries_do_not_break_the_list() -> None:
         ({"OLLAMA_HOST": "http://ollama.com", "OLLAMA_API_KEY": "k"}, "missing_key"),
         ({"OLLAMA_HOST": "http://x:99999"}, "bad_ollama_host"),
         ({"OLLAMA_CONTEXT_LENGTH": "many"}, "bad_context_length"),
+        ({"OLLAMA_THINK": "deeply"}, "bad_think"),
     ],
 )
 def test_check_says_what_is_missing(env: dict[str, str], code: str) -> None:

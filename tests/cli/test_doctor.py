@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from typing import Any
+from urllib.request import Request, urlopen
 
 from tests.cli.conftest import Cli
 from tests.fake_ollama import FakeOllama, Model
@@ -16,6 +18,13 @@ def nobody() -> str:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+def load(url: str, model: str) -> None:
+    """Loads a model as any other client of that server would."""
+    body = json.dumps({"model": model}).encode()
+    with urlopen(Request(f"{url}/api/chat", body, {"content-type": "application/json"})):
+        pass
 
 
 def findings(cli: Cli, **settings: str) -> tuple[int, dict[str, Any]]:
@@ -114,3 +123,21 @@ def test_a_model_that_cannot_be_got(cli: Cli) -> None:
     assert (offline.code, "SEARCHLOOP_OFFLINE is on" in offline.err) == (2, True)
     assert (absent.code, "`ollama serve`" in absent.err) == (1, True)
     assert (elsewhere.code, "nothing to get" in elsewhere.err) == (2, True)
+
+
+def test_what_is_in_memory_is_shown_and_can_leave(cli: Cli) -> None:
+    """`models` tells what is loaded; `unload` frees the memory and `remove` the disk."""
+    with FakeOllama([TINY, Model("qwen3:8b")]) as server:
+        here = {"OLLAMA_HOST": server.url}
+        load(server.url, "qwen3:8b")
+        listed = cli("models", **here)
+        assert cli("models", "unload", "qwen3:8b", **here).out == "ollama:qwen3:8b\n"
+        gone = cli("models", "remove", "ollama:tiny:1b", "-o", "json", **here)
+        left = cli("models", "-o", "json", **here).json["models"]
+        twice = cli("models", "remove", "tiny:1b", **here)
+    line = next(line for line in listed.out.splitlines() if line.startswith("ollama:qwen3:8b"))
+    assert "calls: native, loaded (6.0 GB, 50% on the GPU" in line
+    assert gone.json == {"removed": "ollama:tiny:1b"}
+    (model,) = [m for m in left if m["id"].startswith("ollama:")]
+    assert (model["id"], model["loaded"]) == ("ollama:qwen3:8b", None)
+    assert (twice.code, "has no model 'tiny:1b'" in twice.err) == (1, True)

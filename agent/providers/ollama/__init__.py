@@ -13,18 +13,20 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
 
-from agent.errors import ConfigError, ProviderError
+from agent.errors import AgentError, ConfigError, ProviderError
 from agent.features import Features
+from agent.hosting import Progress, Server
 from agent.providers.ollama.address import parse_address
 from agent.providers.ollama.catalog import Catalog, Installed, can_chat, names_cloud
 from agent.providers.ollama.config import SETTINGS, Config, read_config
-from agent.providers.ollama.errors import explain
+from agent.providers.ollama.errors import cloud_disabled, explain
+from agent.providers.ollama.hosting import checked_name, remove, unload
 from agent.providers.ollama.ladder import Ladder
 from agent.providers.ollama.pull import pull
 from agent.providers.ollama.steps import Steps
 from agent.settings import default_home
 from agent.transport import Transport
-from agent.types import Capabilities, ModelInfo, Progress, Request, StreamEvent
+from agent.types import Capabilities, ModelInfo, Request, StreamEvent
 
 __all__ = ["FEATURES", "SETTINGS", "Ollama", "create"]
 FEATURES = Features(
@@ -32,7 +34,7 @@ FEATURES = Features(
     pages="ours",
     citations="numbers of ours, quotes checked",
     replay="text and calls",
-    thinks="as the model does",
+    thinks="as the model does, or as OLLAMA_THINK says",
 )
 
 
@@ -88,8 +90,26 @@ class Ollama:
             return self._stream_local(request)
         return self._steps.stream(request)
 
+    async def server(self) -> Server:
+        """See `Hosts.server`."""
+        if self._problem is None:
+            await self._catalog.look_cloud()
+        version = None if self._problem else await self._catalog.version()
+        cloud = False if self._config.local_only else self._catalog.cloud
+        return Server(self.name, "Ollama", self._config.address.base, version, cloud)
+
+    async def unload(self, model: str) -> None:
+        """See `Hosts.unload`."""
+        self.check(model)
+        await unload(self._config, self._transport, checked_name(model))
+
+    async def remove(self, model: str) -> None:
+        """See `Hosts.remove`."""
+        self.check(model)
+        await remove(self._config, self._transport, checked_name(model))
+
     def pull(self, model: str) -> AsyncGenerator[Progress, None]:
-        """See `Pulls.pull`."""
+        """See `Hosts.pull`."""
         self.check(model)
         if self._config.offline:
             raise ConfigError(
@@ -97,7 +117,7 @@ class Ollama:
                 "SEARCHLOOP_OFFLINE is on: no model can be got from the network.",
                 "Switch SEARCHLOOP_OFFLINE off for a moment.",
             )
-        return pull(self._config, self._transport, model)
+        return pull(self._config, self._transport, checked_name(model))
 
     async def models(self) -> list[ModelInfo]:
         """The chat models that are installed, or one entry that says what is missing."""
@@ -128,8 +148,12 @@ class Ollama:
                 yield event
 
     def _info(self, model: Installed) -> ModelInfo:
-        refused = self._config.local_only and (model.remote_host or names_cloud(model.name))
-        error = self._refused(model.name) if refused else None
+        remote = bool(model.remote_host) or names_cloud(model.name)
+        error: AgentError | None = None
+        if remote and self._config.local_only:
+            error = self._refused(model.name)
+        elif remote and self._catalog.cloud is False:
+            error = cloud_disabled()
         return ModelInfo(
             id=f"{self.name}:{model.name}",
             title=f"{model.name} ({model.size})" if model.size else model.name,
@@ -138,13 +162,10 @@ class Ollama:
             local=self._config.address.loopback and not model.remote_host,
             missing=error.message if error else None,
             remedy=error.remedy if error else None,
-            calls=self._calls(model.name),
+            calls=self._ladder.rung(model.name, self._catalog.capabilities(model.name).tools),
+            disk=model.disk,
+            loaded=self._catalog.loaded(model.name),
         )
-
-    def _calls(self, model: str) -> str | None:
-        """How its calls arrive, where that was learnt or is plain to see, and is worth saying."""
-        rung = self._ladder.rung(model, self._catalog.capabilities(model).tools)
-        return None if rung == "native" else rung
 
     def _absent(self, missing: str, remedy: str) -> ModelInfo:
         return ModelInfo(

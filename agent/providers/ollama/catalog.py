@@ -13,17 +13,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from agent.errors import ProviderError
 from agent.providers.ollama.config import Config
 from agent.transport import Transport
-from agent.types import Capabilities
+from agent.types import Capabilities, Loaded
 
 TIMEOUT_S = 1.5
 SHOW_TOTAL_S = 3.0
 SHOW_AT_ONCE = 4
+_NEVER = 4e9  # the year 2096
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Installed:
     remote_host: str = ""
     trained: int | None = None
     capabilities: frozenset[str] | None = None
+    family: str = ""
+    disk: int | None = None
 
 
 class Catalog:
@@ -46,7 +50,9 @@ class Catalog:
         self._transport = transport
         self._models: dict[str, Installed] = {}
         self._shown: dict[str, frozenset[str]] = {}
-        self._loaded: dict[str, int] = {}
+        self._loaded: dict[str, Loaded] = {}
+        self.cloud: bool | None = None
+        """Whether the server may use its cloud; None while it did not say."""
 
     def names(self) -> list[str]:
         """Chat models seen at the last look, as users write them."""
@@ -75,8 +81,28 @@ class Catalog:
         self._loaded = loaded
         unknown = [m for m in found if m.capabilities is None and self._key(m) not in self._shown]
         await self._show_all(unknown)
+        if any(m.remote_host for m in found):
+            await self.look_cloud()
         self._models = {full_name(m.name): self._with_shown(m) for m in found}
         return list(self._models.values())
+
+    async def look_cloud(self) -> None:
+        """Whether the server may use its cloud; older ones do not say."""
+        with suppress(ProviderError):
+            self.cloud = read_cloud(await self._get("/api/status"))
+
+    async def version(self) -> str | None:
+        """What the server calls its version, None when it does not answer."""
+        try:
+            told = await self._get("/api/version")
+        except ProviderError:
+            return None
+        version = told.get("version") if isinstance(told, dict) else None
+        return version if isinstance(version, str) else None
+
+    def loaded(self, model: str) -> Loaded | None:
+        """How it stood in memory at the last look."""
+        return self._loaded.get(full_name(model))
 
     async def look_loaded(self) -> None:
         """Which models are loaded now, and with which windows."""
@@ -98,9 +124,9 @@ class Catalog:
             config.address.base + path, config.headers, timeout=TIMEOUT_S
         )
 
-    async def _running(self) -> dict[str, int]:
+    async def _running(self) -> dict[str, Loaded]:
         try:
-            return read_windows(await self._get("/api/ps"))
+            return read_loaded(await self._get("/api/ps"))
         except ProviderError:
             return {}
 
@@ -131,9 +157,7 @@ class Catalog:
 
     def _with_shown(self, model: Installed) -> Installed:
         known = model.capabilities or self._shown.get(self._key(model)) or None
-        return Installed(
-            model.name, model.digest, model.size, model.remote_host, model.trained, known
-        )
+        return replace(model, capabilities=known)
 
     def _key(self, model: Installed) -> str:
         return f"{model.name}@{model.digest}"
@@ -144,7 +168,8 @@ class Catalog:
             return trained
         if self._config.num_ctx:
             return min(self._config.num_ctx, trained or self._config.num_ctx)
-        return self._loaded.get(full_name(model))
+        loaded = self.loaded(model)
+        return loaded.window if loaded else None
 
 
 def read_tags(body: Any) -> Iterable[Installed]:
@@ -173,6 +198,8 @@ def read_tags(body: Any) -> Iterable[Installed]:
             remote_host=str(entry.get("remote_host") or ""),
             trained=trained if isinstance(trained, int) and trained > 0 else None,
             capabilities=read_capabilities(entry),
+            family=str(details.get("family") or ""),
+            disk=_bytes(entry.get("size")),
         )
 
 
@@ -184,16 +211,39 @@ def read_capabilities(body: Any) -> frozenset[str] | None:
     return frozenset(item for item in named if isinstance(item, str))
 
 
-def read_windows(body: Any) -> dict[str, int]:
-    """`/api/ps` as windows in tokens by full model name; only loaded models are in it."""
+def read_loaded(body: Any) -> dict[str, Loaded]:
+    """`/api/ps` by full model name; only loaded models are in it."""
     listed = body.get("models") if isinstance(body, Mapping) else None
-    windows: dict[str, int] = {}
-    for entry in listed if isinstance(listed, list) else []:
-        if isinstance(entry, Mapping) and isinstance(entry.get("context_length"), int):
-            windows[full_name(str(entry.get("model") or entry.get("name")))] = entry[
-                "context_length"
-            ]
-    return windows
+    return {
+        full_name(str(entry.get("model") or entry.get("name"))): Loaded(
+            size=_bytes(entry.get("size")) or 0,
+            gpu=_bytes(entry.get("size_vram")) or 0,
+            window=_bytes(entry.get("context_length")),
+            until=_epoch(entry.get("expires_at")),
+        )
+        for entry in (listed if isinstance(listed, list) else [])
+        if isinstance(entry, Mapping)
+    }
+
+
+def read_cloud(body: Any) -> bool | None:
+    """`/api/status`: whether the cloud may be used."""
+    cloud = body.get("cloud") if isinstance(body, Mapping) else None
+    disabled = cloud.get("disabled") if isinstance(cloud, Mapping) else None
+    return not disabled if isinstance(disabled, bool) else None
+
+
+def _bytes(value: Any) -> int | None:
+    return value if type(value) is int and value > 0 else None
+
+
+def _epoch(value: Any) -> float | None:
+    """A time in seconds since 1970; one a lifetime away means never."""
+    try:
+        at = datetime.fromisoformat(value).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return at if 0 < at < _NEVER else None
 
 
 def can_chat(model: Installed) -> bool:

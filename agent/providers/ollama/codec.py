@@ -22,7 +22,8 @@ Style = Literal["calls", "envelope", "words"]
 class OllamaCodec:
     """See `Codec`. `installed` names the models that a wrong name could have meant.
 
-    `style`: the server's tool calls; one JSON object that names a tool; or words alone.
+    `style`: the server's tool calls; one JSON object that names a tool; or words alone. `think` is
+    what to say of thinking to a model.
     """
 
     def __init__(
@@ -30,9 +31,11 @@ class OllamaCodec:
         config: Config,
         installed: Callable[[], Sequence[str]] = tuple,
         style: Style = "calls",
+        think: Callable[[str], bool | str | None] = lambda model: None,
     ) -> None:
         self._config = config
         self._style = style
+        self._think = think
         self._installed = installed
         self._url = f"{config.address.base}/api/chat"
         self._headers = {
@@ -52,13 +55,15 @@ class OllamaCodec:
 
     def encode(self, request: Request) -> bytes:
         """See `Codec.encode`. There is no tool_choice: `answer_now` lists no tools at all."""
+        think = self._think(request.model)
         if self._style != "calls":
             shape = shape_of(request.tools) if self._style == "envelope" else None
-            return encode_request(request, self._config, b"", True, shape)
+            return encode_request(request, self._config, b"", True, shape, think)
         tools, encoded = self._tools
         if tools is not request.tools:
             tools, encoded = self._tools = request.tools, encode_tools(request.tools)
-        return encode_request(request, self._config, b"" if request.answer_now else encoded)
+        listed = b"" if request.answer_now else encoded
+        return encode_request(request, self._config, listed, think=think)
 
     def decoder(self, request: Request, content_type: str) -> OllamaDecoder:
         """See `Codec.decoder`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from agent.errors import ConfigError
 from agent.providers.ollama.address import Address, parse_address
@@ -22,7 +23,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("OLLAMA_NO_CLOUD", "1 = models that run in Ollama's cloud are refused"),
     Setting("OLLAMA_CONTEXT_LENGTH", "Context window in tokens to ask for (default: the server's)"),
     Setting("OLLAMA_KEEP_ALIVE", "How long a model stays loaded: 10m, seconds, -1 = for ever"),
+    Setting("OLLAMA_THINK", "off, on, low, medium or high, for models that think"),
 )
+Think = Literal["off", "on", "low", "medium", "high"]
 
 _DURATION = re.compile(r"[+-]?(\d+(\.\d*)?(ns|us|µs|ms|s|m|h))+")
 
@@ -36,6 +39,7 @@ class Config:
     has_key: bool = False
     num_ctx: int | None = None
     keep_alive: int | str | None = None
+    think: Think | None = None
     offline: bool = False
     no_cloud: bool = False
 
@@ -56,6 +60,7 @@ def read_config(env: Mapping[str, str]) -> Config:
         has_key=bool(key),
         num_ctx=_num_ctx(env.get("OLLAMA_CONTEXT_LENGTH")),
         keep_alive=_keep_alive(env.get("OLLAMA_KEEP_ALIVE")),
+        think=_think(env.get("OLLAMA_THINK")),
         offline=is_on(env.get("SEARCHLOOP_OFFLINE")),
         no_cloud=is_on(env.get("OLLAMA_NO_CLOUD")),
     )
@@ -87,3 +92,20 @@ def _keep_alive(value: str | None) -> int | str | None:
             "Write seconds or a duration, for example OLLAMA_KEEP_ALIVE=10m.",
         )
     return text
+
+
+def _think(value: str | None) -> Think | None:
+    text = (value or "").strip().lower()
+    text = {"0": "off", "false": "off", "no": "off", "1": "on", "true": "on", "yes": "on"}.get(
+        text, text
+    )
+    for level in get_args(Think):
+        if text == level:
+            return level  # type: ignore[no-any-return]
+    if text:
+        raise ConfigError(
+            "bad_think",
+            f"OLLAMA_THINK {text!r} is no way to think.",
+            f"Write one of {', '.join(get_args(Think))}.",
+        )
+    return None

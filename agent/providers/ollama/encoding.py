@@ -23,17 +23,25 @@ _PLAIN, _THINKING, _WORDS = "ollama", "ollama+thinking", "ollama+words"
 
 
 def encode_request(
-    request: Request, config: Config, tools: bytes, words: bool = False, shape: Any = None
+    request: Request,
+    config: Config,
+    tools: bytes,
+    words: bool = False,
+    shape: Any = None,
+    think: bool | str | None = None,
 ) -> bytes:
     """The whole body; `tools` is what `encode_tools` gave, empty for none.
 
-    `words` writes calls and results as plain messages, `shape` is the JSON Schema of the answer.
+    `words` writes calls and results as plain messages, `shape` is the JSON Schema of the answer,
+    `think` is left out when it is None.
     """
     head: dict[str, Any] = {"model": request.model, "stream": True, "truncate": False}
     window = request.context_limit or config.num_ctx
     options = {"num_ctx": window, "num_predict": request.max_output_tokens}
     if chosen := {name: value for name, value in options.items() if value is not None}:
         head["options"] = chosen
+    if think is not None:
+        head["think"] = think
     if config.keep_alive is not None:
         head["keep_alive"] = config.keep_alive
     parts = [_json({"role": "system", "content": request.system})] if request.system else []

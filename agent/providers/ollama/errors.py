@@ -149,11 +149,7 @@ def _account(fault: Fault, config: Config, installed: Sequence[str]) -> Provider
             remedy = "Check OLLAMA_API_KEY: it was refused."
         return ProviderError("unauthorized", f"Ollama at {host} wants a sign-in.", remedy)
     if "cloud is disabled" in text.lower():
-        return ProviderError(
-            "cloud_disabled",
-            "This model runs in Ollama's cloud, which is switched off on that server.",
-            "Pick a model that runs on this machine, or remove OLLAMA_NO_CLOUD from the server.",
-        )
+        return cloud_disabled()
     if fault.status == 403:
         return ProviderError(
             "forbidden",
@@ -161,6 +157,15 @@ def _account(fault: Fault, config: Config, installed: Sequence[str]) -> Provider
             "Check OLLAMA_HOST and what stands before that server.",
         )
     return None
+
+
+def cloud_disabled() -> ProviderError:
+    """What a server says of a cloud model when its cloud is switched off."""
+    return ProviderError(
+        "cloud_disabled",
+        "This model runs in Ollama's cloud, which is switched off on that server.",
+        "Pick a model that runs on this machine, or remove OLLAMA_NO_CLOUD from the server.",
+    )
 
 
 def _busy(fault: Fault, config: Config, installed: Sequence[str]) -> ProviderError | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from agent.budget import Budget, Fitted, fit, tokens
 from agent.errors import ProviderError
@@ -98,15 +99,13 @@ class Plan:
 
     def finished(self, end: Finished) -> Finished:
         """The end with what was planned and what came of it in its details."""
-        details = dict(end.message.details)
-        details["prompt_estimate"] = self._fitted.tokens
-        if self.window is not None:
-            details["window"] = self.window
-        if self._reused is not None:
-            details["prefix_reused"] = self._reused
-        if self._fitted.shortened:
-            details["shortened"] = self._fitted.shortened
-        return replace(end, message=replace(end.message, details=details))
+        return with_details(
+            end,
+            prompt_estimate=self._fitted.tokens,
+            window=self.window,
+            prefix_reused=self._reused,
+            shortened=self._fitted.shortened or None,
+        )
 
     def check(self, end: Finished) -> Iterator[Notice]:
         """What the server's count says of ours; each thing is told once a session."""
@@ -144,3 +143,10 @@ class Plan:
 
     def _tell(self, code: str, message: str, remedy: str = "") -> Iterator[Notice]:
         return self.tell(Notice(code, message, remedy))
+
+
+def with_details(end: Finished, **more: Any) -> Finished:
+    """The end with these in its message's details; None is left out."""
+    known = {name: value for name, value in more.items() if value is not None}
+    message = replace(end.message, details={**end.message.details, **known})
+    return replace(end, message=message)

@@ -13,10 +13,10 @@ from typing import Any
 
 from agent.errors import IncompleteError, ProviderError
 from agent.framing import NdjsonSplitter
+from agent.hosting import Progress
 from agent.providers.ollama.config import Config
 from agent.providers.ollama.errors import explain, provider_error, read_fault
 from agent.transport import Transport
-from agent.types import Progress
 
 
 class Layers:

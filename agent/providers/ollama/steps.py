@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 from agent.errors import ProviderError
@@ -24,7 +24,8 @@ from agent.providers.ollama.envelope import (
     is_answer,
 )
 from agent.providers.ollama.ladder import SAID, Ladder, Rung, rung_below
-from agent.providers.ollama.plan import Plan
+from agent.providers.ollama.plan import Plan, with_details
+from agent.providers.ollama.think import think_value
 from agent.transport import Transport
 from agent.types import Finished, Message, Notice, Request, StreamEvent, TextDelta, Usage
 
@@ -48,20 +49,25 @@ class Steps:
         self._plans: OrderedDict[tuple[str, str], Plan] = OrderedDict()
         styles: tuple[Style, ...] = ("calls", "envelope", "words")
         self._http = {
-            style: HttpProvider(OllamaCodec(config, catalog.names, style), transport)
+            style: HttpProvider(OllamaCodec(config, catalog.names, style, self._think), transport)
             for style in styles
         }
 
     async def stream(self, request: Request) -> Events:
         """See `Provider.stream`."""
         plan = self._plan(request)
-        rung = self._ladder.rung(request.model, self._catalog.capabilities(request.model).tools)
+        if self._config.think and self._catalog.find(request.model) is None:
+            with suppress(ProviderError):  # what is wrong is said better by the request itself
+                await self._catalog.look()
+        rung = self._rung(request.model)
         while True:
             shown = False
             try:
                 async with aclosing(self._on(rung, request, plan)) as events:
                     async for event in events:
                         shown = shown or type(event) is not Notice
+                        if type(event) is Finished and request.tools:
+                            event = with_details(event, calls=self._rung(request.model))
                         yield event
                 return
             except ProviderError as error:
@@ -70,6 +76,12 @@ class Steps:
                     raise
                 rung = lower
                 self._ladder.learn(request.model, rung)
+
+    def _rung(self, model: str) -> Rung:
+        return self._ladder.rung(model, self._catalog.capabilities(model).tools)
+
+    def _think(self, model: str) -> bool | str | None:
+        return think_value(self._config.think, self._catalog.find(model))
 
     def _plan(self, request: Request) -> Plan:
         key = (request.session_id or "", request.model)
@@ -84,13 +96,11 @@ class Steps:
         if plan.window is not None or plan.tried >= _TRIES:
             return
         plan.tried += 1
-        try:
+        with suppress(ProviderError):
             if self._catalog.find(request.model) is None:
                 await self._catalog.look()
             else:
                 await self._catalog.look_loaded()
-        except ProviderError:
-            pass  # what is wrong is said better by the request itself
         plan.window = self._catalog.capabilities(request.model).context
 
     def _on(self, rung: Rung, request: Request, plan: Plan) -> Events:

@@ -1,0 +1,48 @@
+"""The server that holds a model, for commands that get, unload or delete it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from agent.errors import ConfigError
+from agent.hosting import Hosts
+from agent.providers import load, names, split_model
+from agent.settings import Settings
+from agent.transport import Transport
+
+LOCAL = "ollama"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A model by its whole name and by the name that its server knows."""
+
+    host: Hosts
+    id: str
+    name: str
+
+
+@asynccontextmanager
+async def held(model: str) -> AsyncIterator[Held]:
+    """The model and its server; a name without a provider is Ollama's.
+
+    Raises ConfigError for a provider that runs its models elsewhere.
+    """
+    given, _, rest = model.partition(":")
+    whole = model if given in names() and rest else f"{LOCAL}:{model}"
+    provider_name, name = split_model(whole)
+    settings = Settings.load()
+    transport = Transport(offline=settings.offline)
+    try:
+        provider = load(provider_name, settings.env, transport)
+        if not isinstance(provider, Hosts):
+            raise ConfigError(
+                "no_host",
+                f"{provider_name} runs its models elsewhere; there is nothing to get or unload.",
+                f"Write the name of a local model, for example {LOCAL}:qwen3:8b.",
+            )
+        yield Held(provider, whole, name)
+    finally:
+        await transport.aclose()

@@ -165,6 +165,12 @@ def _backend(commands: Any) -> None:
     serve = actions.add_parser("serve", help="listen for search requests")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on")
     serve.add_argument("--port", type=_port, default=3002, help="port")
+    serve.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        help="a further host name by which it is called, e.g. host.docker.internal",
+    )
 
 
 def _port(text: str) -> int:

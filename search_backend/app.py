@@ -1,28 +1,40 @@
 """The HTTP face of the search backend: a plain WSGI application, alone or inside another process.
 
-POST /api/web-search, POST /api/open-page, GET /api/engines, GET /api/library/PATH, GET /api/health.
-Every answer is JSON; an error is {"error": {code, message, remedy}} and never a traceback.
+POST /api/web-search, POST /api/open-page, GET /api/engines, GET /api/library/PATH, GET /api/health,
+and the addresses of other people's APIs (see `shapes`). Every answer is JSON; an error is {"error":
+{code, message, remedy}}, at their addresses what their clients expect, and never a traceback.
 """
 
 from __future__ import annotations
 
-import hmac
 import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
 
-from search_backend import payload
+from search_backend import openapi, payload
+from search_backend.callers import Quota, has_token
 from search_backend.errors import SearchBackendError
 from search_backend.fetch import fetch as guarded_fetch
 from search_backend.library import SCHEME, Library
 from search_backend.pages import Fetch, Pages
 from search_backend.search import Chain
 from search_backend.settings import Settings
+from search_backend.shapes import Route, find_shapes
+from search_backend.types import PageView, Problem, SearchAnswer
 
 MOST_BYTES = 2**20
-_STATUSES = {"library_unavailable": 503, "not_found": 404}
+_STATUSES = {
+    "library_unavailable": 503,
+    "not_found": 404,
+    "unknown_format": 403,
+    "unsupported_media_type": 415,
+    # The request was right and this program works; who was asked did not deliver.
+    "search_failed": 424,
+    "page_failed": 424,
+}
 _REMEDIES = {
     400: "Check the request.",
     404: "See GET /api/health for the routes there are.",
@@ -30,13 +42,6 @@ _REMEDIES = {
     413: f"Send at most {MOST_BYTES} bytes.",
     415: "Send JSON with Content-Type: application/json.",
 }
-ROUTES = (
-    "POST /api/web-search",
-    "POST /api/open-page",
-    "GET /api/engines",
-    "GET /api/library/PATH",
-    "GET /api/health",
-)
 
 _log = logging.getLogger(__name__)
 
@@ -45,26 +50,26 @@ def create_app(
     settings: Settings,
     *,
     token: str | None = None,
+    quota: Quota | None = None,
     fetch: Fetch = guarded_fetch,
     library: Library | None = None,
     chain: Chain | None = None,
 ) -> Flask:
-    """The application. With `token`, every route but health wants `Authorization: Bearer TOKEN`."""
+    """The application. With `token`, every route but health wants it (see `callers`), and with
+    `quota` each client may ask only so often."""
     app = Flask("search_backend", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MOST_BYTES
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     shelf = library or Library(settings.home)
-    _add_routes(
-        app,
-        chain or Chain(settings, shelf),
-        Pages(fetch, shelf, offline=settings.offline),
-        shelf,
+    service = _Service(
+        chain or Chain(settings, shelf), Pages(fetch, shelf, offline=settings.offline)
     )
+    _add_routes(app, service, shelf)
+    _add_shapes(app, service)
     _add_errors(app)
-    if token is not None:
-        _add_token(app, token)
+    _add_limits(app, token, quota)
 
     @app.after_request
     def private(response: Response) -> Response:
@@ -75,21 +80,34 @@ def create_app(
     return app
 
 
-def _add_routes(app: Flask, chain: Chain, pages: Pages, library: Library) -> None:
+class _Service:
+    """Both halves of the contract, asked with the body of a request. See `shapes.Service`."""
+
+    def __init__(self, chain: Chain, pages: Pages) -> None:
+        self.chain = chain
+        self.pages = pages
+
+    def search(self, asked: Mapping[str, Any]) -> SearchAnswer:
+        query, engine = payload.web_search(asked)
+        return self.chain.search(query, engine)
+
+    def open_page(self, asked: Mapping[str, Any]) -> PageView:
+        page = payload.open_page(asked)
+        return self.pages.open_page(page.url, page.find, page.offset, page.max_length)
+
+
+def _add_routes(app: Flask, service: _Service, library: Library) -> None:
     @app.post("/api/web-search")
     def web_search() -> Response:
-        query, engine = payload.web_search(_body())
-        return jsonify(chain.search(query, engine).as_json())
+        return jsonify(service.search(_body()).as_json())
 
     @app.post("/api/open-page")
     def open_page() -> Response:
-        asked = payload.open_page(_body())
-        view = pages.open_page(asked.url, asked.find, asked.offset, asked.max_length)
-        return jsonify(view.as_json())
+        return jsonify(service.open_page(_body()).as_json())
 
     @app.get("/api/engines")
     def engines() -> Response:
-        return jsonify(chain.describe())
+        return jsonify(service.chain.describe())
 
     @app.get("/api/library/<path:path>")
     def document(path: str) -> Response:
@@ -102,7 +120,31 @@ def _add_routes(app: Flask, chain: Chain, pages: Pages, library: Library) -> Non
 
     @app.get("/api/health")
     def health() -> Response:
-        return jsonify({"status": "ok", "service": "search_backend", "routes": ROUTES})
+        return jsonify({"status": "ok", "service": "search_backend", "routes": openapi.routes()})
+
+    @app.get("/api/openapi.json")
+    def described() -> Response:
+        return jsonify(openapi.document())
+
+
+def _add_shapes(app: Flask, service: _Service) -> None:
+    def view(route: Route) -> Callable[[], Response]:
+        return lambda: jsonify(route.answer(_form() if route.form else _body(), service))
+
+    for shape in find_shapes():
+        for route in shape.routes:
+            app.add_url_rule(route.path, route.path, view(route), methods=route.methods)
+
+
+def _form() -> dict[str, Any]:
+    """Texts of the URL, and of a form if one was sent; of two with one name the last counts."""
+    sent = {name: values[-1] for name, values in request.args.lists()}
+    if request.method == "POST":
+        if request.mimetype != "application/x-www-form-urlencoded":
+            remedy = "Send a form: Content-Type: application/x-www-form-urlencoded."
+            raise payload.BadRequest("The body is not a form.", remedy, "unsupported_media_type")
+        sent |= {name: values[-1] for name, values in request.form.lists()}
+    return sent
 
 
 def _body() -> dict[str, Any]:
@@ -114,43 +156,48 @@ def _body() -> dict[str, Any]:
 def _add_errors(app: Flask) -> None:
     @app.errorhandler(SearchBackendError)
     def known(error: SearchBackendError) -> tuple[Response, int]:
-        status = 415 if error.code == "unsupported_media_type" else _STATUSES.get(error.code, 400)
-        return jsonify({"error": error.as_dict()}), status
+        return _refusal(_STATUSES.get(error.code, 400), Problem(**error.as_dict()))
 
     @app.errorhandler(HTTPException)
-    def refused(error: HTTPException) -> Response:
+    def refused(error: HTTPException) -> tuple[Response, int]:
         status = error.code or 500
         code = error.name.lower().replace(" ", "_")
-        words = {"code": code, "message": f"{error.name}.", "remedy": _REMEDIES.get(status, "")}
-        response = jsonify({"error": words})
-        response.status_code = status
+        response, _ = _refusal(status, Problem(code, f"{error.name}.", _REMEDIES.get(status, "")))
         for name, value in error.get_headers():
             if name.lower() != "content-type":
                 response.headers[name] = value
-        return response
+        return response, status
 
     @app.errorhandler(Exception)
     def fault(error: Exception) -> tuple[Response, int]:
         _log.error("a request failed", exc_info=error)
-        words = {
-            "code": "internal",
-            "message": "The search backend failed inside.",
-            "remedy": "Try again; if it stays, the log of the server says why.",
-        }
-        return jsonify({"error": words}), 500
+        remedy = "Try again; if it stays, the log of the server says why."
+        return _refusal(500, Problem("internal", "The search backend failed inside.", remedy))
 
 
-def _add_token(app: Flask, token: str) -> None:
-    expected = f"Bearer {token}".encode()
+def _refusal(status: int, problem: Problem) -> tuple[Response, int]:
+    """In our words, or in those of the API whose address was asked."""
+    for shape in find_shapes():
+        if any(route.path == request.path for route in shape.routes):
+            return jsonify(shape.error(status, problem)), status
+    return jsonify({"error": problem.as_json()}), status
 
+
+def _add_limits(app: Flask, token: str | None, quota: Quota | None) -> None:
     @app.before_request
-    def guard() -> tuple[Response, int, dict[str, str]] | None:
-        given = request.headers.get("Authorization", "").encode("utf-8", "replace")
-        if request.path == "/api/health" or hmac.compare_digest(given, expected):
+    def guard() -> tuple[Response, int] | None:
+        if request.path == "/api/health":
             return None
-        words = {
-            "code": "unauthorized",
-            "message": "The token is missing or wrong.",
-            "remedy": "Send the header Authorization: Bearer TOKEN.",
-        }
-        return jsonify({"error": words}), 401, {"WWW-Authenticate": "Bearer"}
+        if quota is not None and (seconds := quota.take(request.remote_addr or "")) is not None:
+            remedy = f"Ask again in {seconds} s, or raise SEARCH_CLIENT_RATE."
+            refused = Problem("too_many_requests", "This client asks too often.", remedy)
+            response, status = _refusal(429, refused)
+            response.headers["Retry-After"] = str(seconds)
+            return response, status
+        if token is None or has_token(request.headers.get("Authorization", ""), token):
+            return None
+        remedy = "Send the header Authorization: Bearer TOKEN."
+        refused = Problem("unauthorized", "The token is missing or wrong.", remedy)
+        response, status = _refusal(401, refused)
+        response.headers["WWW-Authenticate"] = "Bearer"
+        return response, status

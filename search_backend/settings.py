@@ -21,6 +21,11 @@ SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("SEARCH_SECONDS", "10", "Longest time for one search"),
     ("SEARCH_CACHE_SECONDS", "300", "How long the same search gets the same answer; 0 = never"),
     ("SEARCH_RATES", "", "Requests a second that your plans allow, e.g. brave=20"),
+    (
+        "SEARCH_CLIENT_RATE",
+        "120",
+        "Requests a minute for each client of a backend that others can reach; 0 = any number",
+    ),
     ("SEARCHLOOP_HOME", "", "Folder for the library (library.sqlite3) and other data"),
     ("SEARCHLOOP_OFFLINE", "", "1 = nothing may leave this machine"),
 )
@@ -33,7 +38,8 @@ class Settings:
     """What the backend was told. `engines` is the chain in order; `home` holds the library.
 
     `fanout` engines are asked together; a search takes at most `seconds`; answers are kept for
-    `cache_seconds`; `rates` are requests a second by engine, where the user knows better than we.
+    `cache_seconds`; `rates` are requests a second by engine, where the user knows better than we;
+    `client_rate` is how often one client may ask in a minute where others can reach the backend.
     """
 
     home: Path
@@ -45,6 +51,7 @@ class Settings:
     seconds: float = 10.0
     cache_seconds: float = 0.0
     rates: Mapping[str, float] = field(default_factory=dict)
+    client_rate: float = 120.0
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, str], home: Path) -> Settings:
@@ -65,6 +72,7 @@ class Settings:
             seconds=_number(mapping, "SEARCH_SECONDS", 0.1, 120),
             cache_seconds=_number(mapping, "SEARCH_CACHE_SECONDS", 0, 86_400),
             rates=_rates(mapping.get("SEARCH_RATES", "")),
+            client_rate=_number(mapping, "SEARCH_CLIENT_RATE", 0, 1_000_000),
         )
 
 

@@ -82,12 +82,16 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     "urllib3": (),
 }
 # Folders in which one file is one part.
-PLUGINS = ("agent.providers", "agent.tools", "search_backend.engines", "search_backend.readers")
+PLUGINS = (
+    *("agent.providers", "agent.tools"),
+    *("search_backend.engines", "search_backend.readers", "search_backend.shapes"),
+)
 # Discovery of such parts, names and commands that load on first use, the composition root. A module
 # loaded by name is held to the layers like any import.
 MAY_IMPORT_BY_NAME = (
     *("agent/__init__.py", "agent/providers/__init__.py", "agent/tools/__init__.py"),
     *("search_backend/engines/__init__.py", "search_backend/readers/__init__.py"),
+    "search_backend/shapes/__init__.py",
     *("web/compose.py", "cli/"),
 )
 

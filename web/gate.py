@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from urllib.parse import parse_qs
 
 from web.access import Access
@@ -25,6 +25,7 @@ OPEN_PATHS = frozenset({"/api/health"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _PLAINLY = "GET /api/openapi.json lists the addresses there are."
 _BODIES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_FORM = b"application/x-www-form-urlencoded"
 _SAME = frozenset({b"same-origin", b"none"})
 # Looked at by the gate; a request that says one of these twice is ambiguous and refused.
 _ONCE = (b"host", b"origin", b"sec-fetch-site", b"authorization", b"content-type")
@@ -50,7 +51,16 @@ _INTERNAL = Refusal(
 class Gate:
     """An ASGI application around another. Cheap: one pass over the headers of a request."""
 
-    def __init__(self, app: App, access: Access, *, body_seconds: float = BODY_SECONDS) -> None:
+    def __init__(
+        self,
+        app: App,
+        access: Access,
+        *,
+        body_seconds: float = BODY_SECONDS,
+        form_paths: Collection[str] = (),
+    ) -> None:
+        """At `form_paths` a body may be a form: only where a request changes nothing."""
+        self._forms = form_paths
         self._app = app
         self._access = access
         self._hosts = access.hosts()
@@ -125,7 +135,7 @@ class Gate:
                 "`Authorization: Bearer TOKEN`.",
                 ((b"www-authenticate", b"Bearer"),),
             )
-        return _body_refusal(head) if method in _BODIES else None
+        return _body_refusal(head, path in self._forms) if method in _BODIES else None
 
     def _is_ours(self, host: bytes, scope: Scope) -> bool:
         host = host.lower()
@@ -199,13 +209,14 @@ def _head(headers: Sequence[Header]) -> dict[bytes, bytes]:
     return head
 
 
-def _body_refusal(head: dict[bytes, bytes]) -> Refusal | None:
+def _body_refusal(head: dict[bytes, bytes], form: bool) -> Refusal | None:
     length = head.get(b"content-length", b"0")
     empty = length == b"0" and b"transfer-encoding" not in head
     kind = head.get(b"content-type")
     if kind is None and empty:
         return None
-    if kind is None or kind.partition(b";")[0].strip().lower() != b"application/json":
+    named = (kind or b"").partition(b";")[0].strip().lower()
+    if named != b"application/json" and not (form and named == _FORM):
         return Refusal(
             415,
             "not_json",

@@ -9,6 +9,7 @@ import errno
 import ipaddress
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from agent.errors import ConfigError
@@ -29,13 +30,18 @@ def listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str 
 
 
 def access_to(
-    listener: socket.socket, host: str, token: str, *, open_to_all: bool = False
+    listener: socket.socket,
+    host: str,
+    token: str,
+    *,
+    names: Sequence[str] = (),
+    open_to_all: bool = False,
 ) -> Access:
-    """By which names this socket may be called, and with which secret."""
+    """By which names this socket may be called, `names` among them, and with which secret."""
     bound = listener.getsockname()
     own = socket.gethostname() if _is_any(bound[0]) else host
-    names = () if ":" in own else (own,)
-    return Access(bound[1], token, bound[0], names, open_to_all)
+    known = () if ":" in own else (own,)
+    return Access(bound[1], token, bound[0], (*known, *names), open_to_all)
 
 
 Address = tuple[Any, ...]

@@ -65,6 +65,7 @@ def test_every_setting_is_listed() -> None:
         "SEARCH_SECONDS",
         "SEARCH_CACHE_SECONDS",
         "SEARCH_RATES",
+        "SEARCH_CLIENT_RATE",
         "SEARCHLOOP_HOME",
         "SEARCHLOOP_OFFLINE",
     }

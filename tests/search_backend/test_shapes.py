@@ -1,0 +1,354 @@
+"""Clients of other people's search APIs, pointed at this backend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import ollama
+import pytest
+from flask.testing import FlaskClient
+
+from search_backend.app import create_app
+from search_backend.callers import MOST_CLIENTS, Quota, has_token
+from search_backend.engines import Access, Engine
+from search_backend.errors import EngineError, FetchRefused, NotReachable
+from search_backend.fetched import Fetched
+from search_backend.library import Library
+from search_backend.search import Chain
+from search_backend.settings import Settings
+from search_backend.shapes import find_shapes
+from search_backend.types import Query, SearchResult
+
+FOUND = [
+    SearchResult("Tea", "https://example.org/tea", "About tea.", "fake", "2026-01-02"),
+    SearchResult("Pots", "https://pots.example/", "About pots.", "fake"),
+]
+
+
+class House:
+    """The application over an engine and a web of fakes; `asked` is what reached the engine."""
+
+    def __init__(self, home: Path, token: str | None = None, quota: Quota | None = None) -> None:
+        self.asked: list[Query] = []
+        own = Settings(home, ("fake",))
+        library = Library(home, dict)
+        chain = Chain(own, library, {"fake": Engine("fake", "Fake", self.search)})
+        self.app = create_app(
+            own, token=token, quota=quota, fetch=fetch, library=library, chain=chain
+        )
+        self.client: FlaskClient = self.app.test_client()
+
+    def search(self, query: Query, _access: Access) -> list[SearchResult]:
+        """Two results, none, or a failure, as the query says."""
+        self.asked.append(query)
+        if query.text == "fail":
+            raise EngineError("network", "The network is down.", "Plug it in.")
+        return [] if query.text == "nothing" else FOUND
+
+
+def fetch(url: str) -> Fetched:
+    """One page with a link; a place that is refused; a place that is not there."""
+    if url.endswith("/private"):
+        raise FetchRefused("refused_url", "Not a web address.", "Use one.")
+    if url.endswith("/gone"):
+        raise NotReachable("nobody there")
+    page = b"<title>A</title><p>A page about tea and <a href='/more'>more</a> of it.</p>"
+    return Fetched(url, url, 200, "text/html", "utf-8", page)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    """Open to everybody, as on loopback."""
+    return House(tmp_path)
+
+
+def told(house: House, method: str, path: str, **sent: Any) -> tuple[int, Any]:
+    """Status and JSON of the answer."""
+    response = house.client.open(path, method=method, **sent)
+    assert response.mimetype == "application/json"
+    return response.status_code, response.get_json()
+
+
+def ollama_client(house: House, token: str = "any") -> ollama.Client:
+    """The real package; its fixed address leads to the application, as a proxy would."""
+    ours = httpx.WSGITransport(app=house.app)
+    return ollama.Client(transport=ours, headers={"Authorization": f"Bearer {token}"})
+
+
+def test_the_ollama_package_searches(house: House) -> None:
+    """Titles, addresses and texts arrive, as many as were asked for."""
+    found = ollama_client(house).web_search("green tea", max_results=1)
+    assert [(r.title, r.url, r.content) for r in found.results] == [
+        ("Tea", "https://example.org/tea", "About tea.")
+    ]
+    assert (house.asked[0].text, house.asked[0].max_results) == ("green tea", 1)
+    assert ollama_client(house).web_search("nothing").results == []
+
+
+def test_the_ollama_package_reads_a_page(house: House) -> None:
+    """Title, main text and absolute links."""
+    page = ollama_client(house).web_fetch("https://example.org/a")
+    assert page.title == "A"
+    assert "A page about tea" in (page.content or "")
+    assert page.links == ["https://example.org/more"]
+
+
+@pytest.mark.parametrize(
+    ("ask", "status", "words"),
+    [
+        (lambda c: c.web_search("fail"), 424, "The network is down."),
+        (lambda c: c.web_search(""), 400, "query is empty"),
+        (lambda c: c.web_search("x", max_results=-1), 400, "max_results is not a whole number"),
+        (lambda c: c.web_fetch("https://example.org/private"), 400, "Not a web address."),
+        (lambda c: c.web_fetch("https://example.org/gone"), 424, "No public web server"),
+    ],
+)
+def test_the_ollama_package_is_told_what_went_wrong(
+    house: House, ask: Any, status: int, words: str
+) -> None:
+    """Its own exception, with the status and our sentence."""
+    with pytest.raises(ollama.ResponseError) as caught:
+        ask(ollama_client(house))
+    assert caught.value.status_code == status
+    assert words in caught.value.error
+
+
+def test_the_ollama_package_is_refused_without_the_token(tmp_path: Path) -> None:
+    """Its key is the token."""
+    house = House(tmp_path, token="a-secret")
+    with pytest.raises(ollama.ResponseError) as caught:
+        ollama_client(house, "wrong").web_search("tea")
+    assert caught.value.status_code == 401
+    assert "token is missing or wrong" in caught.value.error
+    assert len(ollama_client(house, "a-secret").web_search("tea").results) == 2
+
+
+def test_an_ollama_servers_own_addresses_are_served(house: House) -> None:
+    """What asks a local server asks under /api/experimental."""
+    status, answer = told(house, "POST", "/api/experimental/web_search", json={"query": "tea"})
+    assert (status, len(answer["results"])) == (200, 2)
+
+
+OPEN_WEBUI = {
+    "q": "green tea",
+    "format": "json",
+    "pageno": 1,
+    "safesearch": "1",
+    "language": "de-AT",
+    "time_range": "",
+    "categories": "",
+    "theme": "simple",
+    "image_proxy": 0,
+}
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_searxng_is_spoken(house: House, method: str) -> None:
+    """What Open WebUI sends is understood, and it finds what it looks for."""
+    where = {"query_string": OPEN_WEBUI} if method == "GET" else {"data": OPEN_WEBUI}
+    status, answer = told(house, method, "/search", **where)
+    assert status == 200
+    query = house.asked[0]
+    assert (query.text, query.safe_search) == ("green tea", "moderate")
+    assert (query.language, query.country) == ("de", "at")
+    first = answer["results"][0]
+    assert (first["url"], first["title"], first["content"]) == (
+        "https://example.org/tea",
+        "Tea",
+        "About tea.",
+    )
+    assert first["publishedDate"] == "2026-01-02"
+    scores = [row["score"] for row in answer["results"]]
+    assert scores == sorted(scores, reverse=True)
+    assert (answer["number_of_results"], answer["unresponsive_engines"]) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ({"format": "json"}, 400, "query is missing"),
+        ({"q": "", "format": "json"}, 400, "query is empty"),
+        ({"q": "x" * 10_000, "format": "json"}, 400, "at most 2000"),
+        ({"q": "x"}, 403, "format=json"),
+        ({"q": "x", "format": "csv"}, 403, "format=json"),
+        ({"q": "x", "format": "json", "time_range": "z"}, 400, "time_range"),
+        ({"q": "x", "format": "json", "safesearch": "3"}, 400, "safesearch"),
+        ({"q": "x", "format": "json", "pageno": "-1"}, 400, "pageno"),
+    ],
+)
+def test_searxng_refuses_in_its_own_shape(
+    house: House, query: dict[str, str], status: int, words: str
+) -> None:
+    """One sentence under `error`."""
+    given, answer = told(house, "GET", "/search", query_string=query)
+    assert given == status
+    assert set(answer) == {"error"}
+    assert words in answer["error"]
+
+
+def test_searxng_names_the_engines_that_failed(house: House) -> None:
+    """Nothing found and nothing reached can be told apart, as its clients expect it."""
+    asked = {"q": "fail", "format": "json"}
+    status, answer = told(house, "GET", "/search", query_string=asked)
+    assert (status, answer["results"]) == (200, [])
+    assert answer["unresponsive_engines"] == [["fake", "The network is down."]]
+    asked["q"] = "nothing"
+    assert told(house, "GET", "/search", query_string=asked)[1]["unresponsive_engines"] == []
+
+
+def test_searxng_has_one_page(house: House) -> None:
+    """Whoever turns it gets no result twice."""
+    asked = {"q": "tea", "format": "json", "pageno": "2"}
+    assert told(house, "GET", "/search", query_string=asked)[1]["results"] == []
+    assert house.asked == []
+
+
+def test_a_form_is_what_its_content_type_says(house: House) -> None:
+    """Anything else is refused before it is read."""
+    assert told(house, "POST", "/search", json={"q": "tea", "format": "json"})[0] == 415
+
+
+def test_perplexity_is_spoken(house: House) -> None:
+    """Filters become ours, and what has no counterpart is named."""
+    asked = {
+        "query": "green tea",
+        "max_results": 5,
+        "country": "GB",
+        "search_domain_filter": ["example.org", "-bad.example"],
+        "search_recency_filter": "hour",
+        "search_language_filter": ["en"],
+        "max_tokens_per_page": 512,
+        "search_mode": "academic",
+        "search_tool_name": "ours",
+    }
+    status, answer = told(house, "POST", "/v1/search", json=asked)
+    assert status == 200
+    query = house.asked[0]
+    assert (query.text, query.max_results, query.time_range) == ("green tea", 5, "d")
+    assert (query.country, query.language) == ("gb", "en")
+    assert query.allowed_domains == ("example.org",)
+    assert query.blocked_domains == ("bad.example",)
+    assert answer["results"] == [
+        {
+            "title": "Tea",
+            "url": "https://example.org/tea",
+            "snippet": "About tea.",
+            "date": "2026-01-02",
+            "last_updated": None,
+        }
+    ]
+    assert "search_mode" in answer["not_applied"]
+
+
+def test_perplexity_searches_several_things_at_once(house: House) -> None:
+    """One list of results for each query, in their order."""
+    asked = {"query": ["tea", "nothing", "pots"]}
+    _, answer = told(house, "POST", "/v1/search", json=asked)
+    assert [len(group) for group in answer["results"]] == [2, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "words"),
+    [
+        ({}, 400, "query is missing"),
+        ({"query": ["a"] * 6}, 400, "more than 5"),
+        ({"query": []}, 400, "or none"),
+        ({"query": [7]}, 400, "query is not a text"),
+        ({"query": "x", "max_results": 0}, 400, "max_results"),
+        ({"query": "x", "search_domain_filter": "a.org"}, 400, "not a list"),
+        ({"query": "x", "search_domain_filter": ["a b"]}, 400, "allowed_domains[0]"),
+        ({"query": "x", "search_recency_filter": "decade"}, 400, "time_range"),
+        ({"query": "x", "search_recency_filter": ["day"]}, 400, "time_range"),
+        ({"query": "fail"}, 424, "The network is down."),
+    ],
+)
+def test_perplexity_refuses_in_its_own_shape(
+    house: House, asked: dict[str, Any], status: int, words: str
+) -> None:
+    """An object with message, type and code, which is what LiteLLM reads."""
+    given, answer = told(house, "POST", "/v1/search", json=asked)
+    assert given == status
+    assert words in answer["error"]["message"]
+    assert answer["error"]["code"] == status
+
+
+def test_every_refusal_at_a_foreign_address_has_its_shape(tmp_path: Path) -> None:
+    """No token, wrong method, no JSON, too large: whatever refuses, the client can read it."""
+    house = House(tmp_path, token="a-secret")
+    good = {"Authorization": "Bearer a-secret"}
+    for shape in find_shapes():
+        for route in shape.routes:
+            method = route.methods[-1]
+            bodies = [
+                told(house, method, route.path),
+                told(house, "DELETE", route.path, headers=good),
+                told(house, "POST", route.path, headers=good, data=b"x" * 2_000_000),
+            ]
+            assert [status for status, _ in bodies][:2] == [401, 405]
+            assert bodies[2][0] in (413, 415)
+            for _, body in bodies:
+                assert set(body) == {"error"}
+                assert "code" not in body
+
+
+@pytest.mark.parametrize(
+    ("header", "welcome"),
+    [
+        ("Bearer a-secret", True),
+        ("bearer  a-secret ", True),
+        ("Basic dXNlcjphLXNlY3JldA==", True),  # user:a-secret
+        ("Basic OmEtc2VjcmV0", True),  # :a-secret
+        ("Basic YS1zZWNyZXQ=", False),  # a-secret, as a name
+        ("Basic !!!", False),
+        ("Bearer", False),
+        ("Bearer a-secreT", False),
+        ("a-secret", False),
+        ("", False),
+        ("Bearer ä", False),
+    ],
+)
+def test_the_token_comes_as_clients_send_it(header: str, welcome: bool) -> None:
+    """As a bearer, or as the password in an address such as http://any:TOKEN@host:3002/search."""
+    assert has_token(header, "a-secret") is welcome
+
+
+def test_each_client_has_its_quota(tmp_path: Path) -> None:
+    """The one who asks too often waits as long as it is told; nobody else does."""
+    now = [0.0]
+    house = House(tmp_path, token="t", quota=Quota(3, lambda: now[0]))
+
+    def ask(client: str, token: str = "t") -> tuple[int, str | None]:
+        response = house.client.post(
+            "/api/web_search",
+            json={"query": "tea"},
+            headers={"Authorization": f"Bearer {token}"},
+            environ_base={"REMOTE_ADDR": client},
+        )
+        if response.status_code == 429:
+            assert "too often" in response.get_json()["error"]
+        return response.status_code, response.headers.get("Retry-After")
+
+    assert [ask("192.0.2.1")[0] for _ in range(3)] == [200] * 3
+    assert ask("192.0.2.1") == (429, "20")
+    assert ask("192.0.2.2")[0] == 200
+    now[0] += 19
+    assert ask("192.0.2.1") == (429, "1")
+    now[0] += 1
+    assert ask("192.0.2.1")[0] == 200
+    # Guessing a token is limited as well, and one IPv6 network is one client.
+    guesses = [ask(f"2001:db8::{n}", "guess")[0] for n in range(4)]
+    assert guesses == [401, 401, 401, 429]
+    health = house.client.get("/api/health", environ_base={"REMOTE_ADDR": "192.0.2.1"})
+    assert health.status_code == 200
+
+
+def test_the_quota_remembers_so_many_clients_and_no_more() -> None:
+    """A flood of addresses costs bounded memory, and without a limit nothing is counted."""
+    quota = Quota(1, lambda: 0.0)
+    for n in range(MOST_CLIENTS + 10):
+        assert quota.take(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}") is None
+    assert quota.take("10.0.0.0") is None, "forgotten"
+    assert quota.take("10.0.39.25") == 60, "remembered"
+    assert all(Quota(0).take("a") is None for _ in range(5))

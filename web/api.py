@@ -20,7 +20,7 @@ from agent.runner import Runner
 from agent.search_path import SEARCHES
 from agent.settings import Settings
 from web.calls import Call, Handler, OnLoop, Reply
-from web.export import EXPORTS
+from web.export import EXPORTS, answer
 from web.openapi import document
 from web.schemas import FORMATS, MODES
 from web.turns import TurnsApi
@@ -153,7 +153,7 @@ class Api:
         )
 
     def export(self, call: Call) -> Reply:
-        """The session as a file."""
+        """The session as a file; with `turn` one answer of it, as Markdown."""
         wanted = call.query.get("format", "md")
         if wanted not in EXPORTS:
             choices = ", ".join(FORMATS)
@@ -162,7 +162,11 @@ class Api:
             )
         session = self._log.session(call.session)
         export = EXPORTS[wanted]
-        text = export.write(session, self._log.read(session.id))
+        events, turn = self._log.read(session.id), call.query.get("turn")
+        if turn and wanted == "md":
+            text = answer(events, int(turn) if turn.isdigit() else -1)
+        else:
+            text = export.write(session, events)
         return Reply(text, file=f"searchloop-{session.id[:8]}.{export.ending}", kind=export.kind)
 
     def _check_model(self, body: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from agent.branches import shown
+from agent.branches import BRANCHING, no_turn, shown
 from agent.events import DELTAS, Event, public_data
 from agent.session import Session
 from web.links import KnownLinks
@@ -76,17 +76,35 @@ def markdown(session: Session, events: Sequence[Event]) -> str:
     out = [f"# {_line(session.title)}", ""]
     cited: dict[int, Mapping[str, Any]] = {}
     for turn in turns(events):
-        marks = find_marks(turn.answer, turn.citations)
-        answer = substitute(
-            turn.answer, marks, lambda mark: "".join(f"[^{n}]" for n in mark.numbers)
-        )
-        out += ["## " + _line(turn.question), "", answer, "", f"*{_line(turn.note)}*", ""]
+        question = "## " + _line(turn.question)
+        out += [question, "", _noted(turn), "", f"*{_line(turn.note)}*", ""]
         cited.update((c["n"], c) for c in turn.citations)
+    return "\n".join([*out, *_footnotes(cited)]).rstrip() + "\n"
+
+
+def answer(events: Sequence[Event], turn: int) -> str:
+    """The answer to question number `turn`, with its citations as footnotes."""
+    numbers = [event.seq for event in events if event.type == "user_message"]
+    if turn not in numbers:
+        raise no_turn(turn)
+    after = next((n for n in numbers if n > turn), float("inf"))
+    [found] = turns([e for e in events if turn <= e.seq < after and e.type not in BRANCHING])
+    notes = _footnotes({c["n"]: c for c in found.citations})
+    return "\n".join([_noted(found), "", *notes]).rstrip() + "\n"
+
+
+def _noted(turn: Turn) -> str:
+    marks = find_marks(turn.answer, turn.citations)
+    return substitute(turn.answer, marks, lambda mark: "".join(f"[^{n}]" for n in mark.numbers))
+
+
+def _footnotes(cited: Mapping[int, Mapping[str, Any]]) -> list[str]:
+    out = []
     for n, citation in sorted(cited.items()):
         quote = f" “{_line(citation['quote'])}”" if citation.get("quote") else ""
         title = _line(citation.get("title") or citation["url"])
         out.append(f"[^{n}]: {title} <{_address(citation['url'])}>{quote}")
-    return "\n".join(out).rstrip() + "\n"
+    return out
 
 
 def _line(text: str) -> str:

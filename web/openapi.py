@@ -13,6 +13,7 @@ def _query(name: str, schema: Schema, words: str) -> Schema:
 
 
 _FORMAT = _query("format", {"type": "string", "enum": list(FORMATS)}, "md when left out")
+_TURN = _query("turn", COUNT, "With md: only the answer to this question")
 _AFTER = _query("after", COUNT, "The last event that you have")
 _VIEW = _query("view", {"type": "string", "enum": ["events", "page"]}, "page adds rendered text")
 _Q = _query("q", TEXT, "Words in the title or in a question")
@@ -49,7 +50,15 @@ ROUTES: tuple[tuple[str, str, str, str | None, str | None, int, tuple[Schema, ..
         ),
         *("TurnChange", "ShownTurns", 200, ()),
     ),
-    ("get", "/api/sessions/{id}/export", "The session as a file", None, _FILE, 200, (_FORMAT,)),
+    (
+        "get",
+        "/api/sessions/{id}/export",
+        "The session as a file",
+        None,
+        _FILE,
+        200,
+        (_FORMAT, _TURN),
+    ),
     ("post", "/api/web-search", "Search the web", "WebSearch", "SearchAnswer", 200, ()),
     ("post", "/api/open-page", "Read a page", "OpenPage", "Page", 200, ()),
 )

@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page
 
+from agent.branches import BRANCHING, Turns
+from agent.events import Event
 from tests.browser.house import House
 
 USAGE = {"searches": 1, "pages": 1, "seconds": 1.5}
@@ -33,6 +35,12 @@ KINDS = (
     {"type": "notice", "code": "n", "message": "m"},
     {"type": "run_finished", "reason": "stop", "answer": "end", "usage": USAGE, "blocks": ["end"]},
     {"type": "run_finished", "reason": "error", "answer": "", "error": {"code": "x"}},
+    {"type": "user_message", "text": "q2", "replaces": 1},
+    {"type": "user_message", "text": "q3", "replaces": 3},
+    {"type": "branch_chosen", "turn": 1},
+    {"type": "turn_removed", "turn": 1},
+    {"type": "turn_removed", "turn": 2},
+    {"type": "turn_restored", "turn": 1},
     {"type": "something_new", "text": "of a later version"},
 )
 FOLD = """async ({ events, again }) => {
@@ -76,10 +84,24 @@ def test_a_replay_changes_nothing(modules: Page, data: st.DataObject) -> None:
 def test_after_the_end_nothing_spins(modules: Page, data: st.DataObject) -> None:
     """Whatever came before, `run_finished` ends every step of the run."""
     middle = data.draw(st.lists(st.sampled_from(KINDS), max_size=25))
+    middle = [kind for kind in middle if kind["type"] not in BRANCHING]
     events = numbered([KINDS[0], *middle, data.draw(st.sampled_from(KINDS[17:19]))])
     chat = modules.evaluate(FOLD, {"events": events, "again": []})
     assert not chat["running"]
     assert all(step["done"] for step in chat["once"]["turns"][-1]["steps"])
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_the_page_shows_the_turns_that_the_model_is_sent(
+    modules: Page, data: st.DataObject
+) -> None:
+    """The page and the prompt fold branches alike."""
+    kinds = [kind for kind in KINDS if kind["type"] in (*BRANCHING, "user_message")]
+    events = numbered(data.draw(st.lists(st.sampled_from(kinds), max_size=14)))
+    seen = modules.evaluate(FOLD, {"events": events, "again": []})["once"]["turns"]
+    log = [Event(e["seq"], e["type"], e, 0.0) for e in events]
+    assert [turn["id"] for turn in seen] == Turns.of(log).shown()
 
 
 def test_a_search_that_is_also_a_tool_call_is_one_step(modules: Page) -> None:

@@ -75,7 +75,7 @@ def test_stop_works_after_a_reload_and_keeps_what_was_written(
 def test_a_failed_answer_names_cause_and_remedy_and_can_be_tried_again(
     chatting: Page, ollama: LedOllama
 ) -> None:
-    """No empty bubble: what happened, the code, what to do, Retry."""
+    """No empty bubble: what happened, the code, what to do, Retry in the failed one's place."""
     ollama.script = lambda messages: json_reply({"error": "the model runner broke"}, 400)
     ask(chatting, "Fail, please")
     turn = wait_for_answer(chatting)
@@ -86,7 +86,7 @@ def test_a_failed_answer_names_cause_and_remedy_and_can_be_tried_again(
     expect(note.get_by_role("button", name="Copy details")).to_be_visible()
     ollama.script = lambda messages: ["Better now."]
     note.get_by_role("button", name="Retry").click()
-    expect(chatting.locator(".turn")).to_have_count(2)
+    expect(chatting.locator(".versions")).to_have_text("2/2")
     again = wait_for_answer(chatting)
     expect(again.locator(".bubble")).to_have_text("Fail, please")
     expect(again.locator(".answer")).to_have_text("Better now.")

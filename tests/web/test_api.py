@@ -436,6 +436,9 @@ def test_turns_are_removed_brought_back_and_chosen(tmp_path: Path) -> None:
             return "".join(re.findall(r'(?:## |"text": ")([ABG])(?:lpha|eta|amma)', text))
 
         assert await exported() == "G"
+        one = await ask("GET", f"{path}/export?format=md&turn=6")
+        assert one.body.decode().startswith("It is [^1].\n\n[^1]: A page <https://example.org/a>")
+        assert (await ask("GET", f"{path}/export?turn=7")).error["code"] == "no_turn"
         assert (await ask("PATCH", f"{path}/turns/1", {"shown": True})).data == {"shown": [1, 6]}
         assert await exported() == "AB"
         assert (await ask("PATCH", f"{path}/turns/6", {"removed": True})).data == {"shown": [1]}

@@ -12,7 +12,7 @@ export class Failure extends Error {
   }
 }
 
-async function call(method, path, body, options = {}) {
+async function call(method, path, body, { read = (r) => r.json(), ...options } = {}) {
   let response;
   try {
     response = await fetch(path, {
@@ -30,7 +30,7 @@ async function call(method, path, body, options = {}) {
       remedy: t("net.unreachable.next"),
     });
   }
-  const data = await response.json().catch(() => null);
+  const data = await (response.ok ? read(response) : response.json()).catch(() => null);
   if (response.ok) return data;
   throw new Failure(response.status, data?.error ?? unexplained(response.status));
 }
@@ -59,8 +59,15 @@ export const readSession = (id) => call("GET", session(id));
 export const changeSession = (id, changes) => call("PATCH", session(id), changes);
 export const deleteSession = (id) => call("DELETE", session(id), undefined, { keepalive: true });
 export const ask = (id, message) => call("POST", `${session(id)}/messages`, message);
+export const changeTurn = (id, turn, change) => call("PATCH", `${session(id)}/turns/${turn}`, change);
 export const cancel = (id) => call("POST", `${session(id)}/cancel`, {});
 export const openPage = (page, signal) => call("POST", "/api/open-page", page, { signal });
+
+/** Where a session can be had as a file; with `turn` the answer of that turn alone. */
+export const exportUrl = (id, format, turn) =>
+  `${session(id)}/export?format=${format}${turn ? `&turn=${turn}` : ""}`;
+export const exported = (id, format, turn) =>
+  call("GET", exportUrl(id, format, turn), undefined, { read: (response) => response.text() });
 
 /** The address of a session's event stream, after event number `seq`. */
 export const eventsUrl = (id, seq) => `${session(id)}/events?view=page&after=${seq}`;

@@ -1,12 +1,12 @@
 // The page: which chat is open, what is asked of the server, and how the parts are told.
 
 import * as api from "./api.js";
+import { asking } from "./asking.js";
 import { chatView, connectionLine } from "./chat.js";
 import { composer } from "./composer.js";
 import { makeDrawer } from "./drawer.js";
 import { adopt, draft, isUnused, learn, newFacts, worthListing } from "./facts.js";
 import { errorBox, toast } from "./notes.js";
-import { reader } from "./reader.js";
 import { sessionList } from "./sidebar.js";
 import { chips } from "./sources.js";
 import { t, translate } from "./strings.js";
@@ -20,27 +20,40 @@ const TYPING = 150; // milliseconds of silence before a search in the list is se
 const el = (id) => document.getElementById(id);
 const facts = newFacts();
 const tabs = new BroadcastChannel("searchloop");
-let changing = Promise.resolve();
 let connectionTimer = 0;
 let refreshTimer = 0;
 let findTimer = 0;
 
 translate(document);
 const drawer = makeDrawer(el);
-const openReader = reader(el("reader"));
+const openReader = later(() => import("./reader.js").then((made) => made.reader(el("reader"))));
 const { chip, hide: hideCard } = chips(el("card"), openReader);
+const ask = asking(facts, {
+  draw,
+  complain,
+  calm,
+  told: () => tabs.postMessage("changed"),
+  follow: (id) => chat.show(id),
+  toasts: el("toasts"),
+});
 const chat = chatView(
   { scroller: el("scroller"), turns: el("turns"), latest: el("latest"), announcer: el("announcer") },
-  { chip, open: openReader, retry: send, changed: chatChanged, connection, refused },
+  { ...ask, chip, open: openReader, models, changed: chatChanged, connection, refused },
 );
 const box = composer(el, {
-  change: changeSettings,
-  send,
-  stop,
-  tooLong,
+  change: ask.changeSettings,
+  send: ask.send,
+  stop: ask.stop,
+  tooLong: ask.tooLong,
   recall: chat.lastQuestion,
 });
 const sidebar = sessionList(el("sessions"), { open: openSession, rename, remove });
+
+/** A part of the page that is fetched when it is first used. */
+function later(fetched) {
+  let part = null;
+  return async (...given) => (await (part ??= fetched()))(...given);
+}
 
 // -- drawing --------------------------------------------------------------------------------------
 
@@ -176,74 +189,16 @@ function remove(session) {
 
 // -- asking ---------------------------------------------------------------------------------------
 
-/** Changes the chat's settings at the server; what it answers is what is shown. */
-function changeSettings(changes) {
-  changing = changing.then(async () => {
-    try {
-      const { id } = facts.session;
-      if (id) adopt(facts, await api.changeSession(id, changes));
-      else await begin(changes);
-      calm();
-      tabs.postMessage("changed");
-    } catch (failure) {
-      complain(failure);
-    }
-    draw();
-  });
-  return changing;
-}
-
-async function begin(changes = {}) {
-  const { model, mode, search } = { ...facts.session, ...changes };
-  adopt(facts, await api.createSession({ model, mode, search }));
-  history.replaceState(null, "", `#/s/${facts.session.id}`);
-  chat.show(facts.session.id);
-}
-
-/** Asks with exactly the settings on show; true once the server has the question. */
-async function send(text) {
-  await changing;
-  try {
-    if (!facts.session.id) await begin();
-    const { id, model, mode, search } = facts.session;
-    await api.ask(id, { text, model, mode, search });
-    facts.session.messages += 1;
-    calm();
-    tabs.postMessage("changed");
-    return true;
-  } catch (failure) {
-    complain(failure);
-    return false;
-  } finally {
-    draw();
-  }
-}
-
-function tooLong(length, most) {
-  const [n, limit] = [length.toLocaleString(), most.toLocaleString()];
-  complain(
-    new api.Failure(0, {
-      code: "question_too_long",
-      message: t("composer.toolong", { n }),
-      remedy: t("composer.toolong.next", { limit }),
-    }),
-  );
-}
-
 async function askWithSearch(question) {
-  if (facts.session.search === "off") await changeSettings({ search: "auto" });
+  if (facts.session.search === "off") await ask.changeSettings({ search: "auto" });
   if (facts.session.search === "off") return;
   box.fill(question);
   await box.send();
 }
 
-async function stop() {
-  if (!facts.session.id || !facts.running) return;
-  try {
-    await api.cancel(facts.session.id);
-  } catch (failure) {
-    complain(failure);
-  }
+/** The models that can be chosen. */
+function models() {
+  return facts.models.filter((model) => model.available !== false);
 }
 
 // -- the window -----------------------------------------------------------------------------------
@@ -251,7 +206,7 @@ async function stop() {
 function onKey(event) {
   if (event.key !== "Escape" || event.defaultPrevented || el("reader").open) return;
   if (drawer.isOpen()) drawer.close();
-  else stop();
+  else ask.stop();
 }
 
 function fromAddress() {

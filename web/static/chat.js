@@ -16,7 +16,8 @@ const NEAR = 48; // pixels from the end that still count as "at the end"
 export function chatView(page, on) {
   const announce = announcer(page.announcer);
   let chat = emptyChat;
-  let views = [];
+  let views = new Map(); // by the turn's id
+  let drawn = []; // the ids on the page, in order
   let stream = null;
   let frame = 0;
   let fresh = [];
@@ -25,7 +26,8 @@ export function chatView(page, on) {
   function show(id) {
     stop();
     chat = emptyChat;
-    views = [];
+    views = new Map();
+    drawn = [];
     fresh = [];
     following = true;
     page.turns.replaceChildren();
@@ -57,15 +59,30 @@ export function chatView(page, on) {
     frame = 0;
     const events = fresh;
     fresh = [];
-    chat.turns.forEach((turn, i) => {
-      if (views[i]) return views[i].update(turn);
-      views[i] = turnView(turn, { ...on, find: (_, n) => sourceOf(chat, i, n) });
-      page.turns.append(views[i].element);
-      following = true;
-    });
+    arrange();
+    for (const turn of chat.turns) views.get(turn.id).update(turn);
     announce(chat.turns.at(-1), textOf);
     keepUp();
     on.changed(chat, events);
+  }
+
+  // Turns come and go when another branch is shown; those that stay are not touched.
+  function arrange() {
+    const ids = chat.turns.map((turn) => turn.id);
+    if (ids.length === drawn.length && ids.every((id, i) => id === drawn[i])) return;
+    for (const id of drawn.filter((id) => !ids.includes(id))) {
+      views.get(id).element.remove();
+      views.delete(id);
+    }
+    chat.turns.forEach((turn, i) => {
+      if (views.has(turn.id)) return;
+      const find = (_, n) => sourceOf(chat, chat.turns.findIndex((other) => other.id === turn.id), n);
+      const view = turnView(turn, { ...on, find });
+      views.set(turn.id, view);
+      page.turns.insertBefore(view.element, page.turns.children[i] ?? null);
+      following = true;
+    });
+    drawn = ids;
   }
 
   // New text is followed, but never so far that the question it answers leaves the screen: a reader
@@ -73,7 +90,7 @@ export function chatView(page, on) {
   function keepUp() {
     const { scroller } = page;
     const end = scroller.scrollHeight - scroller.clientHeight;
-    const last = views.at(-1)?.element;
+    const last = views.get(drawn.at(-1))?.element;
     if (following && last) {
       const top = last.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
       scroller.scrollTop = Math.min(end, scroller.scrollTop + top - 8);

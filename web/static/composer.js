@@ -4,7 +4,7 @@
 // the server; until it answers the control is busy, and if it refuses the control goes back.
 
 import { h, setText } from "./dom.js";
-import { nameOf, t } from "./strings.js";
+import { nameOf, t, titleOf } from "./strings.js";
 import { describeSwitch } from "./switch.js";
 
 const VIAS = ["auto", "native", "local"];
@@ -176,10 +176,4 @@ function modelOption(model) {
   const key = /^[A-Z0-9_]+$/.test(missing ?? "") ? "model.needs" : "model.lacks";
   const label = unusable && missing ? t(key, { title, missing }) : title;
   return h("option", { value: model.id, disabled: unusable, title: model.remedy }, label);
-}
-
-/** What a model is called in the picker. */
-export function titleOf(model) {
-  if (model.id === "builtin:extractive") return t("model.extractive");
-  return model.title || model.id.slice(model.id.indexOf(":") + 1);
 }

@@ -169,13 +169,24 @@ function codeBlock(lang, text) {
 }
 
 /** Puts text on the clipboard and says so on the button for two seconds. */
-export async function copyText(text, button) {
-  const before = button.textContent;
+export const copyText = (text, button) => copyFrom(async () => text, button, () => {});
+
+/** As `copyText`, of a text that has yet to come; `complain(failure)` when it does not. */
+export async function copyFrom(fetched, button, complain) {
+  let text;
   try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = t("copied");
-  } catch {
-    button.textContent = t("copy.failed");
+    text = await fetched();
+  } catch (failure) {
+    complain(failure);
+    return;
   }
-  setTimeout(() => (button.textContent = before), 2000);
+  const before = [...button.childNodes];
+  const said = await navigator.clipboard.writeText(text).then(
+    () => t("copied"),
+    () => t("copy.failed"),
+  );
+  const small = Boolean(button.querySelector(".icon"));
+  button.replaceChildren(small ? icon(said === t("copied") ? "check" : "warn") : said);
+  if (small) button.append(h("span", { class: "vh", role: "status" }, said));
+  setTimeout(() => button.replaceChildren(...before), 2000);
 }

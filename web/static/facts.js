@@ -13,6 +13,7 @@ const DRAFT = {
   search: "off",
   search_path: "off",
   messages: 0,
+  settings: {},
 };
 
 /** All facts of one page. */

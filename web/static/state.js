@@ -3,18 +3,46 @@
 // Parts that did not change keep their identity, so that a view can compare with ===. An event
 // that was seen already (a replay after a reconnect) changes nothing.
 
-export const emptyChat = Object.freeze({ seq: 0, turns: Object.freeze([]) });
+import { beside, emptyTree, grow, shown } from "./branches.js";
+
+export const emptyChat = Object.freeze({
+  seq: 0,
+  current: 0, // the turn that events belong to: the newest question's
+  tree: emptyTree,
+  turns: Object.freeze([]), // those that are shown
+  others: Object.freeze({}), // those that are not, by id
+});
 
 /** The chat after `event` ({seq, type, at, ...}). */
 export function reduce(chat, event) {
   if (!(event.seq > chat.seq)) return chat;
+  const tree = grow(chat.tree, event);
+  if (tree !== chat.tree) return arranged({ ...chat, seq: event.seq, tree }, event);
+  const change = CHANGES[event.type];
+  if (!change || !chat.current) return { ...chat, seq: event.seq };
+  const at = chat.turns.findLastIndex((turn) => turn.id === chat.current);
+  const old = chat.turns[at] ?? chat.others[chat.current];
+  const turn = { ...old, ...change(old, event) };
+  if (at >= 0) return { ...chat, seq: event.seq, turns: chat.turns.with(at, turn) };
+  return { ...chat, seq: event.seq, others: { ...chat.others, [turn.id]: turn } };
+}
+
+// The turns that the tree shows, each told who stands beside it.
+function arranged(chat, event) {
+  const others = { ...chat.others };
+  for (const turn of chat.turns) others[turn.id] = turn;
+  let { current } = chat;
   if (event.type === "user_message") {
-    return { seq: event.seq, turns: [...chat.turns, newTurn(event)] };
+    current = event.seq;
+    others[current] = newTurn(event);
   }
-  const last = chat.turns.at(-1);
-  const change = last && CHANGES[event.type];
-  if (!change) return { ...chat, seq: event.seq };
-  return { seq: event.seq, turns: [...chat.turns.slice(0, -1), { ...last, ...change(last, event) }] };
+  const turns = shown(chat.tree).map((id) => {
+    const turn = others[id];
+    const versions = beside(chat.tree, id);
+    delete others[id];
+    return String(turn.versions) === String(versions) ? turn : { ...turn, versions };
+  });
+  return { ...chat, current, turns, others };
 }
 
 /** Whether the last question is still being answered. */
@@ -36,6 +64,7 @@ export function sourceOf(chat, index, n) {
 function newTurn(event) {
   return {
     id: event.seq,
+    versions: [event.seq],
     question: event.text,
     at: event.at,
     running: true,

@@ -1,5 +1,6 @@
 // One question and its answer on the page. Only what changed in the turn is touched.
 
+import { answerTools, questionView } from "./actions.js";
 import { activityView, durationOf } from "./activity.js";
 import { h, icon, render, setText } from "./dom.js";
 import { errorBox } from "./notes.js";
@@ -8,7 +9,8 @@ import { has, nameOf, t } from "./strings.js";
 import { pathText } from "./switch.js";
 
 /**
- * {element, update(turn)}. `on` holds chip(n, find), find(turn, n), open(source), retry(question).
+ * {element, update(turn)}. `on` holds chip(n, find), find(turn, n), open(source) and what
+ * actions.js needs.
  */
 export function turnView(first, on) {
   let turn = first;
@@ -17,17 +19,13 @@ export function turnView(first, on) {
   const sources = sourcesView(on.open);
   const thoughts = thoughtsView();
   const answer = answerView(cite);
+  const question = questionView(first, on);
   const ending = h("div", { class: "ending" });
   const foot = h("footer", { class: "turn-foot" });
   const element = h(
     "article",
     { class: "turn", "data-seq": first.id },
-    h(
-      "div",
-      { class: "question" },
-      h("h2", { class: "vh" }, t("turn.you")),
-      h("div", { class: "bubble", dir: "auto" }, first.question),
-    ),
+    question.element,
     h(
       "div",
       { class: "reply" },
@@ -45,12 +43,13 @@ export function turnView(first, on) {
   function update(next) {
     if (next === shown) return;
     turn = next;
+    question.update(turn);
     activity.update(turn);
     thoughts.update(turn);
     answer.update(turn, shown);
     sources.update(turn);
-    if (ends(turn, shown)) ending.replaceChildren(...endingOf(turn, on.retry));
-    if (!turn.running) foot.replaceChildren(...footOf(turn));
+    if (ends(turn, shown)) ending.replaceChildren(...endingOf(turn, on.again));
+    if (!turn.running) foot.replaceChildren(h("p", {}, footOf(turn)), answerTools(turn, on));
     foot.hidden = turn.running;
     element.classList.toggle("running", turn.running);
     element.setAttribute("aria-busy", String(turn.running));
@@ -106,10 +105,10 @@ function blockOf(block, cite) {
   return node;
 }
 
-function endingOf(turn, retry) {
+function endingOf(turn, again) {
   const notes = turn.notices.map((n) => errorBox({ ...n, code: "" }, { tone: "info" }));
   if (turn.running || turn.reason === null) return notes;
-  const ask = () => retry(turn.question);
+  const ask = () => again(turn);
   const details = () => detailsOf(turn);
   if (turn.error) {
     return [...notes, errorBox(turn.error, { title: `${t("end.error")}.`, onretry: ask, details })];

@@ -1,8 +1,7 @@
 // The empty chat: what this can do, what is there and what is missing, and four questions to try.
 
 import { h, icon } from "./dom.js";
-import { titleOf } from "./composer.js";
-import { nameOf, t } from "./strings.js";
+import { nameOf, t, titleOf } from "./strings.js";
 
 const QUESTIONS = ["welcome.q1", "welcome.q2", "welcome.q3", "welcome.q4"];
 

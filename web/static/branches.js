@@ -1,0 +1,55 @@
+// Which turns of a chat are shown: the same rules as agent/branches.py, for the page.
+//
+// A tree is {parents, children, chosen, removed}; turns are called by the number of their question,
+// 0 stands before the first. Trees are values: a change gives another tree.
+
+const KINDS = new Set(["branch_chosen", "turn_removed", "turn_restored"]);
+
+export const emptyTree = Object.freeze({ parents: {}, children: {}, chosen: {}, removed: [] });
+
+/** The tree after `event`; the same tree when it changes nothing. */
+export function grow(tree, event) {
+  if (event.type === "user_message") return asked(tree, event.seq, event.replaces);
+  if (!KINDS.has(event.type) || !(event.turn in tree.parents)) return tree;
+  if (event.type === "turn_removed") return removed(tree, event.turn);
+  const back = event.type === "turn_restored";
+  const left = back ? tree.removed.filter((id) => id !== event.turn) : tree.removed;
+  const chosen = { ...tree.chosen };
+  for (let at = event.turn; at; at = tree.parents[at]) chosen[tree.parents[at]] = at;
+  return { ...tree, chosen, removed: left };
+}
+
+/** The turns that are shown, in order. */
+export function shown(tree) {
+  return way(tree).filter((id) => !tree.removed.includes(id));
+}
+
+/** The turns that stand beside this one, itself among them, in the order they were asked. */
+export function beside(tree, id) {
+  return tree.children[tree.parents[id]].filter((other) => !tree.removed.includes(other));
+}
+
+function way({ chosen }) {
+  const ids = [];
+  for (let at = chosen[0]; at !== undefined; at = chosen[at]) ids.push(at);
+  return ids;
+}
+
+function asked(tree, id, replaces) {
+  const parent = tree.parents[replaces] ?? way(tree).at(-1) ?? 0;
+  return {
+    parents: { ...tree.parents, [id]: parent },
+    children: { ...tree.children, [parent]: [...(tree.children[parent] ?? []), id] },
+    chosen: { ...tree.chosen, [parent]: id },
+    removed: tree.removed,
+  };
+}
+
+function removed(tree, id) {
+  const parent = tree.parents[id];
+  const next = { ...tree, removed: [...tree.removed.filter((other) => other !== id), id] };
+  const left = beside(next, id);
+  if (!left.length || tree.chosen[parent] !== id) return next;
+  const nearest = left.reduce((a, b) => (Math.abs(b - id) < Math.abs(a - id) ? b : a));
+  return { ...next, chosen: { ...tree.chosen, [parent]: nearest } };
+}

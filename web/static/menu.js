@@ -1,0 +1,60 @@
+// A menu of actions at a button: opened by click or Enter, walked with the arrow keys.
+
+import { h } from "./dom.js";
+
+/**
+ * Opens a menu below `anchor`. `items` are {label, run, checked?, hint?} or null for a line between.
+ * Escape and a click elsewhere close it, and the focus goes back to the button.
+ */
+export function openMenu(anchor, label, items) {
+  const menu = h("div", { class: "menu", role: "menu", popover: "auto", "aria-label": label }, items.map(entry));
+
+  function entry(item) {
+    if (!item) return h("hr");
+    const pick = () => {
+      menu.hidePopover();
+      item.run();
+    };
+    const choice = item.checked === undefined ? {} : { "aria-checked": String(item.checked) };
+    const role = item.checked === undefined ? "menuitem" : "menuitemradio";
+    return h(
+      "button",
+      { type: "button", role, tabindex: "-1", onclick: pick, ...choice },
+      h("span", { dir: "auto" }, item.label),
+      item.hint ? h("span", { class: "hint" }, item.hint) : null,
+    );
+  }
+
+  menu.addEventListener("keydown", (event) => {
+    const buttons = [...menu.querySelectorAll("button")];
+    const at = buttons.indexOf(document.activeElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[event.key];
+    if (event.key === "Tab") menu.hidePopover();
+    if (to === undefined) return;
+    event.preventDefault();
+    buttons.at(to % buttons.length).focus();
+  });
+  menu.addEventListener("toggle", (event) => {
+    if (event.newState === "open") return;
+    anchor.setAttribute("aria-expanded", "false");
+    if (menu.contains(document.activeElement) || document.activeElement === document.body) anchor.focus();
+    menu.remove();
+  });
+  anchor.setAttribute("aria-expanded", "true");
+  document.body.append(menu);
+  menu.showPopover();
+  place(menu, anchor);
+  menu.querySelector("button")?.focus();
+}
+
+/** Puts a popover below `anchor`, or above where there is more room, inside the window. */
+export function place(popover, anchor) {
+  const at = anchor.getBoundingClientRect();
+  const box = popover.getBoundingClientRect();
+  const below = innerHeight - at.bottom - 8 >= box.height || at.top < innerHeight / 2;
+  const left = document.dir === "rtl" ? at.right - box.width : at.left;
+  const most = (below ? innerHeight - at.bottom : at.top) - 16;
+  popover.style.setProperty("left", `${Math.max(8, Math.min(left, innerWidth - box.width - 8))}px`);
+  popover.style.setProperty("max-height", `${most}px`);
+  popover.style.setProperty("top", `${below ? at.bottom + 4 : Math.max(8, at.top - Math.min(box.height, most) - 4)}px`);
+}

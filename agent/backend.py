@@ -16,6 +16,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Protocol
 
 from agent.errors import ProviderError, ToolError
+from agent.settings import Settings
 from agent.transport import Transport
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -118,6 +119,25 @@ def _checked(status: int, data: Any) -> dict[str, Any]:
         str(error.get("message", f"The search backend answered {status}.")),
         str(error.get("remedy", "")),
     )
+
+
+class NoBackend:
+    """Stands where no search backend was given; says so when one is needed."""
+
+    async def ask(self, path: str, payload: Any = None) -> dict[str, Any]:
+        """Raises ToolError."""
+        raise ToolError(
+            "no_backend",
+            "There is no search backend.",
+            "Pass search_backend=create_app() from search_backend.app, or set SEARCH_BACKEND_URL.",
+        )
+
+
+def backend_for(settings: Settings, transport: Transport, app: Wsgi | None) -> Backend:
+    """The backend at SEARCH_BACKEND_URL if that is set, else the one in this process."""
+    if settings.backend_url:
+        return RemoteBackend(settings.backend_url, transport, settings.token)
+    return LocalBackend(app) if app is not None else NoBackend()
 
 
 def error_words(error: Any) -> str:

@@ -9,7 +9,9 @@
 | search_started | query, by |
 | search_finished | query, by, status, results, attempts, error? |
 | page_opened | url, status, title?, error? |
-| tool_call | call_id, name, arguments, effect |
+| tool_call | call_id, name, arguments, effect, server? |
+| approval_requested | call_id, name, arguments, effect, server, why, preview?, definition |
+| approval_decided | call_id, decision, arguments, by, key |
 | tool_result | call_id, name, is_error, content, details, sources |
 | message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial? |
 | notice | code, message, remedy? |
@@ -111,8 +113,10 @@ def source_data(source: Source) -> dict[str, Any]:
 
 
 def public_data(event: Event) -> dict[str, Any]:
-    """An event as it may leave the process: without the provider's opaque blocks."""
+    """An event as it may leave the process: without opaque blocks and what a result was cut by."""
     data = {k: v for k, v in event.data.items() if k != "provider_data"}
+    if "whole" in data.get("details", ()):
+        data["details"] = {k: v for k, v in data["details"].items() if k != "whole"}
     return {"type": event.type, "seq": event.seq, "at": event.at, **data}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -19,8 +19,9 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from agent.backend import Backend, LocalBackend, RemoteBackend, Wsgi
-from agent.errors import AgentError, ConfigError, StoreError, ToolError
+from agent.approvals import Approve, Decision
+from agent.backend import Wsgi, backend_for
+from agent.errors import AgentError, ConfigError, StoreError
 from agent.events import Event, citation_from
 from agent.limits import Limits
 from agent.log import EventLog
@@ -64,33 +65,19 @@ class Answer:
         )
 
 
-class NoBackend:
-    """Stands where no search backend was given; says so when one is needed."""
-
-    async def ask(self, path: str, payload: Any = None) -> dict[str, Any]:
-        """Raises ToolError."""
-        raise ToolError(
-            "no_backend",
-            "There is no search backend.",
-            "Pass search_backend=create_app() from search_backend.app, or set SEARCH_BACKEND_URL.",
-        )
-
-
-def backend_for(settings: Settings, transport: Transport, app: Wsgi | None) -> Backend:
-    """The backend at SEARCH_BACKEND_URL if that is set, else the one in this process."""
-    if settings.backend_url:
-        return RemoteBackend(settings.backend_url, transport, settings.token)
-    return LocalBackend(app) if app is not None else NoBackend()
-
-
 class Turn(TypedDict, total=False):
-    """What a turn may differ in; what is left out is the session's or the settings'."""
+    """What a turn may differ in; what is left out is the session's or the settings'.
+
+    `approve` is what becomes of calls that need the user: `never` (the default: they do not run),
+    `auto` (they run, unless something would leak), `ask` (they wait for `Agent.decide`).
+    """
 
     model: str | None
     mode: str | None
     search: str | None
     limits: Limits | None
     options: NativeSearch | None
+    approve: Approve
 
 
 class Agent:
@@ -131,7 +118,7 @@ class Agent:
 
         async def answered() -> Event:
             try:
-                await self.runner.start(known, question, **turn)
+                await self.runner.start(known, question, **_settled(turn))
             except BaseException:
                 self._discard(fresh)
                 raise
@@ -158,7 +145,7 @@ class Agent:
         fresh = None if session else self._new_session(turn.get("model"))
         known = session or fresh or ""
         after = self.log.last_seq(known) or 0
-        starting = self.runner.start(known, question, **turn)
+        starting = self.runner.start(known, question, **_settled(turn))
         batches: SimpleQueue[list[Event] | None] = SimpleQueue()
         begun: Future[str] = Future()
         feeding = self._submit(self._feed(known, after, starting, begun, batches))
@@ -241,6 +228,19 @@ class Agent:
             with suppress(AgentError):
                 self.log.delete_session(session)
 
+    def decide(
+        self,
+        session: str,
+        call_id: str,
+        decision: Decision,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Answers an `approval_requested`; `arguments` replace those that were asked for.
+
+        Raises Conflict when no such call waits.
+        """
+        self.runner.approvals.answer(session, call_id, decision, arguments)
+
     def models(self) -> list[ModelInfo]:
         """What every provider offers."""
         return self._wait(self.runner.models())
@@ -282,6 +282,10 @@ class Agent:
         except RuntimeError as error:
             coroutine.close()
             raise ConfigError("closed", "This agent is closed.", "Make a new Agent.") from error
+
+
+def _settled(turn: Turn) -> Turn:
+    return {"approve": "never", **turn}
 
 
 def _unwritten() -> StoreError:

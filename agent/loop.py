@@ -85,8 +85,8 @@ async def run_agent_loop(
                 meter.tool(result)
                 messages.append(result_message(result))
             limit = meter.reached()
-            request = replace(request, answer_now=bool(limit or tools.exhausted))
-            paused.clear()
+            late = bool(limit or tools.exhausted)
+            request, paused = replace(request, tools=tools.specs, answer_now=late), []
             continue
         reason: RunReason = "incomplete" if cut and why != "refusal" else "stop"
         whole = joined([*paused, reply])

@@ -110,8 +110,10 @@ class Recorder:
         """A call that changes something, and its result, outlive a power cut: it never runs twice.
 
         To look something up twice does no harm, and waiting for the disk would cost more than most
-        such calls.
+        such calls. What the user was asked and what they said stay, too.
         """
+        if type in ("approval_requested", "approval_decided"):
+            return True
         if type == "tool_call" and data["effect"] in ("write", "exec"):
             self._effects.add(data["call_id"])
         return data.get("call_id") in self._effects

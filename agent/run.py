@@ -10,20 +10,26 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from typing import Any
 
+from agent.approvals import Approve
 from agent.backend import Backend
+from agent.dispatcher import Toolset
 from agent.errors import AgentError, IncompleteError, NativeSearchRejected
 from agent.events import Event, message_data, source_data, unfinished
 from agent.fence import Fence
+from agent.guard import Watched
 from agent.limits import DEFAULT_LIMITS, Limits, Price
 from agent.log import EventLog, Pending
 from agent.loop import Outcome, run_agent_loop
+from agent.overflow import Overflow
+from agent.policy import DEFAULT_POLICY, Policy
 from agent.prompts import system_text
+from agent.protection import Protection
 from agent.providers import Provider
 from agent.recorder import Recorder
 from agent.search_path import ANYWHERE, SearchPath, local_path
 from agent.session import Session
 from agent.sources import SourceTable
-from agent.tools import Tool, Toolset
+from agent.tools import Tool
 from agent.tools.open_page import open_page
 from agent.tools.web_search import web_search
 from agent.types import Message, NativeSearch, Request, RunReason, Usage
@@ -43,6 +49,9 @@ class Question:
     limits: Limits = DEFAULT_LIMITS
     price: Price | None = None
     options: NativeSearch = ANYWHERE
+    tools: tuple[Tool, ...] = ()
+    approve: Approve = "ask"
+    policy: Policy = DEFAULT_POLICY
 
 
 @dataclass(slots=True)
@@ -52,8 +61,8 @@ class Run:
     question: Question
     log: EventLog
     backend: Backend
-    tools: tuple[Tool, ...]
     messages: list[Message]
+    protection: Protection
     began: float = field(default_factory=time.monotonic)
     clean: bool = False
 
@@ -112,7 +121,17 @@ class Run:
         if path.local:
             search = web_search(self.backend, fence, question.options)
             web = (search, open_page(self.backend, fence))
-        toolset = Toolset((*self.tools, *web), question.session.mode, table)
+        guard = self.protection.guard(
+            question.session.id, question.policy, question.approve, table, self.messages
+        )
+        toolset = Toolset(
+            (*web, *question.tools),
+            question.session.mode,
+            table,
+            gate=guard,
+            fence=fence,
+            overflow=Overflow.of(self.messages),
+        )
         request = Request(
             model=question.model,
             messages=(),
@@ -128,7 +147,7 @@ class Run:
         return await run_agent_loop(
             self.messages,
             request,
-            provider=question.provider,
+            provider=Watched(question.provider, guard, recorder),
             tools=toolset,
             emit=recorder,
             sources=table,

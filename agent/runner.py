@@ -14,22 +14,27 @@ import platform
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
+from agent.approvals import Approve
 from agent.backend import Backend
+from agent.catalogue import Catalogue
 from agent.errors import AgentError, Conflict, ToolError
 from agent.events import messages_from
 from agent.limits import Limits
-from agent.log import EventLog
+from agent.log import EventLog, Pending
 from agent.prices import PriceTable, load_prices, pricer
-from agent.providers import Provider, load, names, split_model
+from agent.protection import Protection, reviewable
+from agent.providers import Provider
 from agent.question import asked_data, changed, checked, run_started, title_of
 from agent.run import Question, Run, interrupted
 from agent.search_options import search_options
-from agent.search_path import SearchPath, choose_path, local_path
+from agent.search_path import OFF, SearchPath, choose_path, local_path
 from agent.session import Session
 from agent.settings import Settings
-from agent.tools import ALLOWED, Tool
+from agent.tools import ALLOWED, Tool, ToolSource
 from agent.transport import Transport
 from agent.types import Message, ModelInfo, NativeSearch
 
@@ -51,15 +56,19 @@ class Runner:
         tools: Iterable[Tool] = (),
         transport: Transport | None = None,
         providers: Iterable[Provider] = (),
+        bring: Iterable[ToolSource] = (),
     ) -> None:
         self._settings = settings
         self._log = log
         self._backend = backend
         self._tools = tuple(tools)
+        self._bring = tuple(bring)
+        self._protection = Protection(settings, log)
+        self.approvals = self._protection.approvals
         self._transport = transport or Transport(offline=settings.offline)
         self._owner = f"{platform.node()}/{os.getpid()}/{secrets.token_hex(4)}"
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._providers = {provider.name: provider for provider in providers}
+        self._catalogue = Catalogue(settings.env, self._transport, providers)
         self._kept: OrderedDict[str, tuple[int, list[Message]]] = OrderedDict()
         self._engine: tuple[float, str | None] = (0.0, None)
         self._beating: asyncio.Task[None] | None = None
@@ -75,14 +84,16 @@ class Runner:
         search: str | None = None,
         limits: Limits | None = None,
         options: NativeSearch | None = None,
+        approve: Approve = "ask",
         replaces: int | None = None,
     ) -> str:
         """Stores the question, starts answering it and returns the run's id at once.
 
         `model`, `mode` and `search` are kept for the session; `limits` and `options` (what a search
-        is held to) are this turn's, by default those of the settings. `replaces` is the question
-        beside which this one stands. Raises ConfigError for a question that cannot be sent and
-        Conflict when the session is busy or gone; nothing is stored then.
+        is held to) are this turn's, by default those of the settings. `approve` says what becomes
+        of a call that needs the user; `replaces` is the question beside which this one stands.
+        Raises ConfigError for a question that cannot be sent and Conflict when the session is busy
+        or gone; nothing is stored then.
         """
         text = checked(text)
         asked = {"model": model, "mode": mode, "search": search}
@@ -93,37 +104,57 @@ class Runner:
         price = pricer(f"{provider.name}:{name}", self._price_tables())
         limits = limits or self._settings.limits
         held = options or search_options(self._settings.env, max_searches=limits.searches)
-        path = await self._path(session, provider, name, held)
-        run_id = secrets.token_hex(8)
+        run_id, tools = secrets.token_hex(8), await self._gathered(session)
+        question = Question(
+            *(run_id, session, provider, name, OFF, limits, price, held),
+            *(tools, approve, self._protection.policy()),
+        )
         await self._claim(session_id, run_id)
         try:
             before = self._transcript(session_id, replaces)
-            changes["title"] = session.title or title_of(text)
-            self._log.update_session(session_id, search_path=path.name, **changes)
-            started = run_started(run_id, session, path)
-            events = [("user_message", asked_data(text, replaces)), ("run_started", started)]
-            self._log.append(session_id, events, durable=True)
+            question = await self._stored(question, changes, before, asked_data(text, replaces))
         except BaseException:
             self._log.release(session_id, run_id)
             raise
         before.append(Message("user", text))
-        question = Question(run_id, session, provider, name, path, limits, price, held)
-        run = Run(question, self._log, self._backend, self._tools, before)
+        run = Run(question, self._log, self._backend, before, self._protection)
         task = asyncio.create_task(self._answer(run), name=f"run {run_id}")
         self._tasks[session_id] = task
         await asyncio.sleep(0)  # lets the run begin: a task cancelled before that would say nothing
         return run_id
 
-    async def _path(
-        self, session: Session, provider: Provider, model: str, options: NativeSearch
-    ) -> SearchPath:
+    async def _stored(
+        self,
+        question: Question,
+        changes: dict[str, str],
+        before: list[Message],
+        asked: Mapping[str, Any],
+    ) -> Question:
+        """The question with its search path, once it and the start of its run are in the log."""
+        session = question.session
+        path, notice = reviewable(await self._path(question), question.policy, before)
+        changes["title"] = session.title or title_of(asked["text"])
+        self._log.update_session(session.id, search_path=path.name, **changes)
+        started = run_started(question.run_id, session, path)
+        events: list[Pending] = [("user_message", asked), ("run_started", started)]
+        self._log.append(
+            session.id, events + ([("notice", notice)] if notice else []), durable=True
+        )
+        return replace(question, path=path)
+
+    async def _gathered(self, session: Session) -> tuple[Tool, ...]:
+        """The tools of a turn: the caller's, then what the sources bring for this session."""
+        return (*self._tools, *[t for s in self._bring for t in await s.tools(session)])
+
+    async def _path(self, question: Question) -> SearchPath:
         """Which way this turn searches; a local one is named after the engine asked first."""
+        session, provider = question.session, question.provider
         path = choose_path(
             session.search,
             provider.name,
-            provider.capabilities(model),
-            options=options,
-            tools=any(t.spec.effect in ALLOWED[session.mode] for t in self._tools),
+            provider.capabilities(question.model),
+            options=question.options,
+            tools=any(t.spec.effect in ALLOWED[session.mode] for t in question.tools),
             offline=self._settings.offline,
         )
         return local_path(await self._first_engine()) if path.local else path
@@ -158,18 +189,7 @@ class Runner:
 
     async def models(self) -> list[ModelInfo]:
         """What every provider offers, in the providers' order."""
-        every = dict.fromkeys((*names(), *self._providers))
-        lists = await asyncio.gather(*(self._models_of(name) for name in every))
-        return [model for models in lists for model in models]
-
-    async def _models_of(self, name: str) -> list[ModelInfo]:
-        """One provider's models; a provider that is broken says so and leaves the others alone."""
-        try:
-            return await self._named(name).models()
-        except Exception as error:
-            _log.exception("the provider %s failed", name)
-            missing = f"the provider failed: {type(error).__name__}"
-            return [ModelInfo(f"{name}:", available=False, missing=missing, remedy="See the log.")]
+        return await self._catalogue.models()
 
     async def recover(self) -> int:
         """Closes the runs whose process is gone; what they said is kept. Returns how many."""
@@ -194,6 +214,8 @@ class Runner:
             await asyncio.wait([self._beating])
         for session_id in list(self._tasks):
             await self.cancel(session_id)
+        for source in self._bring:
+            await source.aclose()
         await self._transport.aclose()
 
     async def _claim(self, session_id: str, run_id: str) -> None:
@@ -212,13 +234,7 @@ class Runner:
 
     def provider(self, model: str) -> tuple[Provider, str]:
         """The provider behind `provider:model`, and the model's own name."""
-        provider, name = split_model(model)
-        return self._named(provider), name
-
-    def _named(self, name: str) -> Provider:
-        if name not in self._providers:
-            self._providers[name] = load(name, self._settings.env, self._transport)
-        return self._providers[name]
+        return self._catalogue.provider(model)
 
     def _transcript(self, session_id: str, before: int | None) -> list[Message]:
         seq, messages = self._kept.pop(session_id, (-1, []))

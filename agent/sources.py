@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from agent.types import Message, Source, SourceState
 
 _RANK: dict[SourceState, int] = {"found": 0, "opened": 1, "cited": 2}
+_PUBLIC = ("library://docs/", "library://pages/")  # our own documents, pages that were opened
 _KEPT = 400_000  # characters of one page, the latest read: as much as ten long parts
 _URL = re.compile(r"(?:https?|library)://[^\s<>\"'`\\^{}|]+")
 
@@ -111,6 +112,12 @@ class SourceTable:
         """The sources met since the table was made: those of this run, numbered ones first."""
         met = [self._by_key[key] for key in self._touched]
         return tuple(sorted(met, key=lambda s: (s.n is None, s.n or 0)))
+
+
+def private_mark(urls: Iterable[str]) -> dict[str, bool]:
+    """The mark of a result that holds the user's own files: what is in folders they added."""
+    own = [u for u in urls if u.startswith("library://") and not u.startswith(_PUBLIC)]
+    return {"private": True} if own else {}
 
 
 def urls_in(text: str) -> list[str]:

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agent.library import Agent, Answer, NoBackend
+from agent.backend import NoBackend
+from agent.library import Agent, Answer
 from agent.limits import Limits
 from agent.log import EventLog
 from agent.runner import Runner

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from agent.library import backend_for
+from agent.backend import backend_for
 from agent.settings import Settings
 from agent.transport import Transport
 from web.compose import search_app

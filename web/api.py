@@ -144,13 +144,13 @@ class Api:
         return Reply({"cancelled": self._on_loop(self._runner.cancel(call.session))})
 
     def approve(self, call: Call) -> Reply:
-        """No tool asks for leave: in every mode the tools there are may run."""
+        """The user's decision on a call that waits, wherever its run lives."""
         self._log.session(call.session)
-        raise Conflict(
-            "nothing_to_approve",
-            f"No call {call.path['call_id'][:80]!r} waits for a decision.",
-            "Decide on calls that an `approval_requested` event names.",
+        body = call.body
+        data = self._runner.approvals.answer(
+            call.session, call.path["call_id"], body["decision"], body.get("arguments")
         )
+        return Reply({"call_id": data["call_id"], "decision": data["decision"]})
 
     def export(self, call: Call) -> Reply:
         """The session as a file; with `turn` one answer of it, as Markdown."""

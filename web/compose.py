@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from agent.backend import Wsgi
-from agent.library import backend_for
+from agent.backend import Wsgi, backend_for
 from agent.log import EventLog
 from agent.runner import Runner
 from agent.settings import Environment, Settings

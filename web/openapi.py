@@ -40,7 +40,7 @@ ROUTES: tuple[tuple[str, str, str, str | None, str | None, int, tuple[Schema, ..
     ("post", "/api/sessions/{id}/cancel", "Stop the answer", "Nothing", "Cancelled", 200, ()),
     (
         *("post", "/api/sessions/{id}/approvals/{call_id}", "Decide on a call that waits"),
-        *("Decision", "Session", 200, ()),
+        *("Decision", "Decided", 200, ()),
     ),
     (
         *(

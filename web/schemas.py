@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agent.approvals import DECISIONS
 from agent.search_path import SEARCHES
 from agent.tools import ALLOWED
 
 MODES = tuple(ALLOWED)
 FORMATS = ("md", "html", "json", "trace")
-DECISIONS = ("once", "always", "deny")
 
 Schema = dict[str, Any]
 
@@ -70,6 +70,10 @@ BODIES: Mapping[str, Schema] = {
         {"decision": {"type": "string", "enum": list(DECISIONS)}, "arguments": _ANY},
         "decision",
         closed=True,
+    ),
+    "Decided": object_of(
+        {"call_id": TEXT, "decision": {"type": "string", "enum": list(DECISIONS)}},
+        *("call_id", "decision"),
     ),
     "WebSearch": object_of(
         {

@@ -8,12 +8,14 @@ from typing import Any
 from agent.backend import Backend, error_words
 from agent.errors import ToolError
 from agent.fence import Fence
+from agent.sources import private_mark
 from agent.tools import Tool, ToolContext
 from agent.types import ToolResult, ToolSpec, Usage
 
 READ = Usage(pages=1)
 _LENGTH = 8000
 _LINKS = 200
+_WEB = ("http://", "https://")
 _SPEC = ToolSpec(
     name="open_page",
     description=(
@@ -37,16 +39,10 @@ _SPEC = ToolSpec(
 
 
 def open_page(backend: Backend, fence: Fence) -> Tool:
-    """The tool, on this backend. An address nobody met is refused before anything is sent."""
+    """The tool, on this backend. The gate asks before an address is opened that nobody met."""
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         url = str(arguments["url"]).strip()
-        if not context.sources.has_seen(url):
-            raise ToolError(
-                "unseen_url",
-                f"{url} was not opened: it is neither in the question nor in a result.",
-                "Search for it first, or ask the user for the address.",
-            )
         payload = {"max_length": _LENGTH, **arguments, "url": url}
         try:
             page = await backend.ask("/api/open-page", payload)
@@ -63,17 +59,18 @@ def open_page(backend: Backend, fence: Fence) -> Tool:
             return ToolResult(context.call_id, "open_page", text, is_error=True, details=details)
         return _page(url, page, context, fence)
 
-    return Tool(_SPEC, run)
+    return Tool(_SPEC, run, origin="ours", untrusted=True, fenced=True, web=True, opens="url")
 
 
 def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence) -> ToolResult:
     source = context.sources.meet(url, page["title"], "opened")
-    text = page["content"]
-    context.sources.read(url, text)
     links = page.get("links", [])[:_LINKS]
+    if not url.startswith(_WEB):  # what a file on this machine links to is not met on the web
+        links = [link for link in links if not link.startswith(_WEB)]
     context.sources.see(links)
-    head = f"[{source.n}] {page['title']}\n{url}\n{_extent(page)} Cite it as [{source.n}].\n"
-    content, start = fence.around_at(text, "page", head)
+    head = f"[{source.n}] {url}\n{_extent(page)} Cite it as [{source.n}].\n"
+    content, start, end = fence.around_at(f"{page['title']}\n\n{page['content']}", "page", head)
+    context.sources.read(url, content[start:end])
     return ToolResult(
         context.call_id,
         "open_page",
@@ -84,8 +81,9 @@ def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence)
             "url": url,
             "title": page["title"],
             "status": "ok",
-            "text": [start, start + len(text)],
+            "text": [start, end],
             "links": links,
+            **private_mark([url]),
         },
         sources=(source,),
         usage=READ,

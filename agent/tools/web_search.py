@@ -8,6 +8,7 @@ from typing import Any
 from agent.backend import Backend, error_words
 from agent.fence import Fence
 from agent.search_path import ANYWHERE
+from agent.sources import private_mark
 from agent.tools import Tool, ToolContext
 from agent.types import NativeSearch, ToolResult, ToolSpec, Usage
 
@@ -85,7 +86,7 @@ def web_search(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE)
             )
         return _found(query, answer, context, fence)
 
-    return Tool(_SPEC, run)
+    return Tool(_SPEC, run, origin="ours", untrusted=True, fenced=True, web=True)
 
 
 def _found(query: str, answer: Mapping[str, Any], context: ToolContext, fence: Fence) -> ToolResult:
@@ -101,7 +102,13 @@ def _found(query: str, answer: Mapping[str, Any], context: ToolContext, fence: F
         context.call_id,
         "web_search",
         f"{head}\n{fence.around(chr(10).join(lines), 'search results')}",
-        details={"kind": "search", "query": query, "status": "ok", "results": rows},
+        details={
+            "kind": "search",
+            "query": query,
+            "status": "ok",
+            "results": rows,
+            **private_mark(source.url for source in sources),
+        },
         sources=tuple(sources),
         usage=SEARCHED,
     )

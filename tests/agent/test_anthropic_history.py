@@ -265,13 +265,13 @@ def found(*rows: tuple[str, str, str], fence: Fence | None = None) -> Message:
 def page(text: str, extent: str) -> Message:
     """A page that was opened, as the tool writes it."""
     head = f"[1] Tide table\n{TIDES}\n{extent} Cite it as [1].\n"
-    content, start = Fence().around_at(text, "page", head)
+    content, start, end = Fence().around_at(text, "page", head)
     details = {
         "kind": "page",
         "url": TIDES,
         "title": "Tide table",
         "status": "ok",
-        "text": [start, start + len(text)],
+        "text": [start, end],
     }
     return Message("tool", content, tool_call_id="c", tool_name="open_page", details=details)
 

@@ -29,8 +29,8 @@ def page(n: int, text: str) -> list[Message]:
     url = f"https://a.example/{n}"
     asked = ToolCall(f"call-{n}", "open_page", {"url": url})
     head = f"[{n}] Page {n}\n{url}\nThe whole page. Cite it as [{n}].\n"
-    content, start = FENCE.around_at(text, "page", head)
-    details = {"kind": "page", "n": n, "url": url, "text": [start, start + len(text)]}
+    content, start, end = FENCE.around_at(text, "page", head)
+    details = {"kind": "page", "n": n, "url": url, "text": [start, end]}
     return [
         Message("assistant", "", tool_calls=(asked,)),
         Message("tool", content, tool_call_id=asked.id, tool_name="open_page", details=details),

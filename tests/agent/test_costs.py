@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agent.dispatcher import Toolset
 from agent.events import Event
 from agent.library import Agent
 from agent.log import EventLog, Pending
 from agent.recorder import Recorder
 from agent.settings import Settings, load_environment
 from agent.sources import SourceTable
-from agent.tools import Tool, Toolset, tool
+from agent.tools import Tool, tool
 from agent.types import ToolCall
 from bench.fake_openai import answers
 from bench.scenarios import Scenario

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from agent.citations import joined
+from agent.dispatcher import Toolset
 from agent.errors import IncompleteError, ProviderError
 from agent.limits import Limits
 from agent.loop import Outcome, run_agent_loop
 from agent.sources import SourceTable
-from agent.tools import Toolset, tool
+from agent.tools import tool
 from agent.types import Citation, Message, Mode, Request, StopReason, TextDelta, Usage
 from tests.agent.scripted import Memory, Scripted, Step, call, calls, native, says
 

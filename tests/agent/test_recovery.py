@@ -218,7 +218,7 @@ hold = Hold()
 step = {"text": [TextDelta("Half an "), TextDelta("answer"), hold], "silent": [hold],
         "tool": calls(call("act"), text="I act.")}[sys.argv[2]]
 agent = Agent(settings(Path(sys.argv[1])), tools=[act], providers=[Scripted([step])])
-for event in agent.stream("hi", mode="agent"):
+for event in agent.stream("hi", mode="agent", approve="auto"):
     print(event.type, flush=True)
 """
 

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.arguments import coerced
+from agent.dispatcher import Toolset
 from agent.loop import Outcome, run_agent_loop
 from agent.repeats import canonical
 from agent.schema import problems_with
 from agent.sources import SourceTable
-from agent.tools import Tool, Toolset, tool
+from agent.tools import Tool, tool
 from agent.types import Effect, Message, Request, ToolCall
 from tests.agent.scripted import Memory, Scripted, Step, call, calls, says
 

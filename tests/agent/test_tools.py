@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from agent.backend import LocalBackend
+from agent.dispatcher import Gate, Toolset
 from agent.errors import ToolError
 from agent.events import result_data
 from agent.fence import Fence
 from agent.sources import SourceTable
-from agent.tools import Tool, Toolset, tool
+from agent.tools import Tool, tool
 from agent.tools.open_page import open_page
 from agent.tools.web_search import web_search
 from agent.types import Effect, Mode, ToolCall, ToolResult
+from tests.agent.guarding import guard
 from tests.agent.scripted import Memory, SearchApp, call, found, page
 
 
@@ -57,9 +59,10 @@ def run(
     mode: Mode = "ask",
     table: SourceTable | None = None,
     memory: Memory | None = None,
+    gate: Gate | None = None,
 ) -> list[ToolResult]:
     """The results of these calls."""
-    toolset = Toolset(tools, mode, SourceTable() if table is None else table)
+    toolset = Toolset(tools, mode, SourceTable() if table is None else table, gate=gate)
     return asyncio.run(toolset.call_all(made, memory or Memory()))
 
 
@@ -253,9 +256,10 @@ def test_only_met_addresses_are_opened() -> None:
         call("open_page", 2, url="https://asked.example/"),
         tools=web(app),
         table=table,
+        gate=guard(table, approve="never"),
     )
     assert refused.is_error
-    assert refused.details["error"]["code"] == "unseen_url"
+    assert refused.details["error"]["code"] == "declined"
     assert not opened.is_error
     assert [asked["url"] for _, asked in app.requests] == ["https://asked.example/"]
     assert table.has_seen("https://linked.example/")

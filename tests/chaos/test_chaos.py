@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from agent import providers
+from agent.dispatcher import MOST_CALLS
 from agent.limits import Limits
-from agent.tools import MOST_CALLS, Tool, tool
+from agent.tools import Tool, tool
 from tests.chaos import dialects
 from tests.chaos.dialects import PAGE, Asked, Dialect
 from tests.chaos.house import (

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent.approvals import Approvals
 from agent.errors import ConfigError
 from agent.log import EventLog
 from agent.providers import split_model
@@ -36,6 +37,7 @@ class ScriptedRunner:
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
+        self.approvals = Approvals(log)
         self._runs: dict[str, tuple[str, asyncio.Event]] = {}
         self.recovered = self.closed = False
 

@@ -1,0 +1,62 @@
+"""A guard over a session that a test holds in its hand, and a user who answers as told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from agent.approvals import Answer, Approve
+from agent.egress import Egress, Exposure
+from agent.guard import Guard
+from agent.leaks import Secrets
+from agent.policy import Policy
+from agent.session import Session
+from agent.sources import SourceTable
+from agent.types import Message, Mode, Search
+
+Asked = Callable[[Mapping[str, Any]], Answer]
+
+
+def session(mode: Mode = "agent", search: Search = "local") -> Session:
+    """A session as it stands now."""
+    return Session(
+        *("s", "", "scripted:one", mode, search, "local", None),
+        *(0.0, 0.0, 1, True),
+    )
+
+
+def says(decision: str, **arguments: Any) -> Asked:
+    """A user who always decides the same, perhaps with other arguments."""
+
+    def answer(request: Mapping[str, Any]) -> Answer:
+        return Answer(decision, arguments or request["arguments"], "user")  # type: ignore[arg-type]
+
+    return answer
+
+
+def guard(
+    table: SourceTable | None = None,
+    *,
+    messages: Iterable[Message] = (),
+    policy: Policy | None = None,
+    secrets: Mapping[str, str] | None = None,
+    approve: Approve = "ask",
+    user: Asked | None = None,
+    live: Callable[[], Session] = session,
+    always: Iterable[str] = (),
+) -> Guard:
+    """The guard of one run. Without `user`, being asked is a failure of the test."""
+    policy = policy or Policy()
+
+    async def ask(request: Mapping[str, Any], emit: Any) -> Answer:
+        assert user is not None, f"nobody should have been asked: {request['why']}"
+        await emit.event("approval_requested", request)
+        return user(request)
+
+    egress = Egress(
+        Secrets(secrets or {}),
+        SourceTable() if table is None else table,
+        Exposure.of(messages),
+        policy.private_and_untrusted,
+    )
+    return Guard(policy, egress, live, ask, lambda: set(always), approve)

@@ -47,6 +47,7 @@ export function activityView(cite) {
 }
 
 function doing(turn) {
+  if (turn.approvals.some((a) => !a.decision)) return t("doing.approval");
   const open = turn.steps.findLast((s) => !s.done);
   if (open) return t(`doing.${open.kind}`);
   if (turn.text) return t("doing.writing");
@@ -129,10 +130,14 @@ const LINES = {
     if (step.result) body.push(h("strong", {}, t("step.result")), plain(step.result));
     return [
       !step.done ? "open" : step.failed ? "failed" : "ended",
-      h("details", { class: "tool" }, h("summary", {}, t(key, { name: step.name })), body),
+      h("details", { class: "tool" }, h("summary", {}, t(key, { name: calledBy(step) })), body),
     ];
   },
 };
+
+function calledBy({ name, server }) {
+  return server ? `${name} (${server})` : name;
+}
 
 function outcomeOf(step, failed) {
   if (step.stopped) return t("step.stopped");

@@ -60,6 +60,8 @@ export const changeSession = (id, changes) => call("PATCH", session(id), changes
 export const deleteSession = (id) => call("DELETE", session(id), undefined, { keepalive: true });
 export const ask = (id, message) => call("POST", `${session(id)}/messages`, message);
 export const changeTurn = (id, turn, change) => call("PATCH", `${session(id)}/turns/${turn}`, change);
+export const approve = (id, callId, decision) =>
+  call("POST", `${session(id)}/approvals/${encodeURIComponent(callId)}`, decision);
 export const cancel = (id) => call("POST", `${session(id)}/cancel`, {});
 export const openPage = (page, signal) => call("POST", "/api/open-page", page, { signal });
 

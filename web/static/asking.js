@@ -75,6 +75,17 @@ export function asking(facts, page) {
     }
   }
 
+  /** Answers a tool that asked for leave; true once the server has the answer. */
+  async function decide(callId, decision, edited) {
+    try {
+      await api.approve(facts.session.id, callId, { decision, arguments: edited });
+      return true;
+    } catch (failure) {
+      page.complain(failure);
+      return false;
+    }
+  }
+
   const show = (id) => changeTurn(id, { shown: true });
 
   async function removeTurn(turn) {
@@ -116,5 +127,5 @@ export function asking(facts, page) {
     link.click();
   }
 
-  return { changeSettings, send, again, edit, show, removeTurn, tooLong, stop, copyAnswer, exportAs };
+  return { changeSettings, send, again, edit, show, removeTurn, decide, tooLong, stop, copyAnswer, exportAs };
 }

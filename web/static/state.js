@@ -74,6 +74,7 @@ function newTurn(event) {
     search: null,
     path: null,
     steps: [],
+    approvals: [],
     notices: [],
     thinking: "",
     draftThinking: "",
@@ -150,6 +151,28 @@ const CHANGES = {
     sources: merge(turn.sources, e.sources ?? []),
   }),
 
+  approval_requested: (turn, e) => ({
+    approvals: [
+      ...turn.approvals,
+      {
+        callId: e.call_id,
+        name: e.name,
+        arguments: e.arguments ?? {},
+        effect: e.effect,
+        server: e.server ?? null,
+        why: e.why ?? "",
+        preview: e.preview ?? "",
+        decision: null,
+      },
+    ],
+  }),
+
+  approval_decided: (turn, e) => ({
+    approvals: turn.approvals.map((a) =>
+      a.callId === e.call_id && !a.decision ? { ...a, decision: e.decision, by: e.by ?? "user" } : a,
+    ),
+  }),
+
   message: (turn, e) => {
     const said = e.text?.trim() && e.tool_calls?.length;
     const steps = said ? [...turn.steps, noteStep(e)] : turn.steps;
@@ -181,6 +204,7 @@ const CHANGES = {
     thinking: turn.thinking || turn.draftThinking,
     draftThinking: "",
     steps: turn.steps.map((s) => (s.done ? s : { ...s, done: true, stopped: true })),
+    approvals: turn.approvals.map((a) => (a.decision ? a : { ...a, decision: "deny", by: "stop" })),
     endedAt: e.at,
   }),
 };
@@ -192,7 +216,7 @@ function stepOfCall(e) {
   const shared = { callId: e.call_id, at: e.at, done: false };
   if (e.name === "web_search") return { ...shared, kind: "search", query: String(args.query ?? "") };
   if (e.name === "open_page") return { ...shared, kind: "page", url: String(args.url ?? "") };
-  return { ...shared, kind: "tool", name: e.name, arguments: args, effect: e.effect };
+  return { ...shared, kind: "tool", name: e.name, arguments: args, effect: e.effect, server: e.server ?? null };
 }
 
 function noteStep(e) {

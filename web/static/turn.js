@@ -18,6 +18,7 @@ export function turnView(first, on) {
   const activity = activityView(cite);
   const sources = sourcesView(on.open);
   const thoughts = thoughtsView();
+  const approvals = approvalsView(on.decide);
   const answer = answerView(cite);
   const question = questionView(first, on);
   const ending = h("div", { class: "ending" });
@@ -32,6 +33,7 @@ export function turnView(first, on) {
       h("h2", { class: "vh" }, t("turn.answer")),
       activity.element,
       thoughts.element,
+      approvals.element,
       answer.element,
       ending,
       sources.element,
@@ -46,6 +48,7 @@ export function turnView(first, on) {
     question.update(turn);
     activity.update(turn);
     thoughts.update(turn);
+    if (turn.approvals !== shown?.approvals) approvals.update(turn.approvals);
     answer.update(turn, shown);
     sources.update(turn);
     if (ends(turn, shown)) ending.replaceChildren(...endingOf(turn, on.again));
@@ -75,6 +78,27 @@ function thoughtsView() {
       setText(body, text);
     },
   };
+}
+
+// Most chats never ask for leave, so the cards are fetched when one does.
+function approvalsView(decide) {
+  const element = h("div", { class: "approvals" });
+  const cards = new Map();
+
+  async function update(requests) {
+    if (!requests.length) return;
+    const { approvalCard } = await import("./approval.js");
+    for (const request of requests) {
+      const card = cards.get(request.callId);
+      if (card) card.update(request);
+      else {
+        cards.set(request.callId, approvalCard(request, decide));
+        element.append(cards.get(request.callId).element);
+      }
+    }
+  }
+
+  return { element, update };
 }
 
 function answerView(cite) {

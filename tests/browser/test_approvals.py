@@ -1,0 +1,86 @@
+"""A tool that asks for leave: what the person sees, may change, and decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agent.log import EventLog
+from tests.browser.house import House
+from tests.browser.steps import last_turn
+
+DIFF = "--- a/notes.md\n+++ b/notes.md\n@@ -1 +1 @@\n-old <b>line</b>\n+new line"
+REQUEST = {
+    "call_id": "c1",
+    "name": "write_file",
+    "arguments": {"path": "notes.md", "content": "new line", "lines": 1},
+    "effect": "write",
+    "server": None,
+    "why": "It changes a file.",
+    "preview": DIFF,
+}
+
+
+@pytest.fixture
+def asking(page: Page, house: House) -> Iterator[tuple[EventLog, str, Page]]:
+    """A chat in which a tool waits for leave, as the log of another process tells it."""
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    chat = log.create_session(model="builtin:extractive", mode="agent").id
+    started = {"run_id": "r", "model": "m", "mode": "agent", "search": "off", "search_path": "off"}
+    call = {key: REQUEST[key] for key in ("call_id", "name", "arguments", "effect")}
+    log.append(
+        chat,
+        [
+            ("user_message", {"text": "Change my notes"}),
+            ("run_started", started),
+            ("tool_call", call),
+            ("approval_requested", REQUEST),
+        ],
+    )
+    page.goto(f"{house.url}#/s/{chat}")
+    page.reload()
+    yield log, chat, page
+    log.close()
+
+
+def test_a_tool_shows_what_it_would_do_and_runs_what_was_edited(
+    asking: tuple[EventLog, str, Page],
+) -> None:
+    """Diff, effect and exact arguments are shown; what is changed in them is what is sent."""
+    log, chat, page = asking
+    card = last_turn(page).locator(".approval")
+    expect(card.get_by_role("heading")).to_contain_text("write_file wants to run")
+    expect(card).to_contain_text("changes files")
+    expect(card.locator(".diff .gone")).to_have_text("-old <b>line</b>\n")
+    expect(last_turn(page).locator(".activity")).to_contain_text("Waiting for your decision")
+    card.get_by_text("Arguments").click()
+    card.get_by_label("lines").fill("two")
+    card.get_by_role("button", name="Allow once").click()
+    expect(card.get_by_role("alert")).to_contain_text("“lines” is not valid JSON")
+    card.get_by_label("lines").fill("2")
+    card.get_by_label("path").fill("other.md")
+    with page.expect_request("**/approvals/c1") as sent:
+        card.get_by_role("button", name="Allow once").click()
+    edited = {"path": "other.md", "content": "new line", "lines": 2}
+    assert sent.value.post_data_json == {"decision": "once", "arguments": edited}
+    decided = {"call_id": "c1", "decision": "once", "arguments": edited, "by": "user"}
+    log.append(chat, [("approval_decided", decided)])
+    expect(card).to_contain_text("allowed once")
+    expect(card.get_by_role("button")).to_have_count(0)
+
+
+def test_what_nobody_decided_is_not_left_open(asking: tuple[EventLog, str, Page]) -> None:
+    """The card outlives a reload, and says so when the run ended without an answer."""
+    log, chat, page = asking
+    with page.expect_request("**/approvals/c1") as sent:
+        page.get_by_role("button", name="Deny").click()
+    assert sent.value.post_data_json == {"decision": "deny"}
+    expect(page.get_by_role("alert").first).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("button", name="Always allow this tool")).to_be_visible()
+    finished = {"run_id": "r", "reason": "cancelled", "answer": "", "search_path": "off"}
+    lists = {"citations": [], "sources": [], "usage": {}}
+    log.append(chat, [("run_finished", {**finished, **lists})])
+    expect(last_turn(page).locator(".approval")).to_contain_text("not decided, so not done")

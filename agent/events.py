@@ -6,8 +6,8 @@
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.branches`) |
 | run_started | run_id, model, mode, search, search_path |
 | text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
-| search_started | query, by |
-| search_finished | query, by, status, results, attempts, error? |
+| search_started | query, by, years? (past ones in the query that the user never named) |
+| search_finished | query, by, status, results, attempts, error?, years? |
 | page_opened | url, status, title?, error? |
 | tool_call | call_id, name, arguments, effect, server? |
 | approval_requested | call_id, name, arguments, effect, server, why, preview?, definition |
@@ -17,6 +17,7 @@
 | notice | code, message, remedy? |
 | run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
 
+`run_finished` of a local model also holds `performance`, see `agent.performance`.
 The prompt and the page are both folds of this log; nothing else is saved.
 """
 
@@ -27,6 +28,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agent.branches import shown
+from agent.dates import dated_question, day_of
 from agent.types import (
     Citation,
     Message,
@@ -147,7 +149,7 @@ def messages_from(events: Iterable[Event], *, before: int | None = None) -> list
         data = event.data
         if event.type == "user_message":
             _close(transcript, waiting, partial)
-            transcript.append(Message("user", data["text"]))
+            transcript.append(dated_question(data["text"], day_of(event.at), transcript))
         elif event.type == "text_delta":
             partial.append(data["text"])
         elif event.type == "message":

@@ -6,7 +6,7 @@ from agent.types import Mode
 
 _BASE = """\
 You answer questions accurately and plainly, in the language of the question.
-Today is {date}. What you know may be older than that.
+Today is {date}, unless a question names its own day. What you know may be older than that.
 Say what you do not know. Never invent an address, a source or a number in brackets."""
 
 _LOCAL_SEARCH = """\
@@ -35,6 +35,6 @@ _MODES: dict[Mode, str] = {
 
 
 def system_text(*, date: str, mode: Mode, native_search: bool, local_search: bool) -> str:
-    """The system text of a run. `date` changes once a day, so that prompt caches hold."""
+    """The system text of a run. `date` is the session's first day, so that prompt caches hold."""
     search = _NATIVE_SEARCH if native_search else _LOCAL_SEARCH if local_search else _NO_SEARCH
     return "\n\n".join(filter(None, (_BASE.format(date=date), search, _MODES[mode])))

@@ -7,11 +7,11 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date
 from typing import Any
 
 from agent.approvals import Approve
 from agent.backend import Backend
+from agent.dates import asked, day_of, first_day
 from agent.dispatcher import Toolset
 from agent.errors import AgentError, IncompleteError, NativeSearchRejected
 from agent.events import Event, message_data, source_data, unfinished
@@ -21,6 +21,7 @@ from agent.limits import DEFAULT_LIMITS, Limits, Price
 from agent.log import EventLog, Pending
 from agent.loop import Outcome, run_agent_loop
 from agent.overflow import Overflow
+from agent.performance import performance
 from agent.policy import DEFAULT_POLICY, Policy
 from agent.prompts import system_text
 from agent.protection import Protection
@@ -119,7 +120,8 @@ class Run:
         fence = Fence()
         web: tuple[Tool, ...] = ()
         if path.local:
-            search = web_search(self.backend, fence, question.options)
+            said = "\n".join(asked(m) for m in self.messages if m.role == "user")
+            search = web_search(self.backend, fence, question.options, said)
             web = (search, open_page(self.backend, fence))
         guard = self.protection.guard(
             question.session.id, question.policy, question.approve, table, self.messages
@@ -136,7 +138,7 @@ class Run:
             model=question.model,
             messages=(),
             system=system_text(
-                date=date.today().isoformat(),
+                date=first_day(self.messages) or day_of(time.time()),
                 mode=question.session.mode,
                 native_search=path.native is not None,
                 local_search=path.local,
@@ -177,6 +179,9 @@ class Run:
             "model": f"{self.question.provider.name}:{self.question.model}",
             "session_id": self.question.session.id,
         }
+        numbers = performance(self.messages)
+        if numbers:
+            finished["performance"] = numbers
         if outcome and outcome.limit:
             finished["limit"] = outcome.limit
         if error:

@@ -21,6 +21,7 @@ from typing import Any
 from agent.approvals import Approve
 from agent.backend import Backend
 from agent.catalogue import Catalogue
+from agent.dates import dated_question, day_of
 from agent.errors import AgentError, Conflict, ToolError
 from agent.events import messages_from
 from agent.limits import Limits
@@ -116,7 +117,7 @@ class Runner:
         except BaseException:
             self._log.release(session_id, run_id)
             raise
-        before.append(Message("user", text))
+        before.append(dated_question(text, day_of(time.time()), before))
         run = Run(question, self._log, self._backend, before, self._protection)
         task = asyncio.create_task(self._answer(run), name=f"run {run_id}")
         self._tasks[session_id] = task

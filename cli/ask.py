@@ -20,6 +20,7 @@ from agent.search_options import domains, search_options
 from agent.settings import Settings
 from agent.types import NativeSearch
 from cli.main import FAILED, LIMIT, OK, STOPPED
+from cli.numbers import performance_line
 from cli.text import as_json, one_line, safe
 from web.compose import search_app
 
@@ -41,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
             limits=_limits(settings.limits, args),
             options=_options(settings, args),
         )
+        if args.output == "text":
+            return _text(events, numbers=args.verbose or sys.stderr.isatty())
         return _SHOW[args.output](events)
 
 
@@ -120,8 +123,11 @@ def _stream_json(events: Iterator[Event]) -> int:
     return code
 
 
-def _text(events: Iterator[Event]) -> int:
-    """The answer on stdout, as it comes on a terminal and whole in a pipe; the rest on stderr."""
+def _text(events: Iterator[Event], *, numbers: bool) -> int:
+    """The answer on stdout, as it comes on a terminal and whole in a pipe; the rest on stderr.
+
+    `numbers`: whether it is told how fast a local model was.
+    """
     live = sys.stdout.isatty()
     shown = False
     for event in events:
@@ -136,6 +142,9 @@ def _text(events: Iterator[Event]) -> int:
             if not live and event.data["answer"]:
                 print(safe(event.data["answer"]))
             _after(event)
+            speed = performance_line(event.data.get("performance", {}))
+            if numbers and speed:
+                print(speed, file=sys.stderr)
             return _code(event)
         else:
             line = activity(event)
@@ -148,9 +157,10 @@ def activity(event: Event) -> str | None:
     """One line for what is going on, or None."""
     data = event.data
     if event.type == "search_started":
-        return (
-            f"  searching: “{one_line(data['query'])}”" if data["query"] else "  searching the web"
-        )
+        years = " and ".join(data.get("years", ()))
+        note = f" ({years}: not in your question)" if years else ""
+        words = f": “{one_line(data['query'])}”{note}" if data["query"] else " the web"
+        return f"  searching{words}"
     if event.type == "search_finished":
         return f"  {_trail(data)}"
     if event.type == "page_opened":
@@ -216,4 +226,4 @@ def _code(event: Event) -> int:
     return _CODES.get(event.data["reason"], FAILED)
 
 
-_SHOW = {"text": _text, "json": _json, "stream-json": _stream_json}
+_SHOW = {"json": _json, "stream-json": _stream_json}

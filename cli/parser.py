@@ -77,6 +77,9 @@ def _ask(commands: Any) -> None:
     )
     command.add_argument("--block-domain", action="append", metavar="D", help="never use this site")
     _output(command, "stream-json")
+    command.add_argument(
+        "-v", "--verbose", action="store_true", help="tell how fast a local model was"
+    )
     session = command.add_mutually_exclusive_group()
     session.add_argument(
         "-c", "--continue", dest="again", action="store_true", help="go on with the last session"

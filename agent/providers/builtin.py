@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from agent.citations import MARK
+from agent.dates import asked
 from agent.errors import ConfigError
 from agent.features import Features
 from agent.settings import Setting
@@ -119,7 +120,7 @@ def create(env: Mapping[str, str], transport: Transport) -> Extractive:
 def _turn(messages: Sequence[Message]) -> tuple[str, list[Message]]:
     """The last question, and what has happened since."""
     last = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
-    return (messages[last].content if last >= 0 else ""), list(messages[last + 1 :])
+    return (asked(messages[last]) if last >= 0 else ""), list(messages[last + 1 :])
 
 
 def _next_calls(question: str, turn: list[Message], request: Request) -> tuple[ToolCall, ...]:
@@ -219,11 +220,11 @@ def best_passages(question: str, passages: Sequence[Passage]) -> list[Passage]:
     """The few passages that answer best, in the order of their sources; none if all miss."""
     wanted = set(_stems(query_of(question)))
     rarity = _rarity(wanted, passages)
-    asked = _WORD.findall(question.casefold())
+    words = _WORD.findall(question.casefold())
     scored = []
     for passage in passages:
         hits = wanted & passage.words
-        if hits and not _repeats(asked, passage.text):
+        if hits and not _repeats(words, passage.text):
             worth = sum(rarity[w] for w in hits)
             worth += _HEADED * sum(rarity[w] for w in (wanted & passage.about) - hits)
             scored.append((worth / math.log(18 + len(passage.words)), passage))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import date
 from typing import Any
 
 from agent.backend import Backend, error_words
+from agent.dates import strange_years
 from agent.fence import Fence
 from agent.search_path import ANYWHERE
 from agent.sources import private_mark
@@ -37,59 +39,77 @@ _SPEC = ToolSpec(
 )
 
 
-def web_search(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) -> Tool:
-    """The tool, on this backend, held to these options. Found sources get their numbers here."""
-    held = {
-        "allowed_domains": list(options.allowed_domains),
-        "blocked_domains": list(options.blocked_domains),
-        "country": options.country,
-    }
-    held = {name: value for name, value in held.items() if value}
+def web_search(
+    backend: Backend,
+    fence: Fence,
+    options: NativeSearch = ANYWHERE,
+    said: str = "",
+    today: Callable[[], date] = date.today,
+) -> Tool:
+    """The tool, on this backend, held to these options. Found sources get their numbers here.
+
+    `said` is what the user wrote in this session: past years in a query that are not in it are
+    the model's own idea, which the events and the model are told.
+    """
+    held = _held(options)
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         query = " ".join(str(arguments["query"]).split())
-        await context.emit.event("search_started", {"query": query, "by": "local"})
+        now = today()
+        years = strange_years(query, said, now.year)
+        about = {"query": query, **({"years": years} if years else {})}
+        await context.emit.event("search_started", {**about, "by": "local"})
         payload: dict[str, Any] = {"query": query, "max_results": _RESULTS, **held}
         if arguments.get("time_range"):
             payload["time_range"] = arguments["time_range"]
         try:
             answer = await backend.ask("/api/web-search", payload)
         except BaseException as error:
-            data = {"query": query, "by": "local", "status": "error", "results": 0, "attempts": []}
+            data = {**about, "by": "local", "status": "error", "results": 0, "attempts": []}
             await context.emit.event("search_finished", {**data, "error": _words(error)})
             raise
-        results = answer["results"]
-        await context.emit.event(
-            "search_finished",
-            {
-                "query": query,
-                "by": f"local:{answer['engine']}" if answer["engine"] else "local",
-                "status": answer["status"],
-                "results": len(results),
-                "attempts": answer["attempts"],
-                "filtered": answer.get("filtered"),
-            },
-        )
+        await context.emit.event("search_finished", {**about, **_outcome(answer)})
         if answer["status"] != "ok":
-            return ToolResult(
-                context.call_id,
-                "web_search",
-                _failure(query, answer),
-                is_error=answer["status"] != "empty",
-                details={
-                    "kind": "search",
-                    "query": query,
-                    "status": answer["status"],
-                    "trail": _trail(answer),
-                },
-                usage=SEARCHED,
-            )
-        return _found(query, answer, context, fence)
+            return _unfound(query, answer, context)
+        return _found(query, answer, context, fence, _dated(now, years))
 
     return Tool(_SPEC, run, origin="ours", untrusted=True, fenced=True, web=True)
 
 
-def _found(query: str, answer: Mapping[str, Any], context: ToolContext, fence: Fence) -> ToolResult:
+def _held(options: NativeSearch) -> dict[str, Any]:
+    """What every search is held to."""
+    held = {
+        "allowed_domains": list(options.allowed_domains),
+        "blocked_domains": list(options.blocked_domains),
+        "country": options.country,
+    }
+    return {name: value for name, value in held.items() if value}
+
+
+def _outcome(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """What the log keeps of an answer."""
+    return {
+        "by": f"local:{answer['engine']}" if answer["engine"] else "local",
+        "status": answer["status"],
+        "results": len(answer["results"]),
+        "attempts": answer["attempts"],
+        "filtered": answer.get("filtered"),
+    }
+
+
+def _dated(now: date, years: list[str]) -> str:
+    """When this was searched, and that the model chose a year that nobody asked for."""
+    if not years:
+        return f"Searched on {now.isoformat()}."
+    return (
+        f"Searched on {now.isoformat()}. The user did not ask for {' or '.join(years)}: for what "
+        "is true now, search again without it."
+    )
+
+
+def _found(
+    query: str, answer: Mapping[str, Any], context: ToolContext, fence: Fence, when: str
+) -> ToolResult:
     sources, lines, rows = [], [], []
     for result in answer["results"]:
         source = context.sources.meet(result["url"], result["title"])
@@ -97,7 +117,7 @@ def _found(query: str, answer: Mapping[str, Any], context: ToolContext, fence: F
         rows.append({"n": source.n, "url": source.url, "title": source.title})
         dated = f" ({result['published']})" if result.get("published") else ""
         lines.append(f"[{source.n}] {result['title']}{dated}\n{result['url']}\n{result['snippet']}")
-    head = f"{len(rows)} results for {query!r} from {answer['engine']}. Cite them as [n]."
+    head = f"{len(rows)} results for {query!r} from {answer['engine']}. {when} Cite them as [n]."
     return ToolResult(
         context.call_id,
         "web_search",
@@ -110,6 +130,19 @@ def _found(query: str, answer: Mapping[str, Any], context: ToolContext, fence: F
             **private_mark(source.url for source in sources),
         },
         sources=tuple(sources),
+        usage=SEARCHED,
+    )
+
+
+def _unfound(query: str, answer: Mapping[str, Any], context: ToolContext) -> ToolResult:
+    """A search without results; failed is not empty."""
+    status = answer["status"]
+    return ToolResult(
+        context.call_id,
+        "web_search",
+        _failure(query, answer),
+        is_error=status != "empty",
+        details={"kind": "search", "query": query, "status": status, "trail": _trail(answer)},
         usage=SEARCHED,
     )
 

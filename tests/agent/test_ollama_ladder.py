@@ -47,6 +47,10 @@ class Desk:
         """The codes of the session's notices."""
         return [e.data["code"] for e in self.events if e.type == "notice"]
 
+    def rungs(self) -> list[str | None]:
+        """How the calls of each message arrived."""
+        return [details.get("calls") for details in self.details()]
+
     def details(self) -> list[Mapping[str, Any]]:
         """The details of the session's messages."""
         return [e.data["details"] for e in self.events if e.type == "message"]
@@ -208,6 +212,21 @@ def test_numbers_of_a_step(tmp_path: Path) -> None:
     assert {"load_ms", "prompt_ms", "eval_ms", "tokens_per_second", "prompt_estimate"} <= set(first)
     assert "prefix_reused" not in first
     assert second["prefix_reused"] == 1.0
+    turn = session.events[-1].data["performance"]
+    assert (turn["load_ms"], turn["prompt_ms"], turn["eval_ms"]) == (200.0, 800.0, 1000.0)
+    assert (turn["tokens_per_second"], turn["prefix_reused"], turn["calls"]) == (2.0, 1.0, "native")
+    assert turn["prompt_estimate"] == second["prompt_estimate"]
+
+
+def test_numbers_of_a_turn_are_its_own(tmp_path: Path) -> None:
+    """A turn counts its own steps; a model that tells nothing leaves no numbers."""
+    with FakeOllama([SMALL], [say("A"), say("B")]) as server, desk(server, tmp_path) as session:
+        session.ask("One?", "ollama:qwen3:4b", search="off")
+        session.ask("Two?", "ollama:qwen3:4b", search="off")
+        assert session.events[-1].data["performance"]["load_ms"] == 100.0
+        assert "calls" not in session.events[-1].data["performance"]
+        session.ask("Three?", "builtin:extractive", search="off")
+    assert "performance" not in session.events[-1].data
 
 
 # --- the ladder -------------------------------------------------------------------------------
@@ -219,6 +238,7 @@ def test_native_calls_leave_no_trace(tmp_path: Path) -> None:
     with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
         assert session.ask("When?", "ollama:qwen3:4b").citations
     assert not session.notices()
+    assert session.rungs() == ["native", "native"]
     assert not (tmp_path / "models.json").exists()
 
 
@@ -231,6 +251,7 @@ def test_calls_in_text_are_rescued_and_remembered(tmp_path: Path) -> None:
             assert session.ask("When?", "ollama:qwen3:4b").text == f"{FACT} [1]"
         known = {m.id: m.calls for m in session.agent.models()}
     assert session.notices() == ["calls_text"]
+    assert session.rungs() == ["text"] * 4
     assert known["ollama:qwen3:4b"] == "text"
     shown = "".join(e.data["text"] for e in session.events if e.type in ("text_delta", "message"))
     assert "tool_call" not in shown
@@ -250,6 +271,8 @@ def test_a_model_without_tools_answers_with_citations(tmp_path: Path) -> None:
     assert [c.url for c in told.citations] == ["https://lake.example/1"]
     assert (told.usage.searches, told.usage.pages) == (1, 1)
     assert session.notices() == ["calls_envelope"]
+    assert session.rungs() == ["envelope"] * 3
+    assert session.events[-1].data["performance"]["calls"] == "envelope"
     refused, *asked, answered = server.chats
     assert "tools" in refused
     assert all("tools" not in body and "anyOf" in body["format"] for body in asked)
@@ -279,6 +302,7 @@ def test_a_model_that_cannot_fill_a_form_is_searched_for(tmp_path: Path) -> None
         known = {m.id: m.calls for m in session.agent.models()}
     assert again.text == f"{FACT} [2]"
     assert session.notices() == ["calls_envelope", "calls_search-first"]
+    assert session.rungs() == ["search-first"] * 6
     assert known["ollama:gemma3:4b"] == "search-first"
     assert session.app.requests[-3][1]["query"] == "When does the ferry leave? And back?"
     assert "I think it is early." not in [e.data.get("text") for e in session.events]

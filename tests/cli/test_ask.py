@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import CLEAN, Cli
+from tests.fake_ollama import FakeOllama, Model, say
 from tests.fakes import FakeServer, Reply, json_reply
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -240,6 +241,23 @@ def test_ollama_searches_locally(cli: Cli) -> None:
     result = chats[1]["messages"][-1]
     assert (result["role"], result["tool_name"]) == ("tool", "web_search")
     assert "library://docs/search-switch.md" in result["content"]
+
+
+def test_the_speed_of_a_local_model_is_told(cli: Cli) -> None:
+    """With -v a line of numbers follows the answer; JSON has them always; without, silence."""
+    script = [say("Hello."), say("Hello."), say("Hello.")]
+    with FakeOllama([Model("m")], script) as server:
+        quiet, told, data = (
+            cli("ask", "-m", "ollama:m", "Hi", *more, OLLAMA_HOST=server.url)
+            for more in ((), ("-v",), ("-o", "json"))
+        )
+    line = "load 0.1 s, prompt 0.4 s, answer 0.5 s, 2.0 tokens/s"
+    assert line in told.err
+    assert line not in quiet.err
+    numbers = data.json["performance"]
+    assert {"load_ms": 100.0, "prompt_ms": 400.0, "tokens_per_second": 2.0}.items() <= (
+        numbers.items()
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from agent.dates import asked
 from agent.schema import takes
 from agent.types import Message, Request, ToolCall, ToolSpec
 
@@ -104,10 +105,10 @@ def first_calls(request: Request) -> tuple[ToolCall, ...]:
 
 def _query(messages: Sequence[Message], last: int) -> str:
     """The question; one of a few words, with the question that it follows."""
-    words = messages[last].content.split()
+    words = asked(messages[last]).split()
     if len(words) <= _FEW:
         earlier = (m for m in reversed(messages[:last]) if m.role == "user")
-        words = [*next(earlier, Message("user", "")).content.split(), *words]
+        words = [*asked(next(earlier, Message("user", ""))).split(), *words]
     return " ".join(words)[-_QUERY:].strip()
 
 

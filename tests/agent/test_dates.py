@@ -1,0 +1,132 @@
+"""Which day it is: told to the model, without changing a word of what was sent before."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import sqlite3
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent import Agent, Settings
+from agent.backend import LocalBackend
+from agent.dates import strange_years
+from agent.dispatcher import Toolset
+from agent.events import Event, messages_from
+from agent.fence import Fence
+from agent.settings import load_environment
+from agent.sources import SourceTable
+from agent.tools.web_search import web_search
+from agent.types import ToolCall
+from tests.agent.scripted import Memory, SearchApp, found, page
+from tests.fake_ollama import FakeOllama, Model, say
+
+DAY = 86_400
+TODAY = date.today().isoformat()
+YESTERDAY = (date.today() - timedelta(days=1)).isoformat()
+
+
+def agent_on(server: FakeOllama, home: Path, app: SearchApp | None = None) -> Agent:
+    """An agent of its own, as after a restart."""
+    flags = {"SEARCHLOOP_HOME": str(home), "OLLAMA_HOST": server.url}
+    settings = Settings.load(load_environment(flags, {}, home))
+    return Agent(settings, search_backend=app or SearchApp())
+
+
+def make_older(home: Path) -> None:
+    """All that was said so far was said a day earlier."""
+    with sqlite3.connect(home / "sessions.sqlite3") as db:
+        db.execute("UPDATE events SET at = at - ?", (DAY,))
+    db.close()
+
+
+def test_midnight_changes_nothing_that_was_sent(tmp_path: Path) -> None:
+    """A session begun yesterday: the prompt only grows, and the new question names its day."""
+    with FakeOllama([Model("m")], [say(f"Answer {n}.") for n in range(4)]) as server:
+        with agent_on(server, tmp_path) as agent:
+            session = agent.ask("First?", model="ollama:m").session_id
+        make_older(tmp_path)
+        for again in (False, True):  # from the log, then as the same process goes on
+            with agent_on(server, tmp_path) as agent:
+                agent.ask("Second?", session=session)
+                if again:
+                    agent.ask("Third?", session=session)
+    bodies = [request.body for request in server.requests if request.path == "/api/chat"]
+    for before, after in itertools.pairwise(bodies[1:]):
+        assert after.startswith(before[: -len(b"]}")])
+    said = [m["content"] for m in json.loads(bodies[-1])["messages"]]
+    assert f"Today is {YESTERDAY}, unless a question names its own day." in said[0]
+    assert said[1] == "First?"
+    assert [text for text in said[2:] if "?" in text] == [
+        f"{text}?\n\n[Asked on {TODAY}.]" for text in ("Second", "Second", "Third")
+    ]
+
+
+def test_a_session_of_one_day_has_no_notes() -> None:
+    """Questions of the day that the system text names are sent as they were written."""
+    events = [Event(n, "user_message", {"text": f"Q{n}?"}, 1_000_000.0 + n) for n in (1, 2)]
+    assert [m.content for m in messages_from(events)] == ["Q1?", "Q2?"]
+
+
+def test_the_note_is_no_part_of_a_search(tmp_path: Path) -> None:
+    """A program that searches with the question searches with what the user wrote."""
+    app = SearchApp({"/api/web-search": found("https://a.example/"), "/api/open-page": page("Yes")})
+    script = [say("I would not know."), say("Yes [1]."), say("Yes [1].")]
+    with FakeOllama([Model("m", ("completion",))], script) as server:
+        with agent_on(server, tmp_path, app) as agent:
+            told = agent.ask("Does the ferry to Lindhaug run?", model="ollama:m", search="local")
+        make_older(tmp_path)
+        for model, question in (("ollama:m", "And back?"), ("builtin:extractive", "Which pier?")):
+            with agent_on(server, tmp_path, app) as agent:
+                agent.ask(question, session=told.session_id, model=model)
+    queries = [asked["query"] for path, asked in app.requests if path == "/api/web-search"]
+    assert queries[1:] == ["Does the ferry to Lindhaug run? And back?", "pier"]
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "years"),
+    [
+        ("tram news 2024", "What is new about the tram?", ["2024"]),
+        ("tram news 2024", "What was new in 2024?", []),
+        ("tram news 2026", "What is new about the tram?", []),
+        ("tram 2019 2023 2019", "Since 2019?", ["2023"]),
+        ("article 120245 of 1789", "What does it say?", []),
+        ("1998年の電車", "", ["1998"]),
+        ("tram news 2031", "", []),
+    ],
+)
+def test_years_nobody_asked_for(query: str, said: str, years: list[str]) -> None:
+    """Past years of a query count when the user did not name them; other numbers do not."""
+    assert strange_years(query, said, 2026) == years
+
+
+def searched(query: str, said: str) -> tuple[str, list[dict[str, Any]]]:
+    """The result that the model gets of a search on 2026-11-21, and the events of the search."""
+    rows = {**found("https://a.example/")}
+    rows["results"] = [{**rows["results"][0], "published": "2026-11-19"}]
+    backend, memory = LocalBackend(SearchApp({"/api/web-search": rows})), Memory()
+    tool = web_search(backend, Fence(), said=said, today=lambda: date(2026, 11, 21))
+    toolset = Toolset((tool,), "ask", SourceTable())
+    call = ToolCall("call-1", "web_search", {"query": query})
+    (result,) = asyncio.run(toolset.call_all((call,), memory))
+    return result.content, memory.of("search_started", "search_finished")
+
+
+def test_results_carry_their_dates() -> None:
+    """The model reads when it was searched and when each page was published."""
+    content, events = searched("tram news", "What is new?")
+    assert "Searched on 2026-11-21. Cite" in content
+    assert "(2026-11-19)" in content
+    assert not any("years" in data for data in events)
+
+
+def test_a_year_of_the_model_s_own_is_flagged() -> None:
+    """The activity names it, and the model is told to search for what is true now."""
+    content, events = searched("tram news 2024", "What is new?")
+    assert [data["years"] for data in events] == [["2024"], ["2024"]]
+    assert "The user did not ask for 2024" in content
+    assert not any("years" in data for data in searched("tram 2024", "And in 2024?")[1])

@@ -39,6 +39,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("SEARCHLOOP_MAX_TOKENS", "Tokens of one turn, at the most (default: no limit)"),
     Setting("SEARCHLOOP_MAX_SECONDS", "Seconds of one turn, at the most (default: no limit)"),
     Setting("SEARCHLOOP_MAX_COST_USD", "Dollars of one turn, at the most, where prices are known"),
+    Setting("SEARCHLOOP_SECRET_FILES", "Secret files that file tools may use, as patterns"),
     Setting("SEARCH_BACKEND_URL", "A search backend elsewhere (default: inside this process)"),
 )
 

@@ -1,0 +1,40 @@
+"""`current_time`: what the clock of this machine says, here or in a time zone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from agent.errors import ToolError
+from agent.tools import Tool, ToolContext
+from agent.types import ToolSpec
+
+_SPEC = ToolSpec(
+    name="current_time",
+    description="The current date and time: of this machine, or of a time zone.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "timezone": {"type": "string", "description": "IANA name, such as Europe/Berlin"}
+        },
+        "additionalProperties": False,
+    },
+    effect="read",
+)
+
+
+def current_time() -> Tool:
+    """The tool."""
+    return Tool(_SPEC, _run, seconds=5.0, origin="ours")
+
+
+async def _run(arguments: Mapping[str, Any], context: ToolContext) -> str:
+    name = str(arguments.get("timezone", ""))
+    try:
+        now = datetime.now(ZoneInfo(name)) if name else datetime.now().astimezone()
+    except (OSError, ValueError, LookupError) as error:
+        what = f"There is no time zone {name[:80]!r}."
+        raise ToolError("unknown_timezone", what, "Use a name such as Europe/Berlin.") from error
+    return f"{now:%A}, {now.isoformat(timespec='seconds')} ({name or now.tzname()})"

@@ -15,6 +15,7 @@ from typing import Any
 
 from agent.errors import ConfigError
 from agent.session import Session
+from agent.settings import Settings
 from agent.tools import Preview, Run, Tool, ToolContext
 from agent.tools.current_time import current_time
 from agent.types import Effect, ToolResult, ToolSpec
@@ -66,6 +67,12 @@ class Workspace:
         self._allowed = tuple(allowed)
         self._trees: dict[str, Tree] = {}
 
+    @classmethod
+    def of(cls, settings: Settings) -> Workspace:
+        """As the settings say."""
+        names = settings.env.get("SEARCHLOOP_SECRET_FILES", "").split(",")
+        return cls(settings.home, [name.strip() for name in names if name.strip()])
+
     async def tools(self, session: Session) -> Sequence[Tool]:
         """Those of one turn; what it changes can be undone together."""
         if not session.workspace:
@@ -80,10 +87,6 @@ class Workspace:
             _writing("create_file", CREATE_FILE, writer),
             _writing("replace_in_file", REPLACE_IN_FILE, writer),
         )
-
-    def status(self) -> list[dict[str, Any]]:
-        """Nothing can be broken here before a session is asked."""
-        return []
 
     async def aclose(self) -> None:
         """Nothing was started."""

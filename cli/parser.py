@@ -165,6 +165,7 @@ def _config(commands: Any) -> None:
 def _backend(commands: Any) -> None:
     command = _command(commands, "search-backend", "Run the search backend alone")
     actions = command.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("clear-cache", help="forget the answers and pages that are kept")
     serve = actions.add_parser("serve", help="listen for search requests")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on")
     serve.add_argument("--port", type=_port, default=3002, help="port")

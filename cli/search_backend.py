@@ -1,4 +1,4 @@
-"""`searchloop search-backend serve`: the search backend alone, for this or any other client."""
+"""`searchloop search-backend`: the search backend alone, for this or any other client."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import sys
 
 from agent.settings import Settings
 from cli.main import OK
+from cli.text import number
 from search_backend.app import create_app
 from search_backend.callers import Quota
+from search_backend.disk_cache import Disk
 from search_backend.settings import Settings as BackendSettings
 from search_backend.shapes import form_paths
 from web.gate import Gate
@@ -20,13 +22,25 @@ _WORKERS = 64
 
 
 def run(args: argparse.Namespace) -> int:
+    """Does what the action says; raises ConfigError for a bad setting."""
+    settings = Settings.load()
+    own = BackendSettings.from_mapping(settings.env, home=settings.home)
+    return _serve(args, settings, own) if args.action == "serve" else _clear_cache(own)
+
+
+def _clear_cache(own: BackendSettings) -> int:
+    # Whatever size is set now: there may be a file from before it was switched off.
+    count = Disk(own.home, 2**30).clear()
+    print(f"{number(count, 'kept item')} forgotten")
+    return OK
+
+
+def _serve(args: argparse.Namespace, settings: Settings, own: BackendSettings) -> int:
     """Serves until it is stopped. Without a token only this machine may ask.
 
     The application checks the token, so that a refusal has the shape that the client knows.
     """
-    settings = Settings.load()
     listener, warning = listen(args.host, args.port, settings.token)
-    own = BackendSettings.from_mapping(settings.env, home=settings.home)
     quota = Quota(own.client_rate) if warning else None
     app = OnThreads(create_app(own, token=settings.token or None, quota=quota), _WORKERS)
     access = access_to(listener, args.host, "", names=args.name, open_to_all=True)

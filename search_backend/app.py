@@ -16,6 +16,7 @@ from werkzeug.exceptions import HTTPException
 
 from search_backend import openapi, payload
 from search_backend.callers import Quota, has_token
+from search_backend.disk_cache import Disk
 from search_backend.errors import SearchBackendError
 from search_backend.fetch import fetch as guarded_fetch
 from search_backend.library import SCHEME, Library
@@ -63,8 +64,9 @@ def create_app(
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     shelf = library or Library(settings.home)
+    disk = Disk(settings.home, int(settings.cache_mb * 2**20))
     service = _Service(
-        chain or Chain(settings, shelf), Pages(fetch, shelf, offline=settings.offline)
+        chain or Chain(settings, shelf, disk=disk), Pages(fetch, shelf, offline=settings.offline)
     )
     _add_routes(app, service, shelf)
     _add_shapes(app, service)

@@ -1,7 +1,7 @@
 """Answers kept for a while, and equal searches at the same moment done once.
 
-`Kept` is the whole of what a store has to offer; another one (on disk, shared) takes its place by
-being passed to `Shared`.
+`Store` is the whole of what a store has to offer. `Kept` is one in memory; `OnDisk` has another
+one before it and keeps a copy of everything for the next start.
 """
 
 from __future__ import annotations
@@ -10,72 +10,104 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
-from search_backend.types import SearchAnswer
+from search_backend.disk_cache import Disk
+from search_backend.joined import Joined
+from search_backend.types import Attempt, Filtered, Problem, SearchAnswer, SearchResult
 
 MOST_ANSWERS = 512
+KIND = "search"
 
 
 class Store(Protocol):
     """Where answers are kept. Safe to use from several threads."""
 
-    def get(self, key: Hashable) -> SearchAnswer | None:
-        """The answer, unless it is too old or gone."""
+    def get(self, key: Hashable) -> tuple[SearchAnswer, float] | None:
+        """The answer and its age in seconds, unless it is too old or gone."""
 
-    def put(self, key: Hashable, answer: SearchAnswer) -> None:
-        """Keep it."""
+    def put(self, key: Hashable, answer: SearchAnswer, seconds: float, age: float = 0.0) -> None:
+        """Keep it for `seconds` from now; it is `age` seconds old already."""
 
 
 class Kept:
-    """The last answers, in memory, for `seconds` each; with 0 seconds it keeps nothing."""
+    """The last answers, in memory."""
 
-    def __init__(
-        self, clock: Callable[[], float], seconds: float, most: int = MOST_ANSWERS
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], most: int = MOST_ANSWERS) -> None:
         """`clock` gives monotonic seconds."""
         self._clock = clock
-        self._seconds = seconds
         self._most = most
         self._lock = threading.Lock()
-        self._answers: OrderedDict[Hashable, tuple[float, SearchAnswer]] = OrderedDict()
+        # Key -> until when, since when, what.
+        self._answers: OrderedDict[Hashable, tuple[float, float, SearchAnswer]] = OrderedDict()
 
-    def get(self, key: Hashable) -> SearchAnswer | None:
-        """The answer, unless it is too old or gone."""
+    def get(self, key: Hashable) -> tuple[SearchAnswer, float] | None:
+        """The answer and its age, unless it is too old or gone."""
         with self._lock:
             entry = self._answers.get(key)
             if entry is None:
                 return None
-            if self._clock() >= entry[0]:
+            now = self._clock()
+            if now >= entry[0]:
                 del self._answers[key]
                 return None
             self._answers.move_to_end(key)
-            return entry[1]
+            return entry[2], now - entry[1]
 
-    def put(self, key: Hashable, answer: SearchAnswer) -> None:
+    def put(self, key: Hashable, answer: SearchAnswer, seconds: float, age: float = 0.0) -> None:
         """Keep it; the answer unused for longest goes when there are too many."""
-        if self._seconds <= 0:
+        if seconds <= 0:
             return
         with self._lock:
-            self._answers[key] = (self._clock() + self._seconds, answer)
+            now = self._clock()
+            self._answers[key] = (now + seconds, now - age, answer)
             self._answers.move_to_end(key)
             while len(self._answers) > self._most:
                 self._answers.popitem(last=False)
 
 
-class _Flight:
-    def __init__(self) -> None:
-        self.landed = threading.Event()
-        self.answer: SearchAnswer | None = None
+class OnDisk:
+    """A store on disk behind one in memory. `scope` sets apart answers of other settings."""
+
+    def __init__(self, front: Store, disk: Disk, scope: str, clock: Callable[[], float]) -> None:
+        """`clock` gives seconds since the epoch."""
+        self._front = front
+        self._disk = disk
+        self._scope = scope
+        self._clock = clock
+
+    def get(self, key: Hashable) -> tuple[SearchAnswer, float] | None:
+        """From memory, else from the disk, and then from memory the next time."""
+        if known := self._front.get(key):
+            return known
+        entry = self._disk.get(KIND, self._name(key))
+        if entry is None:
+            return None
+        age = self._clock() - entry.made
+        try:
+            answer, seconds = _read(entry.value), float(entry.value["seconds"])
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None  # written by another version
+        self._front.put(key, answer, seconds - age, age)
+        return answer, age
+
+    def put(self, key: Hashable, answer: SearchAnswer, seconds: float, age: float = 0.0) -> None:
+        """Into both."""
+        self._front.put(key, answer, seconds, age)
+        self._disk.put(KIND, self._name(key), answer.as_json() | {"seconds": seconds}, seconds)
+
+    def _name(self, key: Hashable) -> str:
+        return f"{self._scope}\n{key!r}"
 
 
 class Shared:
     """Searches through a store, equal ones joined while they are under way."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, keep: Callable[[SearchAnswer], float]) -> None:
+        """`keep` says for how many seconds an answer may be given again."""
         self._store = store
-        self._lock = threading.Lock()
-        self._flights: dict[Hashable, _Flight] = {}
+        self._keep = keep
+        self._joined = Joined[SearchAnswer]()
 
     def answer(
         self, key: Hashable, search: Callable[[], SearchAnswer], *, fresh: bool, seconds: float
@@ -85,22 +117,33 @@ class Shared:
         Whoever joins another's search waits at most `seconds` for it and then searches alone.
         """
         if not fresh and (known := self._store.get(key)):
-            return replace(known, cached=True)
-        with self._lock:
-            flight = self._flights.get(key)
-            first = flight is None
-            if flight is None:
-                flight = self._flights[key] = _Flight()
-        if not first:
-            flight.landed.wait(seconds)
-            return flight.answer or search()
-        try:
-            flight.answer = search()
+            return replace(known[0], cached=True, age=int(known[1]))
+
+        def work() -> SearchAnswer:
+            answer = search()
             # A failure is nobody's to keep: the next search may work.
-            if flight.answer.status == "ok":
-                self._store.put(key, flight.answer)
-            return flight.answer
-        finally:
-            with self._lock:
-                del self._flights[key]
-            flight.landed.set()
+            if answer.status == "ok":
+                self._store.put(key, answer, self._keep(answer))
+            return answer
+
+        return self._joined.run(key, work, seconds)
+
+
+def _read(value: dict[str, Any]) -> SearchAnswer:
+    """The reverse of `as_json`. Raises KeyError, TypeError, ValueError for anything else."""
+    attempts = tuple(
+        Attempt(
+            **{**attempt, "error": Problem(**error) if (error := attempt.get("error")) else None}
+        )
+        for attempt in value["attempts"]
+    )
+    dropped = value.get("filtered")
+    return SearchAnswer(
+        query=value["query"],
+        engine=value["engine"],
+        status=value["status"],
+        results=tuple(SearchResult(**result) for result in value["results"]),
+        attempts=attempts,
+        filtered=Filtered(**dropped) if dropped else None,
+        not_applied=tuple(value.get("not_applied", ())),
+    )

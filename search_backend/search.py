@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from search_backend.disk_cache import Disk
 from search_backend.engine_http import Connections
 from search_backend.engines import Access, Engine, find_engines
 from search_backend.errors import SearchBackendError
@@ -20,7 +21,7 @@ from search_backend.lineup import Lineup, Outcome, lacks
 from search_backend.merge import filtered, fuse
 from search_backend.race import Race
 from search_backend.relay import Relay
-from search_backend.result_cache import Kept, Shared, Store
+from search_backend.result_cache import Kept, OnDisk, Shared, Store
 from search_backend.settings import Settings
 from search_backend.types import Attempt, Filtered, Query, SearchAnswer, SearchStatus
 
@@ -36,14 +37,17 @@ class Chain:
         library: Library,
         engines: Mapping[str, Engine] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        store: Store | None = None,
+        disk: Disk | None = None,
     ) -> None:
-        """`clock` gives monotonic seconds; `store` keeps answers, by default in memory."""
+        """`clock` gives monotonic seconds; answers are kept in memory, and on `disk` if given."""
         self._settings = settings
         self._lineup = Lineup(settings, find_engines() if engines is None else engines, clock)
         self._access = Access(settings.keys, library)
         self._connections = Connections()
-        self._shared = Shared(Kept(clock, settings.cache_seconds) if store is None else store)
+        store: Store = Kept(clock)
+        if disk is not None:
+            store = OnDisk(store, disk, self._scope(), time.time)
+        self._shared = Shared(store, self._fresh_for)
 
     def search(self, query: Query, engine: str | None = None) -> SearchAnswer:
         """Ask the chain, or only the engine named, which is asked even if it rests.
@@ -88,6 +92,24 @@ class Chain:
     def close(self) -> None:
         """Hang up the connections that are kept for the next search."""
         self._connections.close()
+
+    def _fresh_for(self, answer: SearchAnswer) -> float:
+        """Seconds for which an answer counts as fresh: the least of those whose results are in it.
+
+        Engines on this machine cost nothing, and what they know may change at any moment.
+        """
+        sources = {self._lineup.engines.get(result.source) for result in answer.results}
+        if any(engine is not None and not engine.remote for engine in sources):
+            return 0.0
+        usual, own = self._settings.cache_seconds, self._settings.fresh
+        return min((own.get(engine.name, usual) for engine in sources if engine), default=usual)
+
+    def _scope(self) -> str:
+        """What an answer depends on beside the query. Secrets stay out."""
+        settings, chain = self._settings, self._lineup.order()
+        known = [s for name in chain for s in self._lineup.engines[name].settings if not s.secret]
+        values = [f"{s.name}={settings.keys.get(s.name, '')}" for s in known]
+        return "\n".join([",".join(chain), str(settings.fanout), *values])
 
     def _named(self, name: str) -> Engine:
         engine = self._lineup.engines.get(name)

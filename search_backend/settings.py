@@ -19,7 +19,12 @@ SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("SEARCH_ENGINES", "", "Order in which search engines are asked, e.g. ddg,library"),
     ("SEARCH_FANOUT", "1", "How many engines are asked together, their results merged"),
     ("SEARCH_SECONDS", "10", "Longest time for one search"),
-    ("SEARCH_CACHE_SECONDS", "300", "How long the same search gets the same answer; 0 = never"),
+    (
+        "SEARCH_CACHE_SECONDS",
+        "300",
+        "How long the same search gets the same answer, e.g. 300,exa=3600; 0 = never",
+    ),
+    ("SEARCH_CACHE_MB", "64", "Size of the file that keeps answers and pages; 0 = memory only"),
     ("SEARCH_RATES", "", "Requests a second that your plans allow, e.g. brave=20"),
     (
         "SEARCH_CLIENT_RATE",
@@ -29,6 +34,7 @@ SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("SEARCHLOOP_HOME", "", "Folder for the library (library.sqlite3) and other data"),
     ("SEARCHLOOP_OFFLINE", "", "1 = nothing may leave this machine"),
 )
+_FRESH = "SEARCH_CACHE_SECONDS"
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
@@ -38,7 +44,8 @@ class Settings:
     """What the backend was told. `engines` is the chain in order; `home` holds the library.
 
     `fanout` engines are asked together; a search takes at most `seconds`; answers are kept for
-    `cache_seconds`; `rates` are requests a second by engine, where the user knows better than we;
+    `cache_seconds`, those of an engine in `fresh` for its own time, and in a file of `cache_mb`
+    (0 = in memory only); `rates` are requests a second by engine, where the user knows better;
     `client_rate` is how often one client may ask in a minute where others can reach the backend.
     """
 
@@ -52,6 +59,8 @@ class Settings:
     cache_seconds: float = 0.0
     rates: Mapping[str, float] = field(default_factory=dict)
     client_rate: float = 120.0
+    fresh: Mapping[str, float] = field(default_factory=dict)
+    cache_mb: float = 0.0
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, str], home: Path) -> Settings:
@@ -63,6 +72,9 @@ class Settings:
         known = find_engines()
         keys = _keys(mapping)
         chosen = mapping.get("SEARCHLOOP_HOME", "").strip()
+        parts = mapping.get(_FRESH, "").split(",")
+        usual = next((part for part in parts if "=" not in part), "")
+        own = [part for part in parts if "=" in part]
         return cls(
             home=Path(chosen).expanduser() if chosen else home,
             engines=_chain(mapping.get("SEARCH_ENGINES", "")) or default_chain(known, keys),
@@ -70,9 +82,11 @@ class Settings:
             keys=keys,
             fanout=int(_number(mapping, "SEARCH_FANOUT", 1, 20)),
             seconds=_number(mapping, "SEARCH_SECONDS", 0.1, 120),
-            cache_seconds=_number(mapping, "SEARCH_CACHE_SECONDS", 0, 86_400),
-            rates=_rates(mapping.get("SEARCH_RATES", "")),
+            cache_seconds=_number({_FRESH: usual}, _FRESH, 0, 86_400),
+            rates=_by_engine("SEARCH_RATES", mapping.get("SEARCH_RATES", "")),
             client_rate=_number(mapping, "SEARCH_CLIENT_RATE", 0, 1_000_000),
+            fresh=_by_engine(_FRESH, ",".join(own)),
+            cache_mb=_number(mapping, "SEARCH_CACHE_MB", 0, 100_000),
         )
 
 
@@ -104,19 +118,20 @@ def _number(mapping: Mapping[str, str], name: str, least: float, most: float) ->
     return value
 
 
-def _rates(raw: str) -> dict[str, float]:
+def _by_engine(setting: str, raw: str) -> dict[str, float]:
+    """Numbers by engine, as in `brave=20,tavily=1.5`."""
     known = find_engines()
-    rates = {}
+    numbers = {}
     for pair in (part.strip() for part in raw.split(",") if part.strip()):
         name, _, number = (part.strip() for part in pair.partition("="))
-        if name not in known or not re.fullmatch(r"\d{1,4}(\.\d{1,4})?", number):
+        if name not in known or not re.fullmatch(r"\d{1,6}(\.\d{1,4})?", number):
             raise ConfigError(
                 "config",
-                f"SEARCH_RATES has a part that cannot be used: {pair[:60]!r}.",
-                "Write engine=requests a second, e.g. brave=20,tavily=1.5; 0 = no limit.",
+                f"{setting} has a part that cannot be used: {pair[:60]!r}.",
+                f"Write ENGINE=NUMBER, e.g. {setting}=brave=20,tavily=1.5.",
             )
-        rates[name] = float(number)
-    return rates
+        numbers[name] = float(number)
+    return numbers
 
 
 def _chain(raw: str) -> tuple[str, ...]:

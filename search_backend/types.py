@@ -111,7 +111,7 @@ class SearchAnswer:
     """What the chain found, which engine found it, and every attempt on the way.
 
     After a merged search `engine` is the one that gave the most results. `cached`: nobody was asked
-    just now, the attempts are those of the search that was.
+    just now, the attempts are those of the search that was, `age` seconds ago.
     """
 
     query: str
@@ -122,6 +122,7 @@ class SearchAnswer:
     filtered: Filtered | None = None
     not_applied: tuple[str, ...] = ()
     cached: bool = False
+    age: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """The answer of POST /api/web-search."""
@@ -138,6 +139,7 @@ class SearchAnswer:
             shape["not_applied"] = list(self.not_applied)
         if self.cached:
             shape["cached"] = True
+            shape["age"] = self.age
         return shape
 
 

@@ -559,7 +559,7 @@ def test_equal_searches_at_once_are_one(tmp_path: Path, width: int) -> None:
 
 def test_whoever_joins_a_search_that_breaks_searches_alone(tmp_path: Path) -> None:
     """A fault of the first is not the fault of the others, and no search waits for ever."""
-    shared = Shared(Kept(Clock(), 60))
+    shared = Shared(Kept(Clock()), lambda _: 60.0)
     entered, go = threading.Event(), threading.Event()
     good = SearchAnswer("tea", "one", "ok", (), ())
 
@@ -576,17 +576,17 @@ def test_whoever_joins_a_search_that_breaks_searches_alone(tmp_path: Path) -> No
         assert second.result() == good
         with pytest.raises(ZeroDivisionError):
             first.result()
-    assert shared.answer("k", lambda: good, fresh=False, seconds=5) == good
+    assert shared.answer("k", breaks, fresh=False, seconds=5) == replace(good, cached=True)
 
 
 def test_kept_answers_are_bounded() -> None:
     """The answer unused for longest goes first."""
-    kept = Kept(Clock(), 60, most=2)
+    kept = Kept(Clock(), most=2)
     answer = SearchAnswer("tea", "one", "ok", (), ())
     for key in "ab":
-        kept.put(key, answer)
-    assert kept.get("a") is answer
-    kept.put("c", answer)
+        kept.put(key, answer, 60.0)
+    assert kept.get("a") == (answer, 0.0)
+    kept.put("c", answer, 60.0)
     assert [kept.get(key) is not None for key in "abc"] == [True, False, True]
 
 

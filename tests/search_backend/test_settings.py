@@ -64,6 +64,7 @@ def test_every_setting_is_listed() -> None:
         "SEARCH_FANOUT",
         "SEARCH_SECONDS",
         "SEARCH_CACHE_SECONDS",
+        "SEARCH_CACHE_MB",
         "SEARCH_RATES",
         "SEARCH_CLIENT_RATE",
         "SEARCHLOOP_HOME",

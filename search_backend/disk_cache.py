@@ -1,0 +1,230 @@
+"""What is kept between starts: answers and pages in one SQLite file, bounded, and never in the way.
+
+A file that is locked, full, read-only or damaged makes this forget, never fail: a damaged one is
+thrown away and begun anew, the rest is left alone for some seconds. Several processes share the
+file. Times are seconds since the epoch; an entry of the future is not believed.
+
+Spec: https://www.sqlite.org/pragma.html (auto_vacuum, max_page_count)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sqlite3
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+NAME = "cache.sqlite3"
+MOST_ROWS = 20_000
+_PAGE = 4_096
+_LEAST_BYTES = 256 * 1024
+# Room for the tables themselves: of the whole file so much may be entries.
+_SHARE, _AFTER_SWEEP = 0.7, 0.8
+_SWEEP_EVERY = 64
+_WAIT = 0.05  # seconds for another process, or thread, at the same file
+_PAUSE = 5.0
+_PACK_FROM = 4_096
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    kind TEXT NOT NULL, key BLOB NOT NULL, made REAL NOT NULL, until REAL NOT NULL,
+    size INTEGER NOT NULL, packed INTEGER NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY (kind, key)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_age ON entries (made);
+"""
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value, and when it was made."""
+
+    made: float
+    value: dict[str, Any]
+
+
+class Disk:
+    """The file `home`/cache.sqlite3 with at most `most_bytes`. Safe for several threads."""
+
+    def __init__(
+        self,
+        home: Path,
+        most_bytes: int,
+        most_rows: int = MOST_ROWS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """With fewer than 256 KiB nothing is kept and no file is made."""
+        self._path = home / NAME
+        self._most_bytes = most_bytes if most_bytes >= _LEAST_BYTES else 0
+        self._most_rows = most_rows
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._quiet_until = 0.0
+        self._puts = 0
+
+    def get(self, kind: str, key: str) -> Entry | None:
+        """The entry, unless it is too old, or cannot be had just now."""
+
+        def read(connection: sqlite3.Connection) -> Entry | None:
+            row = connection.execute(
+                "SELECT made, until, packed, value FROM entries WHERE kind = ? AND key = ?",
+                (kind, _digest(key)),
+            ).fetchone()
+            now = self._clock()
+            if row is None or not row[0] <= now < row[1]:
+                return None
+            return Entry(row[0], _unpacked(row[3], row[2]))
+
+        try:
+            found = self._try(read, None)
+        except (ValueError, zlib.error):  # not as we wrote it
+            return None
+        return found
+
+    def put(self, kind: str, key: str, value: dict[str, Any], seconds: float) -> None:
+        """Keep `value`, which is JSON, for `seconds`; one that is too large is not kept."""
+        packed, data = _packed(value)
+        if seconds <= 0 or len(data) > self._most_bytes // 16:
+            return
+        now = self._clock()
+        row = (kind, _digest(key), now, now + seconds, len(data), packed, data)
+
+        def write(connection: sqlite3.Connection) -> None:
+            self._puts += 1
+            if self._puts % _SWEEP_EVERY == 1:
+                self._sweep(connection, _AFTER_SWEEP)
+            try:
+                connection.execute("REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            except sqlite3.OperationalError as error:
+                if "full" not in str(error):
+                    raise
+                self._sweep(connection, 0.5)
+                connection.execute("REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+        self._try(write, None)
+
+    def clear(self) -> int:
+        """Forget everything; how many entries that were. Raises OSError when it cannot be done."""
+        if not self._path.exists():
+            return 0
+
+        def empty(connection: sqlite3.Connection) -> int:
+            count = connection.execute("DELETE FROM entries").rowcount
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return int(count)
+
+        self._quiet_until = 0.0
+        if (count := self._try(empty, -1)) >= 0:
+            return count
+        with self._lock:
+            self._throw_away()
+        return 0
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._hang_up()
+
+    def __del__(self) -> None:
+        self._hang_up()
+
+    def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        """What `work` gives; `otherwise` when the file cannot be used, now or for a while."""
+        if not self._most_bytes or self._clock() < self._quiet_until:
+            return otherwise
+        if not self._lock.acquire(timeout=_WAIT):
+            return otherwise
+        try:
+            if self._connection is None:
+                self._connection = self._open()
+            return work(self._connection)
+        except (sqlite3.Error, OSError) as error:
+            self._quiet_until = self._clock() + _PAUSE
+            self._hang_up()
+            # OperationalError: locked, full, read-only. The file as such may be well.
+            if isinstance(error, sqlite3.DatabaseError) and not isinstance(
+                error, sqlite3.OperationalError | sqlite3.ProgrammingError
+            ):
+                with suppress(OSError):
+                    self._throw_away()
+                self._quiet_until = 0.0
+            _log.warning("the cache %s is not used for now: %s", self._path, error)
+            return otherwise
+        finally:
+            self._lock.release()
+
+    def _open(self) -> sqlite3.Connection:
+        if not self._path.exists():
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        elif os.name == "posix" and self._path.stat().st_mode & 0o077:
+            self._path.chmod(0o600)
+        connection = sqlite3.connect(
+            self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.execute("PRAGMA journal_mode = WAL")
+            # What a crash of the machine takes is asked again.
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute(f"PRAGMA max_page_count = {self._most_bytes // _PAGE}")
+            connection.execute(f"PRAGMA journal_size_limit = {_LEAST_BYTES}")
+            connection.executescript(_SCHEMA)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _sweep(self, connection: sqlite3.Connection, share: float) -> None:
+        """Take out what is too old, then the oldest until all fits."""
+        connection.execute("DELETE FROM entries WHERE until <= ?", (self._clock(),))
+        rows, held = connection.execute("SELECT COUNT(*), SUM(size) FROM entries").fetchone()
+        most_bytes, most_rows = self._most_bytes * _SHARE, self._most_rows
+        while rows and (rows > most_rows - _SWEEP_EVERY or (held or 0) > most_bytes * share):
+            connection.execute(
+                "DELETE FROM entries WHERE (kind, key) IN "
+                "(SELECT kind, key FROM entries ORDER BY made LIMIT ?)",
+                (max(rows // 10, 1),),
+            )
+            rows, held = connection.execute("SELECT COUNT(*), SUM(size) FROM entries").fetchone()
+        connection.execute("PRAGMA incremental_vacuum")
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _throw_away(self) -> None:
+        self._hang_up()
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(NAME + suffix).unlink(missing_ok=True)
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+def _packed(value: dict[str, Any]) -> tuple[bool, bytes]:
+    data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return (True, zlib.compress(data, 1)) if len(data) >= _PACK_FROM else (False, data)
+
+
+def _unpacked(data: bytes, packed: int) -> dict[str, Any]:
+    value = json.loads(zlib.decompress(data) if packed else data)
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value

@@ -1,0 +1,101 @@
+"""`searchloop search-backend`: the program alone, as other programs and machines meet it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.cli.conftest import CLEAN, Cli
+from tests.fakes import FakeServer, json_reply
+
+TOKEN = "a-token-long-enough-0123"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+JSON = {"Content-Type": "application/json"}
+
+
+@contextmanager
+def served(home: Path, *args: str, **settings: str) -> Iterator[int]:
+    """The backend on a free port; gives the port."""
+    env = {**CLEAN, "HOME": str(home), "SEARCHLOOP_HOME": str(home), **settings}
+    command = [sys.executable, "-m", "cli", "search-backend", "serve", "--port", "0", *args]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, cwd=home) as process:
+        try:
+            assert process.stdout is not None
+            yield int(process.stdout.readline().rpartition(":")[2].split()[0])
+        finally:
+            process.terminate()
+
+
+def ask(
+    port: int, method: str, path: str, body: str | None = None, **headers: str
+) -> tuple[int, Any, dict[str, str]]:
+    """Status, JSON and headers of one request."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, sent)
+        response = connection.getresponse()
+        told = {name.lower(): value for name, value in response.getheaders()}
+        return response.status, json.loads(response.read()), told
+    finally:
+        connection.close()
+
+
+def test_other_machines_need_a_token(cli: Cli) -> None:
+    """Without one it does not start, and says what to set."""
+    ran = cli("search-backend", "serve", "--host", "0.0.0.0", "--port", "0")
+    assert (ran.code, ran.out) == (2, "")
+    assert "SEARCHLOOP_TOKEN" in ran.err
+
+
+def test_other_machines_are_counted_and_known(tmp_path: Path) -> None:
+    """Token in two forms, a name that was given, forms where they belong, and the quota."""
+    with served(
+        tmp_path,
+        *("--host", "0.0.0.0", "--name", "backend.example"),
+        SEARCHLOOP_TOKEN=TOKEN,
+        SEARCH_CLIENT_RATE="6",
+    ) as port:
+        assert ask(port, "GET", "/api/health")[0] == 200
+        found = "/search?q=search+engines&format=json"
+        assert ask(port, "GET", found)[0] == 401
+        status, answer, _ = ask(port, "GET", found, **BEARER)
+        assert (status, bool(answer["results"])) == (200, True)
+        basic = "Basic YW55OmEtdG9rZW4tbG9uZy1lbm91Z2gtMDEyMw=="
+        named = {"Host": f"backend.example:{port}", "Authorization": basic}
+        assert ask(port, "POST", "/search", "q=tea&format=json", **named, **FORM)[0] == 200
+        assert ask(port, "POST", "/api/web-search", "q=tea", **BEARER, **FORM)[0] == 415
+        other = {"Host": f"other.example:{port}"}
+        assert ask(port, "GET", "/api/engines", **BEARER, **other)[0] == 403
+        query = json.dumps({"query": "tea"})
+        assert ask(port, "POST", "/v1/search", query, **BEARER, **JSON)[0] == 200
+        for _ in range(2):
+            assert ask(port, "GET", "/api/engines", **BEARER)[0] == 200
+        status, answer, headers = ask(port, "POST", "/v1/search", query, **BEARER, **JSON)
+        assert (status, headers["retry-after"]) == (429, "10")
+        assert "too often" in answer["error"]["message"]
+
+
+def test_answers_are_kept_between_programs_until_they_are_forgotten(cli: Cli) -> None:
+    """The second search asks nobody; after clear-cache the third one does."""
+    rows = [{"url": "https://a.example/", "title": "A", "content": "x"}]
+    with FakeServer(lambda _: json_reply({"results": rows})) as server:
+        own = {"SEARXNG_URL": server.url, "SEARCHLOOP_OFFLINE": "", "SEARCH_ENGINES": "searxng"}
+        first = cli("search", "tea", "-o", "json", **own).json
+        again = cli("search", "tea", "-o", "json", **own).json
+        assert (first["results"], again["cached"]) == (again["results"], True)
+        assert len(server.requests) == 1
+        assert cli("search-backend", "clear-cache").out == "1 kept item forgotten\n"
+        assert "cached" not in cli("search", "tea", "-o", "json", **own).json
+        assert len(server.requests) == 2
+        assert cli("search-backend", "clear-cache", SEARCH_CACHE_MB="0").out.startswith("1 kept")
+        for _ in range(2):
+            cli("search", "tea", **own, SEARCH_CACHE_MB="0")
+        assert len(server.requests) == 4

@@ -1,0 +1,296 @@
+"""The file that keeps answers and pages: bounded, private, and never a reason to fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import stat
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from search_backend.disk_cache import NAME, Disk
+from search_backend.engines import Access, Engine
+from search_backend.errors import EngineError
+from search_backend.library import Library
+from search_backend.result_cache import Kept, OnDisk
+from search_backend.search import Chain
+from search_backend.settings import Settings
+from search_backend.types import Attempt, Filtered, Problem, Query, SearchAnswer, SearchResult
+
+MB = 2**20
+
+
+class Clock:
+    """Seconds that pass when told."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_what_was_put_is_there_until_its_time_is_over(tmp_path: Path) -> None:
+    """In this object and in the next one, with the moment it was made."""
+    clock = Clock()
+    disk = Disk(tmp_path, MB, clock=clock)
+    disk.put("a", "key", {"text": "Tee \ud83e\uded6 \u2603", "n": [1, None]}, 60)
+    disk.put("a", "long", {"text": "tea " * 10_000}, 60)
+    clock.now += 59
+    entry = Disk(tmp_path, MB, clock=clock).get("a", "key")
+    assert entry is not None
+    assert (entry.made, entry.value["n"]) == (1_000_000.0, [1, None])
+    assert entry.value["text"].endswith("\u2603")
+    assert (found := disk.get("a", "long")) is not None
+    assert len(found.value["text"]) == 40_000
+    assert disk.get("b", "key") is None
+    clock.now += 1
+    assert disk.get("a", "key") is None
+
+
+def test_an_entry_of_the_future_is_not_believed(tmp_path: Path) -> None:
+    """After the clock was set back nothing stays fresh for longer than it should."""
+    clock = Clock()
+    disk = Disk(tmp_path, MB, clock=clock)
+    disk.put("a", "key", {}, 60)
+    clock.now -= 10
+    assert disk.get("a", "key") is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
+def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
+    """What one searches for is nobody else's business, whatever the umask or an old mode says."""
+    home = tmp_path / "new"
+    Disk(home, MB).put("a", "key", {}, 60)
+    for path in home.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+    (home / NAME).chmod(0o644)
+    assert Disk(home, MB).get("a", "key") is not None
+    assert stat.S_IMODE((home / NAME).stat().st_mode) == 0o600
+
+
+@settings(max_examples=4)
+@given(st.integers(0, 2**32))
+def test_the_file_stays_within_its_bounds(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    """Bytes and rows are bounded, the newest is there, and the oldest went first."""
+    home, chance, clock = tmp_path_factory.mktemp("cache"), random.Random(seed), Clock()
+    disk = Disk(home, 512 * 1024, most_rows=100, clock=clock)
+    for n in range(300):
+        clock.now += 1
+        text = chance.randbytes(chance.choice((10, 2_000, 20_000))).hex()[:30_000]
+        disk.put("a", str(n), {"text": text}, 10_000)
+        assert disk.get("a", str(n)) is not None or len(text) > 32 * 1024
+    held = [n for n in range(300) if disk.get("a", str(n))]
+    assert 0 < len(held) <= 100
+    assert held == list(range(held[0], 300)), "only the oldest are gone"
+    assert sum(p.stat().st_size for p in home.iterdir() if p.name == NAME) <= 512 * 1024
+    disk.close()
+
+
+def test_one_entry_cannot_take_all_the_room(tmp_path: Path) -> None:
+    """A value over a sixteenth of the file is not kept, and the others stay."""
+    disk = Disk(tmp_path, MB)
+    disk.put("a", "small", {}, 60)
+    disk.put("a", "large", {"text": random.Random(1).randbytes(100_000).hex()}, 60)
+    assert disk.get("a", "large") is None
+    assert disk.get("a", "small") is not None
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_switched_off_it_makes_no_file(tmp_path: Path, size: int) -> None:
+    """Nothing is written and nothing found."""
+    disk = Disk(tmp_path, size)
+    disk.put("a", "key", {}, 60)
+    assert disk.get("a", "key") is None
+    assert list(tmp_path.iterdir()) == []
+    assert disk.clear() == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"not a database at all" * 200,
+        lambda data: data[:100] + os.urandom(len(data) - 100),
+        lambda data: data[: len(data) // 2],
+        lambda data: b"",
+        lambda data: data[:16] + b"\xff" * 84 + data[100:],
+    ],
+)
+def test_a_damaged_file_is_begun_anew(tmp_path: Path, damage: object) -> None:
+    """No request fails, and after a while things are kept again."""
+    clock = Clock()
+    disk = Disk(tmp_path, MB, clock=clock)
+    for n in range(50):
+        disk.put("a", str(n), {"text": "x" * 1_000}, 600)
+    disk.close()
+    path = tmp_path / NAME
+    path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
+    again = Disk(tmp_path, MB, clock=clock)
+    for n in range(60):
+        again.get("a", str(n))
+        again.put("a", "new", {"n": n}, 600)
+        clock.now += 6
+    found = again.get("a", "new")
+    assert found is not None
+    assert found.value == {"n": 59}
+
+
+def test_a_value_that_is_not_ours_is_not_there(tmp_path: Path) -> None:
+    """What another program wrote into the file does not come out as an answer."""
+    disk = Disk(tmp_path, MB)
+    for n, value in enumerate((b"[1]", b"{", b"\xff", b"")):
+        disk.put("a", str(n), {}, 60)
+        with sqlite3.connect(tmp_path / NAME) as connection:
+            connection.execute("UPDATE entries SET value = ?, packed = ?", (value, n % 2))
+        connection.close()
+        assert disk.get("a", str(n)) is None
+
+
+def test_a_locked_file_costs_a_moment_and_no_failure(tmp_path: Path) -> None:
+    """While another program holds it, nothing is found and nothing raised; later it is used."""
+    clock = Clock()
+    disk = Disk(tmp_path, MB, clock=clock)
+    disk.put("a", "key", {}, 600)
+    other = sqlite3.connect(tmp_path / NAME, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    disk.put("a", "new", {}, 600)
+    disk.get("a", "key")
+    other.execute("COMMIT")
+    other.close()
+    clock.now += 6
+    disk.put("a", "new", {}, 600)
+    assert disk.get("a", "new") is not None
+
+
+def test_a_place_that_cannot_be_written_is_left_alone(tmp_path: Path) -> None:
+    """A file where the folder should be, or a folder where the file should be."""
+    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "folder" / NAME).mkdir(parents=True)
+    for home in (tmp_path / "file", tmp_path / "folder"):
+        disk = Disk(home, MB)
+        disk.put("a", "key", {}, 60)
+        assert disk.get("a", "key") is None
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_it_can_be_emptied(tmp_path: Path) -> None:
+    """Everything goes, from the disk as well, and how much that was is told."""
+    disk = Disk(tmp_path, MB)
+    for n in range(20):
+        disk.put("a", str(n), {"text": "secret-word"}, 60)
+    assert disk.clear() == 20
+    disk.close()
+    assert all(b"secret-word" not in path.read_bytes() for path in tmp_path.iterdir())
+    (tmp_path / NAME).write_bytes(b"damaged" * 1_000)
+    assert Disk(tmp_path, MB).clear() == 0
+    assert not (tmp_path / NAME).exists() or Disk(tmp_path, MB).clear() == 0
+
+
+ANSWER = SearchAnswer(
+    "tea",
+    "one",
+    "ok",
+    (
+        SearchResult("T", "https://a.example/", "s", "one", "2026-01-02"),
+        SearchResult("U", "https://b.example/", "s", "two"),
+    ),
+    (
+        Attempt("one", "ok", 12),
+        Attempt("two", "error", 5, Problem("network", "Down.", "Wait."), 3),
+    ),
+    Filtered("time_range=d", 0, lifted=True),
+    ("country",),
+)
+
+
+@pytest.mark.parametrize("answer", [ANSWER, replace(ANSWER, filtered=None, not_applied=())])
+def test_answers_come_back_as_they_were(tmp_path: Path, answer: SearchAnswer) -> None:
+    """Every field survives the way to the disk and back, and the age goes on."""
+    clock, front = Clock(), Clock()
+    disk = Disk(tmp_path, MB, clock=clock)
+    OnDisk(Kept(front), disk, "scope", clock).put("key", answer, 60)
+    clock.now += 20
+    later = OnDisk(Kept(front), disk, "scope", clock)
+    assert later.get("key") == (answer, 20.0)
+    front.now += 39
+    assert later.get("key") == (answer, 59.0), "now from memory"
+    front.now += 1
+    clock.now += 40
+    assert later.get("key") is None
+    assert OnDisk(Kept(front), disk, "other", clock).get("key") is None
+
+
+def test_another_versions_answer_is_not_used(tmp_path: Path) -> None:
+    """A shape that this version does not know counts as nothing."""
+    clock = Clock()
+    disk, store = Disk(tmp_path, MB, clock=clock), None
+    store = OnDisk(Kept(clock), disk, "scope", clock)
+    store.put("key", ANSWER, 60)
+    for broken in ({}, {"results": 5}, {**ANSWER.as_json(), "seconds": 60, "results": [{"x": 1}]}):
+        disk.put("search", "scope\n'key'", json.loads(json.dumps(broken)), 60)
+        assert OnDisk(Kept(clock), disk, "scope", clock).get("key") is None
+
+
+def chain(home: Path, asked: list[str], **changes: object) -> Chain:
+    """A chain of two web engines and a local one, with its answers on disk in `home`."""
+
+    def search(name: str, remote: bool) -> Engine:
+        def run(query: Query, _access: Access) -> list[SearchResult]:
+            asked.append(name)
+            if name == "down":
+                raise EngineError("network", "Down.", "Wait.")
+            return [SearchResult("T", f"https://{name}.example/", "s", name)]
+
+        return Engine(name, name.title(), run, remote=remote)
+
+    engines = {name: search(name, name != "local") for name in ("down", "web", "local")}
+    own = replace(
+        Settings(home, ("down", "web", "local"), cache_seconds=60.0),
+        **changes,  # type: ignore[arg-type]
+    )
+    return Chain(own, Library(home, dict), engines, disk=Disk(home, MB))
+
+
+def test_a_search_is_answered_after_a_restart(tmp_path: Path) -> None:
+    """Nobody is asked, and the answer says that it is kept and how old it is."""
+    asked: list[str] = []
+    first = chain(tmp_path, asked).search(Query("tea"))
+    assert not first.cached
+    again = chain(tmp_path, asked).search(Query("tea"))
+    assert (again.cached, again.results, asked) == (True, first.results, ["down", "web"])
+    assert again.as_json()["cached"] is True
+    assert again.as_json()["age"] == 0
+    # Another question, another wish, another chain: each is asked.
+    for query, changes in (
+        (Query("pots"), {}),
+        (Query("tea", max_results=3), {}),
+        (Query("tea"), {"engines": ("web",)}),
+        (Query("tea"), {"fanout": 2}),
+    ):
+        asked.clear()
+        assert not chain(tmp_path, asked, **changes).search(query).cached
+        assert asked
+
+
+def test_freshness_is_the_engines(tmp_path: Path) -> None:
+    """A time of its own for each engine; what this machine knows is never kept."""
+    for n, (changes, kept) in enumerate(
+        (
+            ({"engines": ("local",)}, False),
+            ({"engines": ("web",), "fresh": {"web": 0.0}}, False),
+            ({"engines": ("web",), "fresh": {"web": 60.0}, "cache_seconds": 0.0}, True),
+            ({"engines": ("web",), "cache_seconds": 0.0}, False),
+        )
+    ):
+        made = chain(tmp_path / str(n), [], **changes)
+        made.search(Query("tea"))
+        assert made.search(Query("tea")).cached is kept, changes

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from agent.errors import ConfigError
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -47,3 +49,14 @@ class Hosts(Protocol):
 
     async def remove(self, model: str) -> None:
         """Deletes a model from the server's disk."""
+
+
+def hosting(provider: object, name: str) -> Hosts:
+    """The provider as one whose models are installed; ConfigError for one that has none."""
+    if isinstance(provider, Hosts):
+        return provider
+    raise ConfigError(
+        "no_host",
+        f"{name} runs its models elsewhere; there is nothing to get or unload.",
+        "Write the name of a local model, for example ollama:qwen3:8b.",
+    )

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from agent.errors import ConfigError
-from agent.hosting import Hosts
+from agent.hosting import Hosts, hosting
 from agent.providers import load, names, split_model
 from agent.settings import Settings
 from agent.transport import Transport
@@ -37,12 +36,6 @@ async def held(model: str) -> AsyncIterator[Held]:
     transport = Transport(offline=settings.offline)
     try:
         provider = load(provider_name, settings.env, transport)
-        if not isinstance(provider, Hosts):
-            raise ConfigError(
-                "no_host",
-                f"{provider_name} runs its models elsewhere; there is nothing to get or unload.",
-                f"Write the name of a local model, for example {LOCAL}:qwen3:8b.",
-            )
-        yield Held(provider, whole, name)
+        yield Held(hosting(provider, provider_name), whole, name)
     finally:
         await transport.aclose()

@@ -96,7 +96,8 @@ def slip(raw: str = '{"query": ]', **more: Any) -> Answer:
 class FakeOllama(FakeServer):
     """See the module. `chats` holds the accepted and refused bodies of `/api/chat`, in order.
 
-    `library`: what can be pulled. `cuts`: an older server, which cuts a long prompt whatever the
+    `library`: what can be pulled; with `stalls` no pull comes further than half of its first layer.
+    `cuts`: an older server, which cuts a long prompt whatever the
     request says of it.
     """
 
@@ -110,6 +111,7 @@ class FakeOllama(FakeServer):
         version: str = "0.33.0",
         cuts: bool = False,
         library: Iterable[Model] = (),
+        stalls: bool = False,
     ) -> None:
         super().__init__(self._answer)
         self._models = {model.full_name: model for model in models}
@@ -119,6 +121,7 @@ class FakeOllama(FakeServer):
         self._version = version
         self._cuts = cuts
         self._library = {model.full_name: model for model in library}
+        self._stalls = stalls
         self._windows: dict[str, int] = {}
         self._expires: dict[str, str] = {}
         self.chats: list[dict[str, Any]] = []
@@ -231,6 +234,8 @@ class FakeOllama(FakeServer):
                 lines += [told, {**told, "completed": size // 2}, {**told, "completed": size}]
             lines += [{"status": "verifying sha256 digest"}, {"status": "success"}]
         pieces = [json.dumps(line).encode() + b"\n" for line in lines]
+        if self._stalls:
+            return Reply(pieces[:3], 200, {"content-type": "application/x-ndjson"}, end="stall")
         return Reply(pieces, 200, {"content-type": "application/x-ndjson"})
 
     def _cloud(self, model: Model) -> Reply | None:

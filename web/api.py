@@ -21,6 +21,7 @@ from agent.search_path import SEARCHES
 from agent.settings import Settings
 from web.calls import Call, Handler, OnLoop, Reply
 from web.export import EXPORTS, answer
+from web.local_models import LocalModels
 from web.openapi import document
 from web.schemas import FORMATS, MODES
 from web.turns import TurnsApi
@@ -31,6 +32,7 @@ _STATUS: Mapping[str, int] = {
     "no_turn": 404,
     "busy": 409,
     "nothing_to_approve": 409,
+    "no_pull": 404,
     "question_too_long": 413,
 }
 _KINDS: tuple[tuple[type[AgentError], int], ...] = (
@@ -70,6 +72,7 @@ class Api:
         self._runner = house.runner
         self._default = house.settings.model
         self._on_loop = on_loop
+        self.local_models = LocalModels(house.runner, on_loop)
 
     def handlers(self) -> dict[tuple[str, str], Handler]:
         """(method, path as in `openapi.ROUTES`) -> handler."""
@@ -78,6 +81,7 @@ class Api:
             ("get", "/api/health"): self.health,
             ("get", "/api/openapi.json"): lambda call: Reply(document()),
             ("get", "/api/models"): self.models,
+            **self.local_models.handlers(),
             ("get", "/api/sessions"): self.sessions,
             ("post", "/api/sessions"): self.create,
             ("get", session): lambda call: Reply(self._log.session(call.session).as_dict()),
@@ -96,9 +100,10 @@ class Api:
 
     def models(self, call: Call) -> Reply:
         """What can be chosen."""
-        models = [asdict(model) for model in self._on_loop(self._runner.models())]
+        models, servers = self.local_models.look()
+        listed = {"models": list(map(asdict, models)), "servers": list(map(asdict, servers))}
         choices = {"modes": list(MODES), "searches": list(SEARCHES)}
-        return Reply({"models": models, "default": self._default, **choices})
+        return Reply({**listed, "default": self._default, **choices})
 
     def sessions(self, call: Call) -> Reply:
         """Newest first."""

@@ -27,9 +27,9 @@ class Web:
     def __init__(self, house: House, access: Access) -> None:
         self._runner = house.runner
         self._on_loop = OnLoop()
-        self._make = functools.partial(
-            create_pages, Api(house, self._on_loop).handlers(), house.search_app
-        )
+        api = Api(house, self._on_loop)
+        self._local_models = api.local_models
+        self._make = functools.partial(create_pages, api.handlers(), house.search_app)
         self._gate = Gate(self._route, access)
         self.streams = Streams(house.log)
         self.failure: AgentError | None = None
@@ -72,6 +72,7 @@ class Web:
         await send({"type": "lifespan.startup.complete"})
         await receive()
         self.streams.close()
+        await self._local_models.aclose()
         await self._runner.aclose()
         await send({"type": "lifespan.shutdown.complete"})
 

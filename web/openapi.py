@@ -17,6 +17,7 @@ _TURN = _query("turn", COUNT, "With md: only the answer to this question")
 _AFTER = _query("after", COUNT, "The last event that you have")
 _VIEW = _query("view", {"type": "string", "enum": ["events", "page"]}, "page adds rendered text")
 _Q = _query("q", TEXT, "Words in the title or in a question")
+_MODEL = _query("model", TEXT, "provider:model, as /api/models lists it")
 _STREAM, _FILE = "text/event-stream", "*/*"
 
 # method, path, what it does, body, answer (a schema's name, a media type or None), status, query
@@ -26,6 +27,11 @@ ROUTES: tuple[tuple[str, str, str, str | None, str | None, int, tuple[Schema, ..
     ("get", "/api/health", "Whether the server is up; needs no token", None, "Health", 200, ()),
     ("get", "/api/openapi.json", "This description", None, "application/json", 200, ()),
     ("get", "/api/models", "Models, and what each one lacks", None, "Models", 200, ()),
+    ("delete", "/api/models", "Delete a model of your own server", None, None, 204, (_MODEL,)),
+    ("get", "/api/models/pull", "Models being got, and how far", None, "Pulls", 200, ()),
+    ("post", "/api/models/pull", "Get a model for your own server", "ModelName", "Pull", 202, ()),
+    ("delete", "/api/models/pull", "Stop getting a model", None, None, 204, (_MODEL,)),
+    ("post", "/api/models/unload", "Take a model out of memory", "ModelName", None, 204, ()),
     ("get", "/api/engines", "Search engines, and what each one lacks", None, "Engines", 200, ()),
     ("get", "/api/sessions", "Sessions, newest first", None, "Sessions", 200, (_Q,)),
     ("post", "/api/sessions", "A new session", "NewSession", "Session", 201, ()),

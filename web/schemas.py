@@ -65,6 +65,7 @@ BODIES: Mapping[str, Schema] = {
     "TurnChange": object_of(
         {"shown": {"type": "boolean", "enum": [True]}, "removed": {"type": "boolean"}}, closed=True
     ),
+    "ModelName": object_of({"model": _MODEL}, "model", closed=True),
     "Nothing": object_of({}, closed=True),
     "Decision": object_of(
         {"decision": {"type": "string", "enum": list(DECISIONS)}, "arguments": _ANY},
@@ -154,9 +155,37 @@ SCHEMAS: Schema = {
         *("id", "available"),
     ),
     "Models": object_of(
-        {"models": list_of("Model"), "default": _MODEL, "modes": _DOMAINS, "searches": _DOMAINS},
+        {
+            "models": list_of("Model"),
+            "servers": list_of("ModelServer"),
+            "default": _MODEL,
+            "modes": _DOMAINS,
+            "searches": _DOMAINS,
+        },
         "models",
     ),
+    "ModelServer": object_of(
+        {
+            "provider": TEXT,
+            "name": TEXT,
+            "address": TEXT,
+            "version": {**MAYBE, "description": "null while nobody answers"},
+            "cloud": {"type": ["boolean", "null"], "description": "Whether it may use a cloud"},
+        },
+        *("provider", "name", "address"),
+    ),
+    "Pull": object_of(
+        {
+            "model": _MODEL,
+            "state": {"type": "string", "enum": ["running", "done", "failed", "cancelled"]},
+            "status": TEXT,
+            "done": COUNT,
+            "total": COUNT,
+            "error": {"type": ["object", "null"]},
+        },
+        *("model", "state", "status", "done", "total"),
+    ),
+    "Pulls": object_of({"pulls": list_of("Pull")}, "pulls"),
     "Engines": object_of(
         {"engines": {"type": "array", "items": _ANY}, "offline": {"type": "boolean"}}, "engines"
     ),

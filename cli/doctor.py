@@ -6,6 +6,7 @@ Exit code 0 when the model and the search that would be used now are there, 1 wh
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import platform
 import re
@@ -22,6 +23,7 @@ from agent.providers import split_model
 from agent.settings import Settings
 from agent.types import ModelInfo
 from cli.backend import ask
+from cli.host import servers
 from cli.main import FAILED, OK
 from cli.text import as_json, one_line
 
@@ -43,7 +45,7 @@ class Finding:
 def run(args: argparse.Namespace) -> int:
     """Prints the findings, those that stand in the way with what to do."""
     settings = Settings.load()
-    findings = [*_machine(settings), *_models(settings), *_search(settings)]
+    findings = [*_machine(settings), *_servers(settings), *_models(settings), *_search(settings)]
     if args.output == "json":
         print(as_json({"findings": [asdict(f) for f in findings]}))
     else:
@@ -75,6 +77,15 @@ def _home(home: Path) -> Finding:
         return Finding("ok", "Data", str(home))
     command = "export SEARCHLOOP_HOME=$HOME/searchloop"
     return Finding("missing", "Data", f"{home} cannot be written", command)
+
+
+def _servers(settings: Settings) -> Iterator[Finding]:
+    """Those that answer; what to do about one that does not is said with its models."""
+    for server in asyncio.run(servers(settings)):
+        if server.version:
+            cloud = {True: ", may use its cloud", False: ", without its cloud", None: ""}
+            said = f"{server.version} at {server.address}{cloud[server.cloud]}"
+            yield Finding("ok", server.name, said)
 
 
 def _models(settings: Settings) -> Iterator[Finding]:

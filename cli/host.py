@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from agent.hosting import Hosts, hosting
+from agent.hosting import Hosts, Server, hosting
 from agent.providers import load, names, split_model
 from agent.settings import Settings
 from agent.transport import Transport
@@ -37,5 +37,15 @@ async def held(model: str) -> AsyncIterator[Held]:
     try:
         provider = load(provider_name, settings.env, transport)
         yield Held(hosting(provider, provider_name), whole, name)
+    finally:
+        await transport.aclose()
+
+
+async def servers(settings: Settings) -> list[Server]:
+    """The servers of one's own that the settings name, whether they answer or not."""
+    transport = Transport(offline=settings.offline)
+    try:
+        every = (load(name, settings.env, transport) for name in names())
+        return [await host.server() for host in every if isinstance(host, Hosts)]
     finally:
         await transport.aclose()

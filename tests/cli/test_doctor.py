@@ -76,6 +76,7 @@ def test_an_empty_server_is_told_how_to_get_a_model(cli: Cli) -> None:
     with FakeOllama() as server:
         code, found = findings(cli, OLLAMA_HOST=server.url, SEARCHLOOP_MODEL="ollama:qwen3:8b")
     assert code == 1
+    assert found["Ollama"]["said"] == f"0.33.0 at {server.url}, without its cloud"
     assert found["Default model"]["command"] == "ollama pull qwen3:8b"
 
 

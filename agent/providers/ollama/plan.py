@@ -74,8 +74,12 @@ class Plan:
         return tokens(request.system) + listed
 
     def remember(self, request: Request) -> None:
-        """How much of what was sent before this request begins with: 1.0 if it only grew."""
-        parts = [request.system.encode("utf-8", "replace")]
+        """How much of what was sent before this request begins with: 1.0 if it only grew.
+
+        Templates put the tools at the beginning, so that other tools are another prompt.
+        """
+        listed = b"" if self.words or request.answer_now else encode_tools(request.tools)
+        parts = [listed + request.system.encode("utf-8", "replace")]
         parts += encode_messages(request.messages, request.model, self.words)
         shared = 0
         for before, now in zip(self._sent, parts, strict=False):

@@ -21,7 +21,12 @@ class Catalogue:
     ) -> None:
         self._env = env
         self._transport = transport
-        self._providers = {provider.name: provider for provider in own}
+        self._own = {provider.name: provider for provider in own}
+        self._providers = dict(self._own)
+
+    def renew(self) -> None:
+        """Has providers read their settings anew; what is under way ends as it began."""
+        self._providers = dict(self._own)
 
     def provider(self, model: str) -> tuple[Provider, str]:
         """The provider behind `provider:model`, and the model's own name."""

@@ -220,7 +220,8 @@ class Agent:
             feeding.cancel()
 
     def _new_session(self, model: str | None) -> str:
-        return self.log.create_session(model=model or self.settings.model).id
+        model = model or self.settings.model
+        return self.log.create_session(model=model, search=self.settings.search).id
 
     def _discard(self, session: str | None) -> None:
         """Takes a session that was made for a question which could not be sent away again."""

@@ -75,6 +75,11 @@ class Runner:
         self._beating: asyncio.Task[None] | None = None
         self._prices: tuple[PriceTable, ...] | None = None
 
+    def use(self, settings: Settings) -> None:
+        """From now on these settings hold; a turn under way ends with those it began with."""
+        self._settings, self._engine, self._prices = settings, (0.0, None), None
+        self._catalogue.renew()
+
     async def start(
         self,
         session_id: str,

@@ -15,6 +15,7 @@ from typing import Any
 
 from agent.errors import ConfigError
 from agent.limits import DEFAULT_LIMITS, Limits
+from agent.search_path import SEARCHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Setting:
 SETTINGS: tuple[Setting, ...] = (
     Setting("SEARCHLOOP_HOME", "Folder for sessions, the library and config.toml"),
     Setting("SEARCHLOOP_MODEL", "Model used when none is named", "builtin:extractive"),
+    Setting("SEARCHLOOP_SEARCH", "How a new chat searches: off, auto, native or local", "off"),
     Setting("SEARCHLOOP_TOKEN", "Fixed access token of the web UI (random otherwise)", secret=True),
     Setting("SEARCHLOOP_OFFLINE", "1 = nothing may leave this machine"),
     Setting("SEARCHLOOP_MAX_STEPS", "Model steps in one turn, at the most", "12"),
@@ -48,7 +50,7 @@ class Environment(Mapping[str, str]):
     """All settings by name; an alias answers for its setting. `origin(name)` says who set it."""
 
     def __init__(self, layers: Mapping[str, Mapping[str, str]]) -> None:
-        self._layers = layers
+        self._layers = dict(layers)
 
     def __getitem__(self, name: str) -> str:
         for values in self._layers.values():
@@ -66,6 +68,14 @@ class Environment(Mapping[str, str]):
         """Which layer gave the value: flag, environment, .env, config.toml or default."""
         return next((layer for layer, v in self._layers.items() if v.get(name)), "default")
 
+    def put(self, layer: str, values: Mapping[str, str]) -> None:
+        """Everything in this layer anew, for all who hold this environment."""
+        self._layers[layer] = values
+
+    def with_layer(self, layer: str, values: Mapping[str, str]) -> Environment:
+        """What it would be with this layer."""
+        return Environment({**self._layers, layer: values})
+
     def first(self, *names: str) -> str | None:
         """The value of the first of these names that is set."""
         return next((self[n] for n in names if self.get(n)), None)
@@ -80,7 +90,7 @@ def load_environment(
     process = dict(os.environ if environ is None else environ)
     dotenv = _read_dotenv((cwd or Path.cwd()) / ".env")
     upper = Environment({"flag": flags or {}, "environment": process, ".env": dotenv})
-    config = _read_config(default_home(upper) / "config.toml")
+    config = read_config(default_home(upper) / "config.toml")
     return Environment(
         {"flag": flags or {}, "environment": process, ".env": dotenv, "config.toml": config}
     )
@@ -106,7 +116,8 @@ def _read_dotenv(path: Path) -> dict[str, str]:
         raise ConfigError("bad_dotenv", f"{path} cannot be read: {error}.", "Fix it.") from error
 
 
-def _read_config(path: Path) -> dict[str, str]:
+def read_config(path: Path) -> dict[str, str]:
+    """The settings in config.toml. Raises ConfigError when it is not TOML."""
     try:
         data = tomllib.loads(path.read_text("utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -136,6 +147,7 @@ class Settings:
     backend_url: str | None
     token: str | None = field(default=None, repr=False)
     limits: Limits = DEFAULT_LIMITS
+    search: str = "off"
 
     @classmethod
     def load(cls, env: Environment | None = None) -> Settings:
@@ -149,7 +161,18 @@ class Settings:
             backend_url=env.get("SEARCH_BACKEND_URL") or None,
             token=env.get("SEARCHLOOP_TOKEN") or None,
             limits=_limits(env),
+            search=_search(env),
         )
+
+
+def _search(env: Mapping[str, str]) -> str:
+    value = (env.get("SEARCHLOOP_SEARCH") or "off").strip().lower()
+    if value not in SEARCHES:
+        choices = ", ".join(SEARCHES)
+        raise ConfigError(
+            "bad_search", f"SEARCHLOOP_SEARCH is {value!r}.", f"Choose one of {choices}."
+        )
+    return value
 
 
 def _limits(env: Mapping[str, str]) -> Limits:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
 
-from agent.providers import names
-from agent.settings import SETTINGS, Setting, default_home, load_environment
+from agent.settings import default_home, load_environment
 from cli.main import OK
 from cli.text import one_line
-from search_backend.engines import find_engines
-from search_backend.settings import SETTINGS as BACKEND_SETTINGS
+from web.compose import every_setting
 
 
 def run(args: argparse.Namespace) -> int:
@@ -26,18 +23,3 @@ def run(args: argparse.Namespace) -> int:
         origin = f"  # {env.origin(name)}" if args.origin else ""
         print(f"{name} = {one_line(shown, 200)}{origin}")
     return OK
-
-
-def every_setting() -> list[Setting]:
-    """The settings of the agent, of each provider, of the search backend and of each engine."""
-    found = {s.name: s for s in SETTINGS}
-    for provider in names():
-        module = import_module(f"agent.providers.{provider.replace('-', '_')}")
-        found.update({s.name: s for s in module.SETTINGS})
-    for name, default, help in BACKEND_SETTINGS:
-        found.setdefault(name, Setting(name, help, default))
-    for engine in find_engines().values():
-        for own in engine.settings:
-            setting = Setting(own.name, own.help, own.default, own.aliases, own.secret)
-            found.setdefault(own.name, setting)
-    return list(found.values())

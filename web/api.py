@@ -7,7 +7,8 @@ wrong with a request is an AgentError, and `status_of` says which HTTP status th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,11 +19,13 @@ from agent.errors import AgentError, ConfigError, Conflict, ProviderError, Store
 from agent.log import EventLog
 from agent.runner import Runner
 from agent.search_path import SEARCHES
-from agent.settings import Settings
+from agent.settings import Environment, Setting, Settings
 from web.calls import Call, Handler, OnLoop, Reply
 from web.export import EXPORTS, answer
+from web.library_api import LibraryApi
 from web.local_models import LocalModels
 from web.openapi import document
+from web.preferences import PreferencesApi
 from web.schemas import FORMATS, MODES
 from web.turns import TurnsApi
 
@@ -63,6 +66,18 @@ class House(Protocol):
     def search_app(self) -> Wsgi:
         """The search backend."""
 
+    def declared(self) -> Iterable[Setting]:
+        """Every setting there is."""
+
+    def check(self, env: Environment) -> Settings:
+        """What these settings come to, or ConfigError."""
+
+    def use(self, settings: Settings) -> None:
+        """Puts settings in force."""
+
+    def library(self) -> AbstractContextManager[Any]:
+        """The library's index, while it is used."""
+
 
 class Api:
     """The handlers. `on_loop` waits for a coroutine of the runner."""
@@ -70,7 +85,9 @@ class Api:
     def __init__(self, house: House, on_loop: OnLoop) -> None:
         self._log = house.log
         self._runner = house.runner
-        self._default = house.settings.model
+        self._house = house
+        self._preferences = PreferencesApi(house, on_loop)
+        self._library = LibraryApi(house)
         self._on_loop = on_loop
         self.local_models = LocalModels(house.runner, on_loop)
 
@@ -91,6 +108,11 @@ class Api:
             ("post", f"{session}/cancel"): self.cancel,
             ("post", session + "/approvals/{call_id}"): self.approve,
             ("get", f"{session}/export"): self.export,
+            ("get", "/api/settings"): self._preferences.read,
+            ("patch", "/api/settings"): self._preferences.change,
+            ("get", "/api/library"): self._library.list,
+            ("post", "/api/library"): self._library.add,
+            ("delete", "/api/library"): self._library.remove,
             ("patch", session + "/turns/{turn}"): TurnsApi(self._log, self._on_loop).change,
         }
 
@@ -102,8 +124,10 @@ class Api:
         """What can be chosen."""
         models, servers = self.local_models.look()
         listed = {"models": list(map(asdict, models)), "servers": list(map(asdict, servers))}
+        settings = self._house.settings
+        usual = {"default": settings.model, "search": settings.search}
         choices = {"modes": list(MODES), "searches": list(SEARCHES)}
-        return Reply({**listed, "default": self._default, **choices})
+        return Reply({**listed, **choices, **usual})
 
     def sessions(self, call: Call) -> Reply:
         """Newest first."""
@@ -111,12 +135,15 @@ class Api:
         return Reply({"sessions": [session.as_dict() for session in found]})
 
     def create(self, call: Call) -> Reply:
-        """A new session; what is not named is the default, and search is off."""
+        """A new session; what is not named is as the settings say, and search is off by default."""
+        settings = self._house.settings
         body = {name: value for name, value in call.body.items() if value is not None}
         self._check_model(body)
         if "workspace" in body:
             body["workspace"] = _folder(body["workspace"])
-        session = self._log.create_session(**{"model": self._default, **body})
+        session = self._log.create_session(
+            **{"model": settings.model, "search": settings.search, **body}
+        )
         return Reply(session.as_dict(), 201)
 
     def change(self, call: Call) -> Reply:

@@ -7,26 +7,56 @@ question that needs no search never pays for it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from agent.backend import Wsgi, backend_for
+from agent.errors import ConfigError
 from agent.log import EventLog
+from agent.providers import names
 from agent.runner import Runner
-from agent.settings import Environment, Settings
+from agent.search_options import SETTINGS as SEARCH_OPTIONS
+from agent.search_options import search_options
+from agent.settings import SETTINGS, Environment, Setting, Settings
 from agent.transport import Transport
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class House:
     """The parts a surface needs."""
 
     settings: Settings
     log: EventLog
     runner: Runner
-    search_app: Wsgi
+    search_app: LazyApp
+
+    def declared(self) -> list[Setting]:
+        """Every setting there is."""
+        return every_setting()
+
+    def check(self, env: Environment) -> Settings:
+        """What these settings come to. Raises ConfigError naming one that cannot be used."""
+        settings = Settings.load(env)
+        search_options(env)
+        with _told():
+            own = import_module("search_backend.settings").Settings
+            own.from_mapping(env, home=settings.home)
+        return settings
+
+    def use(self, settings: Settings) -> None:
+        """From now on these settings hold."""
+        self.settings = settings
+        self.runner.use(settings)
+        self.search_app.renew()
+
+    @contextmanager
+    def library(self) -> Iterator[Any]:
+        """The library's index: `search_backend.library.Library`. Its errors become ConfigErrors."""
+        with _told():
+            yield import_module("search_backend.library").Library(self.settings.home)
 
 
 class LazyApp:
@@ -44,8 +74,13 @@ class LazyApp:
             app = self._app = self._app or self._make()
         return app(environ, start_response)
 
+    def renew(self) -> None:
+        """The next request meets an application made anew; those under way end in the old one."""
+        with self._lock:
+            self._app = None
 
-def search_app(settings: Settings) -> Wsgi:
+
+def search_app(settings: Settings) -> LazyApp:
     """The search backend of this process, not yet made."""
 
     def make() -> Wsgi:
@@ -65,3 +100,28 @@ def open_house(env: Environment | None = None) -> House:
     transport = Transport(offline=settings.offline)
     runner = Runner(settings, log, backend_for(settings, transport, app), transport=transport)
     return House(settings, log, runner, app)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What the search backend refuses, in the words of the agent's own errors."""
+    try:
+        yield
+    except import_module("search_backend.errors").SearchBackendError as error:
+        raise ConfigError(error.code, error.message, error.remedy) from error
+
+
+def every_setting() -> list[Setting]:
+    """The settings of the agent, of each provider, of the search backend and of each engine."""
+    found = {s.name: s for s in (*SETTINGS, *SEARCH_OPTIONS)}
+    for provider in names():
+        module = import_module(f"agent.providers.{provider.replace('-', '_')}")
+        found.update({s.name: s for s in module.SETTINGS})
+    backend = import_module("search_backend.settings")
+    for name, default, help in backend.SETTINGS:
+        found.setdefault(name, Setting(name, help, default))
+    for engine in import_module("search_backend.engines").find_engines().values():
+        for own in engine.settings:
+            setting = Setting(own.name, own.help, own.default, own.aliases, own.secret)
+            found.setdefault(own.name, setting)
+    return list(found.values())

@@ -65,6 +65,11 @@ ROUTES: tuple[tuple[str, str, str, str | None, str | None, int, tuple[Schema, ..
         200,
         (_FORMAT, _TURN),
     ),
+    ("get", "/api/settings", "Settings, and where each is set", None, "Settings", 200, ()),
+    ("patch", "/api/settings", "Change settings", "SettingChanges", "Settings", 200, ()),
+    ("get", "/api/library", "What is in the library", None, "Library", 200, ()),
+    ("post", "/api/library", "Add a folder or file", "LibraryPath", "LibraryAdded", 200, ()),
+    ("delete", "/api/library", "Forget a folder", "LibraryPath", "LibraryRemoved", 200, ()),
     ("post", "/api/web-search", "Search the web", "WebSearch", "SearchAnswer", 200, ()),
     ("post", "/api/open-page", "Read a page", "OpenPage", "Page", 200, ()),
 )

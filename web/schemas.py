@@ -66,6 +66,12 @@ BODIES: Mapping[str, Schema] = {
         {"shown": {"type": "boolean", "enum": [True]}, "removed": {"type": "boolean"}}, closed=True
     ),
     "ModelName": object_of({"model": _MODEL}, "model", closed=True),
+    "SettingChanges": object_of(
+        {"settings": {"type": "object", "description": "Text by name; null puts the default back"}},
+        "settings",
+        closed=True,
+    ),
+    "LibraryPath": object_of({"path": TEXT}, "path", closed=True),
     "Nothing": object_of({}, closed=True),
     "Decision": object_of(
         {"decision": {"type": "string", "enum": list(DECISIONS)}, "arguments": _ANY},
@@ -139,6 +145,24 @@ SCHEMAS: Schema = {
         {"shown": {"type": "array", "items": COUNT, "description": "Numbers of questions"}},
         "shown",
     ),
+    "Settings": object_of(
+        {
+            "settings": {
+                "type": "array",
+                "items": object_of(
+                    {
+                        **dict.fromkeys(("name", "value", "default", "origin", "help"), TEXT),
+                        "changeable": {"type": "boolean"},
+                    },
+                    *("name", "value", "origin", "changeable"),
+                ),
+            }
+        },
+        "settings",
+    ),
+    "Library": object_of({"collections": {"type": "array", "items": _ANY}}, "collections"),
+    "LibraryAdded": object_of({"collection": TEXT, "added": COUNT, "skipped": COUNT}, "collection"),
+    "LibraryRemoved": object_of({"removed": COUNT}, "removed"),
     "Model": object_of(
         {
             "id": _MODEL,
@@ -161,6 +185,7 @@ SCHEMAS: Schema = {
             "default": _MODEL,
             "modes": _DOMAINS,
             "searches": _DOMAINS,
+            "search": _SEARCH,
         },
         "models",
     ),

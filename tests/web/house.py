@@ -8,8 +8,16 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,8 +27,9 @@ from agent.errors import ConfigError
 from agent.log import EventLog
 from agent.providers import split_model
 from agent.question import asked_data
-from agent.settings import Environment, Settings
+from agent.settings import SETTINGS, Environment, Setting, Settings
 from agent.types import ModelInfo
+from search_backend.library import Library
 from web.access import Access
 from web.app import Web, create_app
 
@@ -132,6 +141,23 @@ class FakeHouse:
         headers = [("Content-Type", "application/json"), ("Access-Control-Allow-Origin", "*")]
         start_response("200 OK", headers)
         return [b'{"engines": [], "asked": %s}' % (body or b"null")]
+
+    def declared(self) -> Iterable[Setting]:
+        """Every setting of the agent."""
+        return SETTINGS
+
+    def check(self, env: Environment) -> Settings:
+        """What these come to."""
+        return Settings.load(env)
+
+    def use(self, settings: Settings) -> None:
+        """Puts them in force."""
+        self.settings = settings
+
+    @contextmanager
+    def library(self) -> Iterator[Library]:
+        """The real library, in the house's folder."""
+        yield Library(self.settings.home)
 
 
 def make_house(home: Path, **env: str) -> FakeHouse:

@@ -46,10 +46,10 @@ const session = (id) => `/api/sessions/${encodeURIComponent(id)}`;
 const listOf = (data, name) => (Array.isArray(data) ? data : (data?.[name] ?? []));
 
 export const health = () => call("GET", "/api/health");
-/** {list, chosen}: the models there are, and the one a new chat begins with. */
+/** {list, chosen, search}: the models there are, and what a new chat begins with. */
 export const models = async () => {
   const data = await call("GET", "/api/models");
-  return { list: listOf(data, "models"), chosen: data?.default };
+  return { list: listOf(data, "models"), chosen: data?.default, search: data?.search };
 };
 export const engines = () => call("GET", "/api/engines");
 export const sessions = async (q) =>

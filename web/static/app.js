@@ -230,7 +230,8 @@ async function load() {
   if (models.status === "fulfilled") {
     facts.models = models.value.list;
     facts.defaultModel = models.value.chosen ?? facts.defaultModel;
-    if (!facts.session.id) facts.session.model = facts.defaultModel;
+    facts.defaultSearch = models.value.search ?? "off";
+    if (!facts.session.id) adopt(facts, draft(facts));
   }
   if (engines.status === "fulfilled") facts.engines = engineFacts(engines.value);
   facts.loaded = true;

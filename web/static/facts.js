@@ -22,6 +22,7 @@ export function newFacts() {
     session: { ...DRAFT },
     models: [],
     defaultModel: MODEL,
+    defaultSearch: "off",
     engines: engineFacts(null),
     running: false,
     loaded: false,
@@ -37,7 +38,7 @@ export function adopt(facts, session) {
 
 /** A new chat; with an id a chat of which nothing is known yet, so no setting of it is shown. */
 export function draft(facts, id = null) {
-  return { ...DRAFT, id, model: facts.defaultModel, pending: id !== null };
+  return { ...DRAFT, id, model: facts.defaultModel, search: facts.defaultSearch, pending: id !== null };
 }
 
 /** Whether the open chat was made here, only for its settings, and was never asked anything. */

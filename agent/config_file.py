@@ -1,0 +1,94 @@
+"""Writing config.toml: the lines of the settings that changed, and no other.
+
+Comments, order and tables that the user wrote stay. The new file is read back before it takes the
+old one's place, in one step, so that no crash leaves half of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import threading
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent.errors import ConfigError, StoreError
+
+_LOCK = threading.Lock()
+_TABLE = re.compile(r"\s*\[")
+
+
+def change_config(path: Path, changes: Mapping[str, str | None]) -> None:
+    """Sets these settings in the file; None takes one away.
+
+    Raises ConfigError when the file is not what it should be (or spreads a setting over several
+    lines) and StoreError when it cannot be written.
+    """
+    with _LOCK:
+        try:
+            old = path.read_text("utf-8-sig")
+        except FileNotFoundError:
+            old = ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise _refused(path, str(error)) from error
+        new = _changed(old, changes)
+        try:
+            before, after = tomllib.loads(old), tomllib.loads(new)
+        except tomllib.TOMLDecodeError as error:
+            raise _refused(path, str(error)) from error
+        kept = {name: value for name, value in before.items() if name not in changes}
+        wanted = kept | {name: value for name, value in changes.items() if value is not None}
+        if after != wanted:
+            raise _refused(path, "a setting in it cannot be changed by a program")
+        _replace(path, new)
+
+
+def _changed(old: str, changes: Mapping[str, str | None]) -> str:
+    lines = old.splitlines(keepends=True)
+    end = next((i for i, line in enumerate(lines) if _TABLE.match(line)), len(lines))
+    head, tables = lines[:end], lines[end:]
+    for name, value in changes.items():
+        own = re.compile(rf"\s*[\"']?{re.escape(name)}[\"']?\s*=")
+        places = [i for i, line in enumerate(head) if own.match(line)]
+        written = [] if value is None else [f"{name} = {_quoted(value)}\n"]
+        if places:
+            head[places[0] : places[0] + 1] = written
+        elif written:
+            if head and not head[-1].endswith("\n"):
+                head[-1] += "\n"
+            head += written
+    return "".join([*head, *tables])
+
+
+def _quoted(value: str) -> str:
+    """JSON's way of writing text is TOML's, but for one character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _replace(path: Path, text: str) -> None:
+    """Only the user may read it: a proxy's address may hold a password."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".config-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        raise StoreError(
+            "read_only", f"{path} cannot be written: {error}.", "Make its folder writable."
+        ) from error
+
+
+def _refused(path: Path, why: str) -> ConfigError:
+    return ConfigError(
+        "bad_config", f"{path} cannot be changed: {why}.", "Correct it by hand, then try again."
+    )

@@ -1,0 +1,106 @@
+"""Settings changed on the page: what is taken, what is refused, and when it holds."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.errors import ConfigError
+from agent.settings import load_environment
+from tests.web.house import FakeHouse, living, make_house, request
+from web.compose import open_house
+
+
+def patched(home: Path, changes: dict[str, Any], **env: str) -> tuple[int, Any, FakeHouse]:
+    """Status and answer of one change, and the house afterwards."""
+    house = make_house(home, **env)
+
+    async def scenario() -> tuple[int, Any]:
+        async with living(house) as app:
+            answer = await request(app, "PATCH", "/api/settings", body={"settings": changes})
+            return answer.status, answer.data
+
+    return *asyncio.run(scenario()), house
+
+
+def shown(data: Any) -> dict[str, dict[str, Any]]:
+    """Settings by name."""
+    return {setting["name"]: setting for setting in data["settings"]}
+
+
+def test_a_change_is_kept_and_holds_at_once(tmp_path: Path) -> None:
+    """The file has it, the answer says where it comes from, and the next turn is held to it."""
+    changes = {"SEARCHLOOP_MODEL": "m:y", "SEARCHLOOP_MAX_STEPS": "3", "SEARCHLOOP_SEARCH": "auto"}
+    status, data, house = patched(tmp_path, changes)
+    assert status == 200
+    model = shown(data)["SEARCHLOOP_MODEL"]
+    assert (model["value"], model["origin"], model["changeable"]) == ("m:y", "config.toml", True)
+    assert (house.settings.model, house.settings.limits.steps) == ("m:y", 3)
+    assert 'SEARCHLOOP_MODEL = "m:y"' in (tmp_path / "config.toml").read_text("utf-8")
+    assert "SEARCHLOOP_TOKEN" not in shown(data)
+    status, data, house = patched(tmp_path, dict.fromkeys(changes))
+    assert shown(data)["SEARCHLOOP_MODEL"]["origin"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"SEARCHLOOP_MAX_STEPS": "none"}, "bad_limit"),
+        ({"SEARCHLOOP_SEARCH": "sometimes"}, "bad_search"),
+        ({"SEARCHLOOP_MODEL": "nope:x"}, "unknown_provider"),
+        ({"SEARCHLOOP_MAX_STEPS": 3}, "bad_setting"),
+        ({"SEARCHLOOP_MAX_STEPS": "3", "SEARCHLOOP_TOKEN": "mine"}, "unknown_setting"),
+        ({"SEARCHLOOP_OFFLINE": ""}, "not_changeable"),
+        ({"SEARCHLOOP_MAX_PAGES": "3"}, "not_changeable"),
+        ({"PATH": "/"}, "unknown_setting"),
+    ],
+)
+def test_what_cannot_be_used_changes_nothing(
+    tmp_path: Path, changes: dict[str, Any], code: str
+) -> None:
+    """One bad value refuses all; what is set elsewhere, or a secret, is not changed here."""
+    status, data, house = patched(tmp_path, changes, SEARCHLOOP_MAX_PAGES="2")
+    assert (status, data["error"]["code"]) == (400, code)
+    assert data["error"]["remedy"]
+    assert not (tmp_path / "config.toml").exists()
+    assert house.settings.limits.steps == 12
+
+
+def test_the_whole_house_checks_engines_and_sites_too(tmp_path: Path) -> None:
+    """A setting of the search backend is refused in its words; a good one makes it anew."""
+    env = load_environment({"SEARCHLOOP_HOME": str(tmp_path)}, {}, tmp_path)
+    house = open_house(env)
+    names = {setting.name for setting in house.declared()}
+    assert {"SEARCH_ENGINES", "SEARCH_ALLOWED_DOMAINS", "SEARCHLOOP_MODEL"} <= names
+    for bad in ({"SEARCH_ENGINES": "nope"}, {"SEARCH_ALLOWED_DOMAINS": "http://x"}):
+        with pytest.raises(ConfigError):
+            house.check(env.with_layer("config.toml", bad))
+    env.put("config.toml", {"SEARCH_ENGINES": "library", "SEARCHLOOP_MAX_STEPS": "2"})
+    house.use(house.check(env))
+    assert house.settings.limits.steps == 2
+    house.log.close()
+
+
+def test_folders_of_the_library(tmp_path: Path) -> None:
+    """Added, listed, forgotten; what is not there is said."""
+    house = make_house(tmp_path / "home")
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.md").write_text("# Trains\n\nThey run at night.", "utf-8")
+
+    async def scenario() -> None:
+        async with living(house) as app:
+            path = {"path": str(folder)}
+            added = await request(app, "POST", "/api/library", body=path)
+            assert (added.status, added.data["added"], added.data["skipped"]) == (200, 1, 0)
+            listed = (await request(app, "GET", "/api/library")).data["collections"]
+            assert [c["documents"] for c in listed if c["path"] == str(folder)] == [1]
+            missing = await request(app, "POST", "/api/library", body={"path": "/nowhere"})
+            assert (missing.status, missing.error["code"]) == (400, "bad_path")
+            gone = await request(app, "DELETE", "/api/library", body=path)
+            assert gone.data == {"removed": 1}
+
+    asyncio.run(scenario())

@@ -1,4 +1,6 @@
-"""Write the table of search engines into docs/search-backend.md from what the engines say.
+"""Write the tables of search engines and readers into the documents from what they say themselves.
+
+docs/search-backend.md has all of it, README.md who there is and what each needs.
 
 usage: python scripts/engine_table.py [--check]
 
@@ -11,27 +13,44 @@ import sys
 from pathlib import Path
 
 from search_backend.engines import Engine, find_engines
+from search_backend.readers import LOCAL, Service, find_services
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "search-backend.md"
-START, END = "<!-- engines -->\n", "<!-- /engines -->"
+ROOT = Path(__file__).resolve().parent.parent
 HEAD = (
     "| engine | what it is | needs | may be set | respects by itself | requests a second |\n"
     "|---|---|---|---|---|---|\n"
 )
+READERS_HEAD = "| reader | what it is | needs | may be set |\n|---|---|---|---|\n"
+LOCAL_READER = f"| `{LOCAL}` | HTML, PDF, plain text, Markdown, JSON, read here | nothing | - |\n"
+SHORT_HEAD = "| | engines | readers |\n|---|---|---|\n"
 
 
 def main(arguments: list[str]) -> int:
-    """0 when the table is as it should be, now or already."""
-    text = DOCUMENT.read_text("utf-8")
-    before, rest = text.split(START)
-    fresh = f"{before}{START}{table()}{END}{rest.split(END)[1]}"
-    if fresh == text:
-        return 0
-    if "--check" in arguments:
-        print("docs/search-backend.md: the table of engines is stale: scripts/engine_table.py")
-        return 1
-    DOCUMENT.write_text(fresh, "utf-8")
-    return 0
+    """0 when the tables are as they should be, now or already."""
+    code = 0
+    for name, tables in documents().items():
+        document = ROOT / name
+        text = fresh = document.read_text("utf-8")
+        for mark, rows in tables.items():
+            start, end = f"<!-- {mark} -->\n", f"<!-- /{mark} -->"
+            before, rest = fresh.split(start)
+            fresh = f"{before}{start}{rows}{end}{rest.split(end)[1]}"
+        if fresh == text:
+            continue
+        if "--check" in arguments:
+            print(f"{name}: a table is stale: scripts/engine_table.py")
+            code = 1
+        else:
+            document.write_text(fresh, "utf-8")
+    return code
+
+
+def documents() -> dict[str, dict[str, str]]:
+    """Each table by the document it stands in and the comments round it."""
+    return {
+        "docs/search-backend.md": {"engines": table(), "readers": readers()},
+        "README.md": {"search": short()},
+    }
 
 
 def table() -> str:
@@ -40,18 +59,47 @@ def table() -> str:
     return HEAD + "".join(line(engine) for engine in engines)
 
 
-def line(engine: Engine) -> str:
-    """What one engine needs and can do."""
-    known = {setting.name: setting for setting in engine.settings}
+def readers() -> str:
+    """One line a reader: ours first."""
+    rows = READERS_HEAD + LOCAL_READER
+    for service in find_services().values():
+        cells = (f"`{service.name}`", f"{service.title}, elsewhere", *settings_of(service))
+        rows += f"| {' | '.join(cells)} |\n"
+    return rows
+
+
+def short() -> str:
+    """Names by what they need."""
+    engines, services = find_engines().values(), find_services().values()
+    bare = (
+        [e.name for e in engines if not e.needs],
+        [LOCAL, *(s.name for s in services if not s.needs)],
+    )
+    set_up = [e.name for e in engines if e.needs], [s.name for s in services if s.needs]
+    rows = SHORT_HEAD
+    for title, groups in (("need nothing", bare), ("with a key or an address", set_up)):
+        cells = (title, *(", ".join(f"`{name}`" for name in sorted(group)) for group in groups))
+        rows += f"| {' | '.join(cells)} |\n"
+    return rows
+
+
+def settings_of(part: Engine | Service) -> tuple[str, str]:
+    """What it needs, under all names, and what may be set beside."""
+    known = {setting.name: setting for setting in part.settings}
     needs = [
         " or ".join(f"`{n}`" for n in (name, *(known[name].aliases if name in known else ())))
-        for name in engine.needs
+        for name in part.needs
     ]
+    optional = ", ".join(f"`{name}`" for name in known if name not in part.needs)
+    return ", ".join(needs) or "nothing", optional or "-"
+
+
+def line(engine: Engine) -> str:
+    """What one engine needs and can do."""
     cells = (
         f"`{engine.name}`",
         engine.title if engine.remote else f"{engine.title}, without a network",
-        ", ".join(needs) or "nothing",
-        ", ".join(f"`{name}`" for name in known if name not in engine.needs) or "-",
+        *settings_of(engine),
         ", ".join(name.replace("_", " ") for name in sorted(engine.applies)) or "-",
         f"{engine.rate:g}" if engine.rate else "-",
     )

@@ -18,9 +18,10 @@ from search_backend import openapi, payload
 from search_backend.callers import Quota, has_token
 from search_backend.disk_cache import Disk
 from search_backend.errors import SearchBackendError
-from search_backend.fetch import fetch as guarded_fetch
 from search_backend.library import SCHEME, Library
-from search_backend.pages import Fetch, Pages
+from search_backend.page_parts import make_pages
+from search_backend.pages import Pages
+from search_backend.reading import Fetch
 from search_backend.search import Chain
 from search_backend.settings import Settings
 from search_backend.shapes import Route, find_shapes
@@ -52,7 +53,7 @@ def create_app(
     *,
     token: str | None = None,
     quota: Quota | None = None,
-    fetch: Fetch = guarded_fetch,
+    fetch: Fetch | None = None,
     library: Library | None = None,
     chain: Chain | None = None,
 ) -> Flask:
@@ -66,7 +67,7 @@ def create_app(
     shelf = library or Library(settings.home)
     disk = Disk(settings.home, int(settings.cache_mb * 2**20))
     service = _Service(
-        chain or Chain(settings, shelf, disk=disk), Pages(fetch, shelf, offline=settings.offline)
+        chain or Chain(settings, shelf, disk=disk), make_pages(settings, shelf, fetch)
     )
     _add_routes(app, service, shelf)
     _add_shapes(app, service)
@@ -95,7 +96,14 @@ class _Service:
 
     def open_page(self, asked: Mapping[str, Any]) -> PageView:
         page = payload.open_page(asked)
-        return self.pages.open_page(page.url, page.find, page.offset, page.max_length)
+        return self.pages.open_page(
+            page.url,
+            page.find,
+            page.offset,
+            page.max_length,
+            rules=page.rules,
+            reader=page.reader,
+        )
 
 
 def _add_routes(app: Flask, service: _Service, library: Library) -> None:

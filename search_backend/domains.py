@@ -3,17 +3,66 @@
 A rule is a host name; it covers that host and the hosts below it, never a longer name that
 happens to end alike. Rules and hosts are compared in their canonical ASCII form, so case, a
 trailing dot and international spelling make no difference. A block always wins over an allow.
+A host is what `urls.host_of` reads; an address that can be read in two ways is no result.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Sequence
-from urllib.parse import urlsplit
+from dataclasses import dataclass
 
-from search_backend.errors import SearchBackendError
+from search_backend.errors import FetchRefused, SearchBackendError
 from search_backend.names import to_ascii
+from search_backend.urls import host_of, with_host
 
 MOST_RULES = 100
+_WEB = re.compile(r"https?:", re.IGNORECASE)
+# What may stand in one label: one script, or Latin beside those of East Asia (UTS #39 5.2, highly
+# restrictive).
+_TOGETHER = frozenset(
+    {
+        *("LATIN", "CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"),
+        *("BOPOMOFO", "HANGUL", "MODIFIER"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Canonical host names: where results and pages may come from, and where never."""
+
+    allowed: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+
+    def passes(self, host: str) -> bool:
+        """Whether the canonical `host` is inside."""
+        return host_filter(self.allowed, self.blocked)(host)
+
+    def passes_url(self, url: str) -> bool:
+        """Whether a page at `url` may be shown. One with no host on the web passes no allow
+        list."""
+        return url_passes(url, self.allowed, self.blocked)
+
+    def within(self, outer: Rules) -> Rules:
+        """What both let through. Raises SearchBackendError when that is nothing."""
+        allowed = self.allowed or outer.allowed
+        if self.allowed and outer.allowed:
+            pairs = [(mine, theirs) for mine in self.allowed for theirs in outer.allowed]
+            narrow = [mine for mine, theirs in pairs if covers(theirs, mine)]
+            narrow += [theirs for mine, theirs in pairs if covers(mine, theirs)]
+            allowed = tuple(dict.fromkeys(narrow))
+            if not allowed:
+                raise SearchBackendError(
+                    "bad_domain",
+                    "None of the domains asked for is inside SEARCH_ALLOWED_DOMAINS.",
+                    "Ask for one of: " + ", ".join(outer.allowed[:10]) + ".",
+                )
+        return Rules(allowed, tuple(dict.fromkeys(outer.blocked + self.blocked)))
+
+
+ANYWHERE = Rules()
 
 
 def parse_rules(raw: Sequence[str], name: str) -> tuple[str, ...]:
@@ -27,7 +76,14 @@ def parse_rules(raw: Sequence[str], name: str) -> tuple[str, ...]:
 
 def _rule(text: str, place: str) -> str:
     host = to_ascii(text.strip())
-    if host:
+    if host and (scripts := _mixed(text)):
+        raise SearchBackendError(
+            "bad_domain",
+            f"{place} mixes letters of {' and '.join(scripts)} that look alike: {host!r}.",
+            f"Write it in one script, or as {host} if that is the name meant.",
+        )
+    # A number at the end makes it an address in dotted form, or nothing that any host is called.
+    if host and host_of(f"http://{host}/") == host:
         return host
     hint = "Write a host name such as example.org; it covers the names below it as well."
     if "*" in text:
@@ -35,6 +91,16 @@ def _rule(text: str, place: str) -> str:
     elif "/" in text or ":" in text:
         hint = "Write the host name alone, without scheme, port and path: example.org."
     raise SearchBackendError("bad_domain", f"{place} is not a domain: {text[:100]!r}.", hint)
+
+
+def _mixed(name: str) -> list[str]:
+    """The scripts of a label that holds letters which nobody writes side by side."""
+    for label in re.split(r"[.\u3002]", name):
+        letters = [char for char in label if unicodedata.category(char).startswith("L")]
+        found = {unicodedata.name(char, "?").split()[0] for char in letters}
+        if len(found) > 1 and not found <= _TOGETHER:
+            return sorted(script.title() for script in found)
+    return []
 
 
 def covers(rule: str, host: str) -> bool:
@@ -55,11 +121,26 @@ def host_filter(allowed: Sequence[str], blocked: Sequence[str]) -> Callable[[str
 
 def url_passes(url: str, allowed: Sequence[str], blocked: Sequence[str]) -> bool:
     """Whether a result may stay. One that has no host on the web passes no allow list."""
-    try:
-        parts = urlsplit(url)
-        host = to_ascii(parts.hostname or "")
-    except ValueError:
-        return False
-    if parts.scheme not in ("http", "https"):
-        return not allowed
-    return host is not None and bool(host) and host_filter(allowed, blocked)(host)
+    host = host_of(url)
+    if host is None:
+        return not allowed and not _WEB.match(url)
+    return host_filter(allowed, blocked)(host)
+
+
+def plain_url(url: str) -> str | None:
+    """`url` as it is shown: a host in other letters than ASCII as the A-labels that it stands for,
+    so that a look-alike looks like itself. None for what can be read in two ways."""
+    host = host_of(url)
+    if host is None:
+        return None if _WEB.match(url) else url
+    return url if url.isascii() else with_host(url, host)
+
+
+def refuse_outside(host: str, rules: Callable[[str], bool] | None) -> None:
+    """Raises FetchRefused(refused_domain) when the rules do not let `host` through."""
+    if rules and not rules(host):
+        raise FetchRefused(
+            "refused_domain",
+            f"The domain rules do not allow {host}.",
+            "Use a page of an allowed domain, or change the rules.",
+        )

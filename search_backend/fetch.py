@@ -23,7 +23,6 @@ import contextlib
 import http.client
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,11 +30,11 @@ from functools import cache
 from types import SimpleNamespace
 from typing import cast
 
-from search_backend.addresses import Block, canonical, parse, parse_ranges, why_refused
+from search_backend.addresses import Block, parse, parse_ranges
 from search_backend.decode import Cut, Decoder, collect
+from search_backend.domains import refuse_outside
 from search_backend.errors import (
     FetchFailed,
-    FetchRefused,
     NotReachable,
     bad_response,
     timed_out,
@@ -50,9 +49,10 @@ from search_backend.fetched import (
     location,
     useless,
 )
-from search_backend.lookup import Resolver, look_up
+from search_backend.lookup import Resolver
 from search_backend.request import agent_name, request_head
 from search_backend.urls import Target, check_redirect, check_url
+from search_backend.verdict import evenly, public_addresses
 from search_backend.wire import Reader, TooMuch, Wire
 
 __all__ = ["DEFAULT_LIMITS", "FetchLimits", "Fetched", "fetch", "open_socket", "system_resolver"]
@@ -104,24 +104,20 @@ def fetch(
     (see `addresses`); `tls` replaces the system's trust. A text body that is cut short comes back
     with `truncated`. Raises FetchRefused, FetchFailed, NotReachable (see `errors`), ConfigError.
     """
-    started = time.monotonic()
     journey = _Journey(
         limits,
-        started + limits.seconds,
+        time.monotonic() + limits.seconds,
         resolve or system_resolver,
         connect or open_socket,
         parse_ranges(allow_ranges),
         tls,
         agent_name(user_agent),
     )
-    try:
-        return _follow(url, journey, host_allowed)
-    except NotReachable:
-        step = limits.failure_step
-        threading.Event().wait(-(time.monotonic() - started) % step if step > 0 else 0)
-        raise
-    except TimeoutError:
-        raise timed_out(limits.seconds) from None
+    with evenly(limits.failure_step):
+        try:
+            return _follow(url, journey, host_allowed)
+        except TimeoutError:
+            raise timed_out(limits.seconds) from None
 
 
 def system_resolver(host: str, port: int) -> Sequence[str]:
@@ -150,12 +146,7 @@ def _follow(url: str, journey: _Journey, host_allowed: Callable[[str], bool] | N
     target = check_url(url, allow=journey.allow)
     visited: list[str] = []
     while True:
-        if host_allowed and not host_allowed(target.host):
-            raise FetchRefused(
-                "refused_domain",
-                f"The domain rules do not allow {target.host}.",
-                "Use a page of an allowed domain, or change the rules.",
-            )
+        refuse_outside(target.host, host_allowed)
         with _answer(target, journey) as response:
             leads_to = location(response.status, response.headers)
             if leads_to is None:
@@ -203,27 +194,14 @@ def _answer(target: Target, journey: _Journey) -> Iterator[http.client.HTTPRespo
 def _reach(target: Target, journey: _Journey) -> socket.socket:
     """A connection to one of the addresses that were checked for `target`."""
     problem: OSError | None = None
-    for address in _addresses(target, journey)[:_ADDRESSES_TRIED]:
+    found = public_addresses(target, journey.resolve, journey.left(), journey.allow)
+    for address in found[:_ADDRESSES_TRIED]:
         try:
             seconds = min(journey.left(), journey.limits.connect_seconds)
             return journey.connect(address, target.port, seconds)
         except OSError as error:
             problem = error
     raise NotReachable(f"{target.host}: {problem}") from problem
-
-
-def _addresses(target: Target, journey: _Journey) -> list[str]:
-    """The public addresses of `target`, from one look-up; one that is not public spoils all."""
-    if target.is_address:
-        return [target.host]
-    addresses = []
-    for found in look_up(journey.resolve, target.host, target.port, journey.left()):
-        if reason := why_refused(found, resolved=True, allow=journey.allow):
-            raise NotReachable(f"{target.host} is {found}: {reason}")
-        addresses.append(canonical(found) or found)
-    if not addresses:
-        raise NotReachable(f"{target.host} has no address")
-    return list(dict.fromkeys(addresses))
 
 
 def _head(wire: Wire) -> http.client.HTTPResponse:

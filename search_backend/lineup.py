@@ -73,6 +73,12 @@ class Lineup:
             )
         if missing := engine.missing(self.settings.keys):
             return Problem("missing_key", lacks(engine, missing), f"Set {', '.join(missing)}.")
+        if engine.uninstalled():
+            return Problem(
+                "missing_package",
+                f"{engine.title} needs the package {engine.package}, which is not installed.",
+                f"Install it: pip install 'searchloop[{engine.name}]'.",
+            )
         return None
 
     def admit(self, engine: Engine, *, by_name: bool) -> Admitted | Outcome:

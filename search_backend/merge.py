@@ -10,10 +10,11 @@ Spec: Cormack, Clarke, Buettcher: Reciprocal Rank Fusion (SIGIR 2009)
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from search_backend.canonical import canonical_key
 from search_backend.clean import one_line
-from search_backend.domains import url_passes
+from search_backend.domains import ANYWHERE, Rules, plain_url
 from search_backend.types import Filtered, Query, SearchResult
 
 LONGEST_TITLE = 300
@@ -22,15 +23,21 @@ RANK_CONSTANT = 60
 
 
 def keep(found: Sequence[SearchResult], query: Query) -> tuple[tuple[SearchResult, ...], int]:
-    """Results that pass the rules of `query`, and how many did not."""
-    if not query.allowed_domains and not query.blocked_domains:
-        return tuple(found), 0
-    passing = tuple(
-        result
+    """Results that pass the rules of `query`, and how many did not.
+
+    An address that can be read in two ways is no result at all; one with a host in other letters
+    than ASCII is shown by its A-labels.
+    """
+    readable = [
+        result if shown == result.url else replace(result, url=shown)
         for result in found
-        if url_passes(result.url, query.allowed_domains, query.blocked_domains)
-    )
-    return passing, len(found) - len(passing)
+        if (shown := plain_url(result.url)) is not None
+    ]
+    rules = Rules(query.allowed_domains, query.blocked_domains)
+    if rules == ANYWHERE:
+        return tuple(readable), 0
+    passing = tuple(result for result in readable if rules.passes_url(result.url))
+    return passing, len(readable) - len(passing)
 
 
 def fuse(lists: Sequence[Sequence[SearchResult]], most: int) -> tuple[SearchResult, ...]:

@@ -11,16 +11,15 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping
+from typing import Literal
 
-from search_backend.challenge import judge
+from search_backend.domains import ANYWHERE, Rules
 from search_backend.errors import FetchFailed, FetchRefused, SearchBackendError
-from search_backend.fetched import Fetched
 from search_backend.library import SCHEME, Library
 from search_backend.paging import cut, find
-from search_backend.readers import read
+from search_backend.reading import Reading, failed_page, inside
+from search_backend.shelf import Shelf, read_shelved
 from search_backend.types import Match, Page, PageView, Problem
 
 DEFAULT_LENGTH = 8_000
@@ -32,13 +31,6 @@ WORTH_KEEPING = 200
 Origin = Literal["web", "cache", "library"]
 
 _log = logging.getLogger(__name__)
-
-
-class Fetch(Protocol):
-    """The guarded fetch."""
-
-    def __call__(self, url: str) -> Fetched:
-        """The answer at `url`; raises FetchRefused or FetchFailed."""
 
 
 class PageCache:
@@ -92,18 +84,26 @@ def _weight(page: Page) -> int:
 
 
 class Pages:
-    """Opens pages of the web and of the library."""
+    """Opens pages of the web, of the library and of shelves.
+
+    `shelves` open addresses of a scheme of their own (an engine's `open`); `rules` are those of the
+    settings, which a request may narrow.
+    """
 
     def __init__(
         self,
-        fetch: Fetch,
+        reading: Reading,
         library: Library,
         *,
+        shelves: Mapping[str, Shelf] | None = None,
+        rules: Rules = ANYWHERE,
         offline: bool = False,
         cache: PageCache | None = None,
     ) -> None:
-        self._fetch = fetch
+        self._reading = reading
         self._library = library
+        self._shelves = shelves or {}
+        self._rules = rules
         self._offline = offline
         self._cache = cache or PageCache()
 
@@ -113,14 +113,20 @@ class Pages:
         find: str | None = None,
         offset: int | None = None,
         max_length: int = DEFAULT_LENGTH,
+        *,
+        rules: Rules = ANYWHERE,
+        reader: str | None = None,
     ) -> PageView:
         """A slice of the page from `offset`, or the passages round `find` from there on.
 
         Lengths and offsets are code points. Without an offset a library address with a fragment
-        begins at its section. What kept the page from being read is told by the page's status and
-        error; SearchBackendError is raised only for an offset beyond the end.
+        begins at its section. `rules` hold for the address, each redirect and what a reader says
+        that it came from; `reader` names the only one to be asked. What kept the page from being
+        read is told by the page's status and error; SearchBackendError is raised only for an
+        unknown reader, rules with nothing inside, and an offset beyond the end.
         """
-        page, origin = self._page(url)
+        self._reading.check(reader)
+        page, origin = self._page(url, rules.within(self._rules), reader)
         if offset is None:
             offset = self._library.section(page) if url.startswith(SCHEME) and not find else 0
         if offset > len(page.text) and page.status == "ok":
@@ -139,25 +145,35 @@ class Pages:
         partial = page.cut or len(content) < len(page.text)
         return PageView(page, content, offset, more, partial, origin=origin)
 
-    def _page(self, url: str) -> tuple[Page, Origin]:
-        if url.startswith(SCHEME):
-            return self._library.open(url) or _failed(url, _NOT_IN_LIBRARY), "library"
-        if page := self._cache.get(url):
-            return page, "cache"
+    def _page(self, url: str, rules: Rules, reader: str | None) -> tuple[Page, Origin]:
+        scheme = url.partition("://")[0].lower()
+        if url.startswith(SCHEME) or scheme in self._shelves:
+            return inside(self._own(url, scheme), rules), "library"
+        key = f"{reader} {url}" if reader else url
+        if page := self._cache.get(key):
+            return inside(page, rules), "cache"
         if self._offline:
-            return self._stored(url) or _failed(url, _OFFLINE), "library"
+            return inside(self._stored(url) or failed_page(url, _OFFLINE), rules), "library"
         try:
-            fetched = self._fetch(url)
+            page = self._reading.page(url, rules, reader)
         except (FetchFailed, FetchRefused) as error:
             # Only what was read before can be in the library, so nothing new is given away.
             if isinstance(error, FetchFailed) and (stored := self._stored(url)):
-                return stored, "library"
-            return _failed(url, Problem(error.code, error.message, error.remedy)), "web"
-        page = _read(fetched)
+                return inside(stored, rules), "library"
+            return failed_page(url, Problem(error.code, error.message, error.remedy)), "web"
         if page.status == "ok":
-            self._cache.put(url, page)
+            self._cache.put(key, page)
             self._remember(page)
         return page, "web"
+
+    def _own(self, url: str, scheme: str) -> Page:
+        """A document of this machine."""
+        if scheme not in self._shelves:
+            return self._library.open(url) or failed_page(url, _NOT_IN_LIBRARY)
+        try:
+            return read_shelved(self._shelves[scheme](url), url, scheme)
+        except SearchBackendError as error:
+            return failed_page(url, Problem(error.code, error.message, error.remedy))
 
     def _stored(self, url: str) -> Page | None:
         with contextlib.suppress(SearchBackendError):
@@ -174,50 +190,23 @@ class Pages:
             _log.warning("a page was not kept: %s", error.message)
 
 
-def _read(fetched: Fetched) -> Page:
-    try:
-        page = read(
-            fetched.body,
-            url=fetched.final_url,
-            content_type=fetched.content_type,
-            charset=fetched.charset,
-        )
-    except Exception:
-        _log.exception("a page could not be read")
-        page = _failed(fetched.url, _UNREADABLE)
-    page = replace(page, url=fetched.url, cut=page.cut or fetched.truncated)
-    status, problem = judge(fetched.status, page.title, page.text)
-    if status != "ok":
-        return replace(page, text="", links=(), status=status, error=problem)
-    if page.status == "ok" and not page.text:
-        return replace(page, status="error", error=_NO_TEXT)
-    return page
-
-
 def _found(page: Page, words: str, offset: int, most: int, origin: Origin) -> PageView:
     matches, count, more = find(page.text[offset:], words, most)
     moved = tuple(Match(m.start + offset, m.end + offset, m.text) for m in matches)
     content = BETWEEN.join(match.text for match in moved)
     further = None if more is None else more + offset
-    partial = page.cut or len(content) < len(page.text)
+    # What is cut short here is the list of passages, not the page.
+    partial = page.cut or further is not None
     return PageView(page, content, offset, further, partial, moved, count, origin)
-
-
-def _failed(url: str, problem: Problem) -> Page:
-    return Page(url=url, final_url=url, title="", text="", status="error", error=problem)
 
 
 _NOT_IN_LIBRARY = Problem(
     "not_found",
     "There is no document at this address in the library.",
-    "Search the library, or run `searchloop library list`.",
+    "Search the library; it may have been changed or removed since.",
 )
 _OFFLINE = Problem(
     "offline",
     "The page was not opened: SEARCHLOOP_OFFLINE is set, and the library does not hold it.",
     "Unset SEARCHLOOP_OFFLINE, or use a document of the library.",
 )
-_UNREADABLE = Problem(
-    "unreadable", "The text of this page could not be made out.", "Use another source."
-)
-_NO_TEXT = Problem("no_text", "There is no text on this page.", "Use another source.")

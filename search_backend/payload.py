@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from search_backend.domains import parse_rules
+from search_backend.domains import Rules, parse_rules
 from search_backend.errors import SearchBackendError
 from search_backend.pages import DEFAULT_LENGTH, LONGEST_SLICE
 from search_backend.types import Query, SafeSearch, TimeRange
@@ -40,6 +40,8 @@ class OpenPage:
     find: str | None
     offset: int | None
     max_length: int
+    rules: Rules
+    reader: str | None
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
@@ -94,14 +96,23 @@ def open_page(data: Mapping[str, Any]) -> OpenPage:
             "find": _text(LONGEST_FIND),
             "offset": _number(0, 2**53),
             "max_length": _number(1, LONGEST_SLICE),
+            "allowed_domains": _domains,
+            "blocked_domains": _domains,
+            "reader": _text(100),
         },
         needed="url",
     )
+    reader = values.get("reader")
     return OpenPage(
         url=values["url"].strip(),
         find=values.get("find"),
         offset=values.get("offset"),
         max_length=values.get("max_length") or DEFAULT_LENGTH,
+        rules=Rules(
+            values.get("allowed_domains") or (),
+            values.get("blocked_domains") or (),
+        ),
+        reader=reader.strip().lower() if reader else None,
     )
 
 

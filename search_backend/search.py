@@ -52,10 +52,12 @@ class Chain:
     def search(self, query: Query, engine: str | None = None) -> SearchAnswer:
         """Ask the chain, or only the engine named, which is asked even if it rests.
 
-        Raises SearchBackendError for an unknown engine or one that lacks its key.
+        Raises SearchBackendError for an unknown engine or one that lacks its key, and for domains
+        that the settings do not allow.
         """
         if engine is not None:
             self._named(engine)
+        query = self._settings.held(query)
         return self._shared.answer(
             (query, engine),
             lambda: self._search(query, engine),

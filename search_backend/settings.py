@@ -7,12 +7,16 @@ for those variables that an engine declares in its `settings`, so a new engine a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from search_backend.addresses import parse_ranges
+from search_backend.domains import ANYWHERE, Rules, parse_rules
 from search_backend.engines import default_chain, find_engines
-from search_backend.errors import ConfigError
+from search_backend.errors import ConfigError, SearchBackendError
+from search_backend.readers import LOCAL, find_services
+from search_backend.types import Query
 
 # Name, default, what it does: the command line and .env.example show these.
 SETTINGS: tuple[tuple[str, str, str], ...] = (
@@ -31,6 +35,11 @@ SETTINGS: tuple[tuple[str, str, str], ...] = (
         "120",
         "Requests a minute for each client of a backend that others can reach; 0 = any number",
     ),
+    ("SEARCH_READERS", "local", "Order in which readers try a page, e.g. local,jina"),
+    ("SEARCH_ALLOWED_DOMAINS", "", "Search and read only these sites, e.g. example.org,gov.uk"),
+    ("SEARCH_BLOCKED_DOMAINS", "", "Never use these sites"),
+    ("SEARCH_COUNTRY", "", "Country that results are meant for, two letters"),
+    ("SEARCH_ALLOW_RANGES", "", "Private ranges that names may lead to, e.g. 198.18.0.0/15"),
     ("SEARCHLOOP_HOME", "", "Folder for the library (library.sqlite3) and other data"),
     ("SEARCHLOOP_OFFLINE", "", "1 = nothing may leave this machine"),
 )
@@ -46,7 +55,9 @@ class Settings:
     `fanout` engines are asked together; a search takes at most `seconds`; answers are kept for
     `cache_seconds`, those of an engine in `fresh` for its own time, and in a file of `cache_mb`
     (0 = in memory only); `rates` are requests a second by engine, where the user knows better;
-    `client_rate` is how often one client may ask in a minute where others can reach the backend.
+    `client_rate` is how often one client may ask in a minute where others can reach the backend;
+    `readers` try a page in that order; `rules` and `country` hold for every request; `allow_ranges`
+    are for networks whose names lead to stand-in addresses (see `addresses`).
     """
 
     home: Path
@@ -61,6 +72,10 @@ class Settings:
     client_rate: float = 120.0
     fresh: Mapping[str, float] = field(default_factory=dict)
     cache_mb: float = 0.0
+    readers: tuple[str, ...] = (LOCAL,)
+    rules: Rules = ANYWHERE
+    country: str | None = None
+    allow_ranges: tuple[str, ...] = ()
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, str], home: Path) -> Settings:
@@ -77,7 +92,7 @@ class Settings:
         own = [part for part in parts if "=" in part]
         return cls(
             home=Path(chosen).expanduser() if chosen else home,
-            engines=_chain(mapping.get("SEARCH_ENGINES", "")) or default_chain(known, keys),
+            engines=_names(mapping, "SEARCH_ENGINES", known) or default_chain(known, keys),
             offline=_switch(mapping, "SEARCHLOOP_OFFLINE"),
             keys=keys,
             fanout=int(_number(mapping, "SEARCH_FANOUT", 1, 20)),
@@ -87,18 +102,41 @@ class Settings:
             client_rate=_number(mapping, "SEARCH_CLIENT_RATE", 0, 1_000_000),
             fresh=_by_engine(_FRESH, ",".join(own)),
             cache_mb=_number(mapping, "SEARCH_CACHE_MB", 0, 100_000),
+            readers=_names(mapping, "SEARCH_READERS", (LOCAL, *find_services())) or (LOCAL,),
+            rules=Rules(
+                _domains(mapping, "SEARCH_ALLOWED_DOMAINS"),
+                _domains(mapping, "SEARCH_BLOCKED_DOMAINS"),
+            ),
+            country=_country(mapping.get("SEARCH_COUNTRY", "")),
+            allow_ranges=_ranges(_parts(mapping, "SEARCH_ALLOW_RANGES")),
+        )
+
+    def held(self, query: Query) -> Query:
+        """`query` inside the rules of these settings. Raises SearchBackendError when nothing is
+        inside both."""
+        rules = Rules(query.allowed_domains, query.blocked_domains).within(self.rules)
+        return replace(
+            query,
+            allowed_domains=rules.allowed,
+            blocked_domains=rules.blocked,
+            country=query.country or self.country,
         )
 
 
 def _keys(mapping: Mapping[str, str]) -> dict[str, str]:
-    """Values of engines' settings by their first name; those without value and default left out."""
+    """Values of the parts' settings by their first name; those without value and default left
+    out."""
     found = {}
-    for engine in find_engines().values():
-        for setting in engine.settings:
-            names = (setting.name, *setting.aliases)
-            value = next((v for name in names if (v := mapping.get(name, "").strip())), "")
-            if value or setting.default:
-                found[setting.name] = value or setting.default
+    engines, services = find_engines().values(), find_services().values()
+    declared = [
+        *(s for e in engines for s in e.settings),
+        *(s for r in services for s in r.settings),
+    ]
+    for setting in declared:
+        names = (setting.name, *setting.aliases)
+        value = next((v for name in names if (v := mapping.get(name, "").strip())), "")
+        if value or setting.default:
+            found[setting.name] = value or setting.default
     return found
 
 
@@ -134,17 +172,41 @@ def _by_engine(setting: str, raw: str) -> dict[str, float]:
     return numbers
 
 
-def _chain(raw: str) -> tuple[str, ...]:
-    known = find_engines()
-    names = tuple(dict.fromkeys(name.strip().lower() for name in raw.split(",") if name.strip()))
-    for name in names:
-        if name not in known:
-            raise ConfigError(
-                "config",
-                f"SEARCH_ENGINES names an unknown engine: {name!r}.",
-                f"Use a comma-separated list of: {', '.join(known)}.",
-            )
+def _parts(mapping: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in mapping.get(name, "").split(",") if part.strip())
+
+
+def _names(mapping: Mapping[str, str], name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """A list of parts of one kind, each named once."""
+    names = tuple(dict.fromkeys(part.lower() for part in _parts(mapping, name)))
+    for unknown in (one for one in names if one not in known):
+        raise ConfigError(
+            "config",
+            f"{name} names what there is not: {unknown[:60]!r}.",
+            f"Use a comma-separated list of: {', '.join(known)}.",
+        )
     return names
+
+
+def _domains(mapping: Mapping[str, str], name: str) -> tuple[str, ...]:
+    try:
+        return parse_rules(_parts(mapping, name), name)
+    except SearchBackendError as error:
+        raise ConfigError("config", error.message, error.remedy) from error
+
+
+def _country(raw: str) -> str | None:
+    country = raw.strip().lower()
+    if country and not re.fullmatch(r"[a-z]{2}", country):
+        raise ConfigError(
+            "config", f"SEARCH_COUNTRY is no country: {raw[:40]!r}.", "Write two letters, e.g. DE."
+        )
+    return country or None
+
+
+def _ranges(ranges: tuple[str, ...]) -> tuple[str, ...]:
+    parse_ranges(ranges)
+    return ranges
 
 
 def _switch(mapping: Mapping[str, str], name: str) -> bool:

@@ -144,10 +144,25 @@ class SearchAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class ReaderAttempt:
+    """One reader that had a page to read, and why it could not."""
+
+    reader: str
+    status: PageStatus
+    error: Problem | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """{reader, status}, and `error` when there is one."""
+        shape: dict[str, Any] = {"reader": self.reader, "status": self.status}
+        return shape | ({"error": self.error.as_json()} if self.error else {})
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A page as read. `text` is its main content as Markdown, empty unless the status is ok.
 
-    `cut` tells that the source was longer than the caps, so `text` is not all of it.
+    `cut` tells that the source was longer than the caps, so `text` is not all of it. `reader` is
+    the one that read it; `attempts` are there when it was not the first.
     """
 
     url: str
@@ -161,6 +176,8 @@ class Page:
     status: PageStatus = "ok"
     error: Problem | None = None
     cut: bool = False
+    reader: str = "local"
+    attempts: tuple[ReaderAttempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +222,10 @@ class PageView:
             "published": page.published,
             "language": page.language,
             "origin": self.origin,
+            "reader": page.reader,
         }
+        if page.attempts:
+            shape["attempts"] = [attempt.as_json() for attempt in page.attempts]
         if self.matches is not None:
             shape["matches"] = [asdict(match) for match in self.matches]
             shape["match_count"] = self.match_count

@@ -43,6 +43,8 @@ _FORBIDDEN = re.compile(
     r"[\x00-\x20\x7f-\xa0\\\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff\ud800-\udfff]"
 )
 _URL = re.compile(r"(https?)://([^/?#]+)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL)
+# Nothing in it that two programs could read differently.
+_PLAIN = re.compile(r"https?://([a-z0-9.-]+)(?=[/?#]|$)(?!.*[\x00-\x20\x7f-\U0010ffff\\])")
 _AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]+)(?::([0-9]*))?")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -79,19 +81,37 @@ def check_url(raw: str, *, allow: Sequence[Block] = ()) -> Target:
     Raises FetchRefused for what is not such a URL or has more than one reading, and NotReachable
     for hosts and ports at which there is no public web server. `allow`: see `addresses`.
     """
-    parts = _URL.fullmatch(_printable(raw))
-    if parts is None:
-        raise _refused("it is not an absolute http or https address")
-    scheme, authority, path, query = parts[1].lower(), parts[2], parts[3] or "/", parts[4] or ""
-    if "@" in authority:
-        raise _refused("it has a user name in front of the host")
-    pieces = _AUTHORITY.fullmatch(authority)
-    if pieces is None:
-        raise _refused("its host and port cannot be told apart")
-    host, is_address = _host(pieces[1], allow)
-    port = _port(pieces[2], scheme)
-    _second_opinion(raw, scheme, pieces[1], pieces[2])
-    return Target(scheme, host, port, quote(path + query, safe=_LEFT_ALONE), is_address)
+    scheme, host_text, port_text, path = _split(raw)
+    host, is_address = _host(host_text, allow)
+    port = _port(port_text, scheme)
+    _second_opinion(raw, scheme, host_text, port_text)
+    return Target(scheme, host, port, quote(path, safe=_LEFT_ALONE), is_address)
+
+
+def host_of(url: str) -> str | None:
+    """The canonical host of a web address, public or not: what domain rules are applied to.
+
+    None for what is no absolute http or https address or has more than one reading.
+    """
+    if plain := _PLAIN.match(url):
+        name = plain[1]
+        if not _NUMBER.fullmatch(name.rpartition(".")[2]):
+            return to_ascii(name)
+    try:
+        scheme, host, port, _ = _split(url)
+        _second_opinion(url, scheme, host, port)
+    except FetchRefused:
+        return None
+    if host.startswith("["):
+        return canonical(host[1:-1])
+    name = to_ascii(host) or ""
+    return canonical(host) if _NUMBER.fullmatch(name.rpartition(".")[2]) else name or None
+
+
+def with_host(url: str, host: str) -> str:
+    """A web address with the host written in another way; for addresses that `host_of` can read."""
+    scheme, written, _, _ = _split(url)
+    return f"{url[: len(scheme)]}://{url[len(scheme) + 3 :].replace(written, host, 1)}"
 
 
 def check_redirect(base: Target, location: str, *, allow: Sequence[Block] = ()) -> Target:
@@ -111,6 +131,19 @@ def check_redirect(base: Target, location: str, *, allow: Sequence[Block] = ()) 
     if target.authority != base.authority:
         raise _refused("it leaves its server without naming another")
     return target
+
+
+def _split(raw: str) -> tuple[str, str, str | None, str]:
+    """(scheme, host as written, port, path with query); raises FetchRefused for other forms."""
+    parts = _URL.fullmatch(_printable(raw))
+    if parts is None:
+        raise _refused("it is not an absolute http or https address")
+    if "@" in parts[2]:
+        raise _refused("it has a user name in front of the host")
+    pieces = _AUTHORITY.fullmatch(parts[2])
+    if pieces is None:
+        raise _refused("its host and port cannot be told apart")
+    return parts[1].lower(), pieces[1], pieces[2], (parts[3] or "/") + (parts[4] or "")
 
 
 def _printable(raw: str) -> str:

@@ -112,7 +112,8 @@ def _told() -> Iterator[None]:
 
 
 def every_setting() -> list[Setting]:
-    """The settings of the agent, of each provider, of the search backend and of each engine."""
+    """The settings of the agent, of each provider, of the search backend, of each engine
+    and of each reader."""
     found = {s.name: s for s in (*SETTINGS, *SEARCH_OPTIONS)}
     for provider in names():
         module = import_module(f"agent.providers.{provider.replace('-', '_')}")
@@ -120,8 +121,10 @@ def every_setting() -> list[Setting]:
     backend = import_module("search_backend.settings")
     for name, default, help in backend.SETTINGS:
         found.setdefault(name, Setting(name, help, default))
-    for engine in import_module("search_backend.engines").find_engines().values():
-        for own in engine.settings:
+    engines = import_module("search_backend.engines").find_engines()
+    readers = import_module("search_backend.readers").find_services()
+    for part in (*engines.values(), *readers.values()):
+        for own in part.settings:
             setting = Setting(own.name, own.help, own.default, own.aliases, own.secret)
             found.setdefault(own.name, setting)
     return list(found.values())

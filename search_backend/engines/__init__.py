@@ -10,11 +10,13 @@ the engine answered and knows nothing.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from search_backend.fetched import Fetched
 from search_backend.http_values import HttpRequest, HttpResponse
 from search_backend.keys import Keys, Setting
 from search_backend.library import Library
@@ -48,7 +50,12 @@ class Engine:
     `needs` are the settings it cannot work without, `settings` all that it reads, `applies` the
     parts of a query ("domains", "time_range", "country", "language", "safe_search") that it
     respects by itself. `remote` engines are left alone when offline. `rate` is how many requests
-    a second it allows (0 = no limit known), `off_by` a setting that switches it off.
+    a second it allows (0 = no limit known), `off_by` a setting that switches it off, `package` a
+    module that an extra of the same name as the engine installs.
+
+    An engine whose results have addresses of a `scheme` of its own has `open`, which gives the
+    document at such an address as if a server at `shelf.web_form` of it had answered; it raises
+    SearchBackendError.
     """
 
     name: str
@@ -61,10 +68,17 @@ class Engine:
     settings: tuple[Setting, ...] = ()
     rate: float = 0.0
     off_by: str = ""
+    scheme: str = ""
+    open: Callable[[str, Access], Fetched] | None = None
+    package: str = ""
 
     def missing(self, keys: Keys) -> tuple[str, ...]:
         """Names of the needed settings that have no value."""
         return tuple(name for name in self.needs if not keys.get(name))
+
+    def uninstalled(self) -> bool:
+        """Whether its package is not there. Looking costs little; nothing is imported."""
+        return bool(self.package) and importlib.util.find_spec(self.package) is None
 
     def switched_off(self, keys: Keys) -> bool:
         """Whether the user forbade it by the setting `off_by`."""
@@ -80,6 +94,15 @@ def find_engines() -> Mapping[str, Engine]:
         if isinstance(engine, Engine):
             found[engine.name] = engine
     return dict(sorted(found.items()))
+
+
+def find_shelves(access: Access) -> Mapping[str, Callable[[str], Fetched]]:
+    """By scheme, who opens the addresses that are an engine's own."""
+
+    def opener(open_document: Callable[[str, Access], Fetched]) -> Callable[[str], Fetched]:
+        return lambda url: open_document(url, access)
+
+    return {e.scheme: opener(e.open) for e in find_engines().values() if e.open is not None}
 
 
 def default_chain(engines: Mapping[str, Engine], keys: Keys) -> tuple[str, ...]:

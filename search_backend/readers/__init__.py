@@ -1,19 +1,29 @@
-"""Readers turn the bytes of one kind of document into a page. One file each, found by name.
+"""Readers turn a document into a page. One file each, found by name; none of them opens anything.
 
-A reader module ends in `READER = Reader(...)`. Its `read` is pure: bytes, the address and the
-charset of the HTTP header in, a `Page` out. It never opens anything.
+A module that reads one kind of document ends in `READER = Reader(...)`. Its `read` is pure: bytes,
+the address and the charset of the HTTP header in, a `Page` out. All of these together are the
+reader `local`.
+
+A module for a service that fetches and reads pages elsewhere ends in `SERVICE = Service(...)`, with
+two pure functions: one makes the request, one reads the answer. A service is told an address only
+when the user has chosen it, and only an address that we would open ourselves.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
+from types import ModuleType
 
+from search_backend.http_values import HttpRequest, HttpResponse
+from search_backend.keys import Keys, Setting
 from search_backend.types import Page, Problem
+
+LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +35,45 @@ class Reader:
     read: Callable[[bytes, str, str | None], Page]
 
 
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A reader elsewhere. `needs` are the settings it cannot work without, `settings` all that it
+    reads.
+
+    `request` is given an address that was checked, and raises EngineError(config) for settings it
+    cannot use. `parse` gives the page, with status error for what the service says of the page;
+    it raises EngineError for any answer that does not speak of the page at all.
+    """
+
+    name: str
+    title: str
+    request: Callable[[str, Keys], HttpRequest]
+    parse: Callable[[HttpResponse, str, Keys], Page]
+    needs: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
+
+    def missing(self, keys: Keys) -> tuple[str, ...]:
+        """Names of the needed settings that have no value."""
+        return tuple(name for name in self.needs if not keys.get(name))
+
+
+@cache
+def find_services() -> Mapping[str, Service]:
+    """Every service by name, in the order of the names."""
+    found = [getattr(module, "SERVICE", None) for module in _modules()]
+    return {one.name: one for one in found if isinstance(one, Service)}
+
+
 @cache
 def find_readers() -> tuple[Reader, ...]:
     """Every reader of this package, in the order of the file names."""
-    found = []
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
-        if module.name.startswith("_"):
-            continue
-        reader = getattr(importlib.import_module(f"{__name__}.{module.name}"), "READER", None)
-        if isinstance(reader, Reader):
-            found.append(reader)
-    return tuple(found)
+    found = [getattr(module, "READER", None) for module in _modules()]
+    return tuple(one for one in found if isinstance(one, Reader))
+
+
+def _modules() -> list[ModuleType]:
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return [importlib.import_module(f"{__name__}.{n}") for n in names if not n.startswith("_")]
 
 
 def reader_for_name(name: str) -> Reader | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def search(query: Query, _access: object) -> list[SearchResult]:
     return [SearchResult("Tea", "https://example.org/tea", "About tea.", "fake", "2026-01-02")]
 
 
-def fetch(url: str) -> Fetched:
+def fetch(url: str, *, host_allowed: Callable[[str], bool] | None = None) -> Fetched:
     """The same small page everywhere, but for a fault."""
     if url.endswith("/fault"):
         raise ZeroDivisionError

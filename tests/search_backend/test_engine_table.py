@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from scripts.engine_table import main, table
+from scripts.engine_table import main, readers, short, table
 from search_backend.engines import find_engines
+from search_backend.readers import LOCAL, find_services
 
 
 def test_the_table_of_engines_is_the_code_of_today() -> None:
     """Whoever adds an engine runs scripts/engine_table.py."""
     assert main(["--check"]) == 0
+
+
+def test_the_tables_name_every_reader_and_what_it_needs() -> None:
+    """In the long table with all settings, and in the short one of the README."""
+    long, brief = readers(), short()
+    assert f"| `{LOCAL}` |" in long
+    for service in find_services().values():
+        assert f"| `{service.name}` |" in long
+        assert all(f"`{setting.name}`" in long for setting in service.settings)
+        assert f"`{service.name}`" in brief
+    assert all(f"`{name}`" in brief for name in find_engines())
 
 
 def test_the_table_names_every_engine_and_every_setting() -> None:

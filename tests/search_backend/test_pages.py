@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from search_backend.errors import FetchFailed, FetchRefused, NotReachable, Searc
 from search_backend.fetched import Fetched
 from search_backend.library import Library
 from search_backend.pages import PageCache, Pages
+from search_backend.reading import Reading
 from search_backend.types import Page
 
 DATA = Path(__file__).parent / "data"
@@ -25,7 +27,7 @@ class FakeFetch:
         self.answers = answers
         self.urls: list[str] = []
 
-    def __call__(self, url: str) -> Fetched:
+    def __call__(self, url: str, *, host_allowed: Callable[[str], bool] | None = None) -> Fetched:
         self.urls.append(url)
         answer = self.answers[url.rpartition("/")[2]]
         if isinstance(answer, Exception):
@@ -44,7 +46,7 @@ def fetched(
 
 def pages(tmp_path: Path, fetch: FakeFetch, *, offline: bool = False) -> Pages:
     """Pages over this fetch and a library without documents."""
-    return Pages(fetch, Library(tmp_path, dict), offline=offline)
+    return Pages(Reading(fetch), Library(tmp_path, dict), offline=offline)
 
 
 @pytest.fixture
@@ -104,6 +106,8 @@ def test_words_are_found_on_a_page(long: tuple[Pages, FakeFetch]) -> None:
     assert further.matches[0].start >= many.next_offset
     none = opened.open_page("https://example.org/long", find="samovar")
     assert (none.content, none.match_count, none.page.status) == ("", 0, "ok")
+    assert (none.truncated, none.next_offset) == (False, None)
+    assert (one.truncated, many.truncated) == (False, True)
 
 
 def test_an_offset_beyond_the_end_is_an_error(long: tuple[Pages, FakeFetch]) -> None:
@@ -176,7 +180,7 @@ def test_library_documents_open_without_fetching(tmp_path: Path) -> None:
     """A fragment begins at its section unless an offset is given."""
     text = "# Top\n\nintro\n\n## Below\n\nbody"
     fetch = FakeFetch()
-    opened = Pages(fetch, Library(tmp_path, lambda: {"a.md": text}))
+    opened = Pages(Reading(fetch), Library(tmp_path, lambda: {"a.md": text}))
     section = opened.open_page("library://docs/a.md#below")
     assert (section.content, section.offset) == ("## Below\n\nbody", text.index("## Below"))
     assert opened.open_page("library://docs/a.md#below", offset=0).content == text

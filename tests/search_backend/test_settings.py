@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from search_backend.errors import ConfigError
+from search_backend.errors import ConfigError, SearchBackendError
 from search_backend.settings import SETTINGS, Settings
+from search_backend.types import Query
 
 
 def test_defaults(tmp_path: Path) -> None:
@@ -47,6 +48,9 @@ def test_values_are_read(tmp_path: Path) -> None:
         ("SEARCH_CACHE_SECONDS", "-1"),
         ("SEARCH_RATES", "nope=1"),
         ("SEARCH_RATES", "ddg=fast"),
+        ("SEARCH_READERS", "local,nope"),
+        ("SEARCH_ALLOWED_DOMAINS", "a.example,*.b.example"),
+        ("SEARCH_COUNTRY", "Germany"),
     ],
 )
 def test_a_bad_setting_is_named(tmp_path: Path, name: str, value: str) -> None:
@@ -67,6 +71,11 @@ def test_every_setting_is_listed() -> None:
         "SEARCH_CACHE_MB",
         "SEARCH_RATES",
         "SEARCH_CLIENT_RATE",
+        "SEARCH_READERS",
+        "SEARCH_ALLOWED_DOMAINS",
+        "SEARCH_BLOCKED_DOMAINS",
+        "SEARCH_COUNTRY",
+        "SEARCH_ALLOW_RANGES",
         "SEARCHLOOP_HOME",
         "SEARCHLOOP_OFFLINE",
     }
@@ -94,3 +103,34 @@ def test_rates_are_read(tmp_path: Path) -> None:
     """Who pays for more may say so."""
     settings = Settings.from_mapping({"SEARCH_RATES": "brave=20, tavily=1.5"}, home=tmp_path)
     assert settings.rates == {"brave": 20.0, "tavily": 1.5}
+
+
+def test_what_holds_for_every_request(tmp_path: Path) -> None:
+    """Domains of the settings narrow those of a request, and a country fills a gap."""
+    settings = Settings.from_mapping(
+        {
+            "SEARCH_ALLOWED_DOMAINS": "Example.org, gov.uk",
+            "SEARCH_BLOCKED_DOMAINS": "ads.example.org",
+            "SEARCH_COUNTRY": "DE",
+            "SEARCH_READERS": "Local, jina",
+        },
+        home=tmp_path,
+    )
+    held = settings.held(Query("tea", allowed_domains=("docs.example.org", "uk", "b.example")))
+    assert held.allowed_domains == ("docs.example.org", "gov.uk")
+    assert held.blocked_domains == ("ads.example.org",)
+    assert (held.country, settings.readers) == ("de", ("local", "jina"))
+    assert settings.held(Query("tea", country="fr")).country == "fr"
+    with pytest.raises(SearchBackendError) as nothing:
+        settings.held(Query("tea", allowed_domains=("b.example",)))
+    assert nothing.value.code == "bad_domain"
+    assert "example.org" in nothing.value.remedy
+
+
+@pytest.mark.parametrize("text", ["0.0.0.0/0", "127.0.0.0/8", "169.254.0.0/16", "8.8.8.0/24", "x"])
+def test_ranges_that_stay_closed(tmp_path: Path, text: str) -> None:
+    """Only parts of private blocks can be opened, whatever the setting says."""
+    with pytest.raises(ConfigError):
+        Settings.from_mapping({"SEARCH_ALLOW_RANGES": f"198.18.0.0/15,{text}"}, home=tmp_path)
+    opened = Settings.from_mapping({"SEARCH_ALLOW_RANGES": "198.18.0.0/15"}, home=tmp_path)
+    assert opened.allow_ranges == ("198.18.0.0/15",)

@@ -48,7 +48,7 @@ class House:
         return [] if query.text == "nothing" else FOUND
 
 
-def fetch(url: str) -> Fetched:
+def fetch(url: str, **_rules: object) -> Fetched:
     """One page with a link; a place that is refused; a place that is not there."""
     if url.endswith("/private"):
         raise FetchRefused("refused_url", "Not a web address.", "Use one.")

@@ -1,0 +1,30 @@
+"""`open_page` put together: the guarded fetch, the readers, the library and the shelves."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from search_backend.engines import Access, find_shelves
+from search_backend.fetch import fetch as guarded_fetch
+from search_backend.fetch import system_resolver
+from search_backend.library import Library
+from search_backend.pages import Pages
+from search_backend.readers import find_services
+from search_backend.reading import Fetch, Reading
+from search_backend.service_calls import ServiceCalls
+from search_backend.settings import Settings
+from search_backend.verdict import vet
+
+
+def make_pages(settings: Settings, library: Library, fetch: Fetch | None = None) -> Pages:
+    """How pages are opened under these settings; `fetch` stands in for the guarded one."""
+    ranges = settings.allow_ranges
+    reading = Reading(
+        fetch or partial(guarded_fetch, allow_ranges=ranges),
+        partial(vet, resolve=system_resolver, allow_ranges=ranges),
+        find_services(),
+        ServiceCalls(settings.keys).read,
+        settings.readers,
+    )
+    shelves = find_shelves(Access(settings.keys, library))
+    return Pages(reading, library, shelves=shelves, rules=settings.rules, offline=settings.offline)

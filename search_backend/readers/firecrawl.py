@@ -1,0 +1,81 @@
+"""Firecrawl: opens a page in a browser and gives its main content as Markdown; one credit a page.
+
+The service of that name, which gives a few pages without a key, or a server of one's own.
+https://docs.firecrawl.dev/api-reference/endpoint/scrape
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from search_backend.answers import base, checked, misshapen
+from search_backend.challenge import judge
+from search_backend.http_values import HttpRequest, HttpResponse, post
+from search_backend.keys import Keys, Setting
+from search_backend.readers import Service
+from search_backend.readers._served import failed, said, served
+from search_backend.types import Page
+
+TITLE = "Firecrawl"
+BASE = "https://api.firecrawl.dev"
+# How long the service may take, and how old its copy may be, in milliseconds.
+PATIENCE, OLDEST = 25_000, 3_600_000
+SETTINGS = (
+    Setting("FIRECRAWL_API_KEY", "Key of Firecrawl", secret=True),
+    Setting("FIRECRAWL_BASE_URL", "Another Firecrawl server, e.g. your own", BASE),
+)
+
+
+def request(url: str, keys: Keys) -> HttpRequest:
+    """The main content; a copy of the last hour will do."""
+    body = {
+        "url": url,
+        "formats": ["markdown"],
+        "onlyMainContent": True,
+        "timeout": PATIENCE,
+        "maxAge": OLDEST,
+    }
+    headers = {"Authorization": f"Bearer {key}"} if (key := keys.get("FIRECRAWL_API_KEY")) else {}
+    return post(base(keys, "FIRECRAWL_BASE_URL", BASE) + "/v2/scrape", body, headers)
+
+
+def parse(response: HttpResponse, url: str, _keys: Keys) -> Page:
+    """data.markdown with data.metadata; the page's own status stands in the metadata."""
+    if code := _page_failure(response):
+        return failed(url, "page_error", f"{TITLE} could not open the page: {code}.")
+    value = checked(response, TITLE)
+    data = value.get("data") if isinstance(value, Mapping) else None
+    if not isinstance(data, Mapping):
+        raise misshapen(TITLE)
+    about = data.get("metadata")
+    metadata: Mapping[str, Any] = about if isinstance(about, Mapping) else {}
+    status = metadata.get("statusCode")
+    if isinstance(status, int) and status >= 400:
+        verdict, problem = judge(status, "", "")
+        return Page(url, url, "", "", status=verdict, error=problem)
+    return served(
+        url,
+        data.get("markdown"),
+        final_url=metadata.get("url") or metadata.get("sourceURL"),
+        title=metadata.get("title"),
+        date=metadata.get("publishedTime"),
+    )
+
+
+def _page_failure(response: HttpResponse) -> str:
+    """What an error of the service says when it is the page's fault and not the service's."""
+    if response.status < 400:
+        return ""
+    try:
+        value = json.loads(response.body)
+    except (ValueError, RecursionError):
+        return ""
+    code = value.get("code") if isinstance(value, Mapping) else None
+    if response.status == 408 or (isinstance(code, str) and code.startswith("SCRAPE_")):
+        return said(value.get("error"))
+    return ""
+
+
+SERVICE = Service("firecrawl", TITLE, request, parse, settings=SETTINGS)

@@ -1,0 +1,182 @@
+"""Which reader reads a page of the web: here first, elsewhere only where the user has chosen it.
+
+`SEARCH_READERS` is the order. A reader elsewhere is asked when the one before found a challenge, an
+empty shell or no text; not when the page is missing, and never about an address that the guard
+refuses. Which reader read a page, and why others could not, is told with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+from urllib.parse import quote, urldefrag
+
+from search_backend.challenge import judge
+from search_backend.domains import ANYWHERE, Rules
+from search_backend.errors import FetchFailed, FetchRefused, SearchBackendError
+from search_backend.fetched import Fetched
+from search_backend.readers import LOCAL, Service, read
+from search_backend.types import Page, Problem, ReaderAttempt
+
+# Another reader may have better luck with these; with a page that is not there nobody has.
+_WORTH_ANOTHER = frozenset({"timeout", "bad_response", "tls", "no_text", "unreadable", "too_large"})
+_KINDS = frozenset({"unsupported_type", "pdf_not_installed"})
+
+_log = logging.getLogger(__name__)
+
+
+class Fetch(Protocol):
+    """The guarded fetch."""
+
+    def __call__(self, url: str, *, host_allowed: Callable[[str], bool] | None = None) -> Fetched:
+        """The answer at `url`; raises FetchRefused or FetchFailed."""
+
+
+class Vet(Protocol):
+    """The guard's verdict without the fetch."""
+
+    def __call__(self, url: str, *, host_allowed: Callable[[str], bool] | None = None) -> str:
+        """The canonical address; raises FetchRefused."""
+
+
+class Reading:
+    """The readers of these settings. `ask` has a service read an address and never raises."""
+
+    def __init__(
+        self,
+        fetch: Fetch,
+        vet: Vet | None = None,
+        services: Mapping[str, Service] | None = None,
+        ask: Callable[[Service, str], Page] | None = None,
+        order: Sequence[str] = (LOCAL,),
+    ) -> None:
+        self._fetch = fetch
+        self._vet = vet
+        self._services = services or {}
+        self._ask = ask
+        self._order = tuple(order)
+
+    def check(self, reader: str | None) -> None:
+        """Raises SearchBackendError when there is no such reader."""
+        names = (LOCAL, *self._services)
+        if reader is not None and reader not in names:
+            raise SearchBackendError(
+                "unknown_reader",
+                f"There is no reader named {reader[:60]!r}.",
+                f"Use one of: {', '.join(names)}.",
+            )
+
+    def page(self, url: str, rules: Rules = ANYWHERE, reader: str | None = None) -> Page:
+        """The page, read by `reader` or by the first of the order that can.
+
+        Raises FetchFailed or FetchRefused when the page did not come, or may not.
+        """
+        order = (reader,) if reader else self._order
+        attempts: list[ReaderAttempt] = []
+        failed: Page | FetchFailed | None = None
+        for name in order:
+            try:
+                page = self._local(url, rules) if name == LOCAL else self._served(name, url, rules)
+            except FetchRefused:
+                raise
+            except FetchFailed as error:
+                problem = Problem(error.code, error.message, error.remedy)
+                attempts.append(ReaderAttempt(name, "error", problem))
+                failed = failed or error
+            else:
+                attempts.append(ReaderAttempt(name, page.status, page.error))
+                if page.status == "ok":
+                    told = tuple(attempts) if len(attempts) > 1 else ()
+                    return replace(page, reader=name, attempts=told)
+                failed = failed or replace(page, reader=name)
+            if name == LOCAL and not _another_may(attempts[-1]):
+                break
+        if isinstance(failed, FetchFailed) and len(attempts) == 1:
+            raise failed
+        return self._told(url, failed, attempts)
+
+    def _told(
+        self, url: str, failed: Page | FetchFailed | None, attempts: list[ReaderAttempt]
+    ) -> Page:
+        """The first failure, with who else was asked or could be."""
+        first = attempts[0]
+        page = failed if isinstance(failed, Page) else failed_page(url, first.error)
+        if len(attempts) > 1:
+            return replace(page, attempts=tuple(attempts))
+        if first.status not in ("needs_js", "blocked") or page.error is None or not self._services:
+            return page
+        advice = (
+            f"{page.error.remedy} A service can be chosen to open such pages; it is then told the "
+            f"address: SEARCH_READERS=local,... with one of {', '.join(self._services)}."
+        )
+        return replace(page, error=replace(page.error, remedy=advice))
+
+    def _local(self, url: str, rules: Rules) -> Page:
+        return read_fetched(self._fetch(url, host_allowed=_test(rules)))
+
+    def _served(self, name: str, url: str, rules: Rules) -> Page:
+        if self._vet is None or self._ask is None:
+            raise TypeError("a service needs the guard's verdict and somebody to ask it")
+        address = self._vet(url, host_allowed=_test(rules))
+        fragment = urldefrag(url).fragment
+        if fragment.startswith(("/", "!")):  # no place on a page but the page's own address
+            address += "#" + quote(fragment, safe="%/:@!$&'()*+,;=?-._~")
+        page = replace(self._ask(self._services[name], address), url=url)
+        return page if page.status != "ok" else inside(page, rules)
+
+
+def read_fetched(fetched: Fetched) -> Page:
+    """The page in an answer, by the readers of this process; its status says what it is not."""
+    try:
+        page = read(
+            fetched.body,
+            url=fetched.final_url,
+            content_type=fetched.content_type,
+            charset=fetched.charset,
+        )
+    except Exception:
+        _log.exception("a page could not be read")
+        page = failed_page(fetched.url, _UNREADABLE)
+    page = replace(page, url=fetched.url, cut=page.cut or fetched.truncated)
+    status, problem = judge(fetched.status, page.title, page.text)
+    if status != "ok":
+        return replace(page, text="", links=(), status=status, error=problem)
+    if page.status == "ok" and not page.text:
+        return replace(page, status="error", error=_NO_TEXT)
+    return page
+
+
+def inside(page: Page, rules: Rules) -> Page:
+    """`page`, unless it is or was led outside the rules: then a page that says so."""
+    for url in (page.url, page.final_url):
+        if not rules.passes_url(url):
+            return failed_page(page.url, _OUTSIDE)
+    return page
+
+
+def failed_page(url: str, problem: Problem | None) -> Page:
+    """A page with status error."""
+    return Page(url=url, final_url=url, title="", text="", status="error", error=problem)
+
+
+def _test(rules: Rules) -> Callable[[str], bool] | None:
+    return None if rules == ANYWHERE else rules.passes
+
+
+def _another_may(attempt: ReaderAttempt) -> bool:
+    if attempt.status in ("needs_js", "blocked"):
+        return True
+    return attempt.error is not None and attempt.error.code in _WORTH_ANOTHER | _KINDS
+
+
+_UNREADABLE = Problem(
+    "unreadable", "The text of this page could not be made out.", "Use another source."
+)
+_NO_TEXT = Problem("no_text", "There is no text on this page.", "Use another source.")
+_OUTSIDE = Problem(
+    "refused_domain",
+    "The domain rules do not allow this page.",
+    "Use a page of an allowed domain, or change the rules.",
+)

@@ -122,7 +122,7 @@ class Run:
         if path.local:
             said = "\n".join(asked(m) for m in self.messages if m.role == "user")
             search = web_search(self.backend, fence, question.options, said)
-            web = (search, open_page(self.backend, fence))
+            web = (search, open_page(self.backend, fence, question.options))
         guard = self.protection.guard(
             question.session.id, question.policy, question.approve, table, self.messages
         )

@@ -18,7 +18,7 @@ from agent.types import Message, Source, SourceState
 _RANK: dict[SourceState, int] = {"found": 0, "opened": 1, "cited": 2}
 _PUBLIC = ("library://docs/", "library://pages/")  # our own documents, pages that were opened
 _KEPT = 400_000  # characters of one page, the latest read: as much as ten long parts
-_URL = re.compile(r"(?:https?|library)://[^\s<>\"'`\\^{}|]+")
+_URL = re.compile(r"(?:https?|library|zim)://[^\s<>\"'`\\^{}|]+")
 
 
 class SourceTable:

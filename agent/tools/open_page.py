@@ -8,9 +8,10 @@ from typing import Any
 from agent.backend import Backend, error_words
 from agent.errors import ToolError
 from agent.fence import Fence
+from agent.search_path import ANYWHERE
 from agent.sources import private_mark
 from agent.tools import Tool, ToolContext
-from agent.types import ToolResult, ToolSpec, Usage
+from agent.types import NativeSearch, ToolResult, ToolSpec, Usage
 
 READ = Usage(pages=1)
 _LENGTH = 8000
@@ -38,12 +39,18 @@ _SPEC = ToolSpec(
 )
 
 
-def open_page(backend: Backend, fence: Fence) -> Tool:
-    """The tool, on this backend. The gate asks before an address is opened that nobody met."""
+def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) -> Tool:
+    """The tool, on this backend, held to these options. The gate asks before an address is
+    opened that nobody met."""
+    held = {
+        "allowed_domains": list(options.allowed_domains),
+        "blocked_domains": list(options.blocked_domains),
+    }
+    held = {name: value for name, value in held.items() if value}
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         url = str(arguments["url"]).strip()
-        payload = {"max_length": _LENGTH, **arguments, "url": url}
+        payload = {"max_length": _LENGTH, **arguments, "url": url, **held}
         try:
             page = await backend.ask("/api/open-page", payload)
         except ToolError as error:
@@ -91,8 +98,20 @@ def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence)
 
 
 def _extent(page: Mapping[str, Any]) -> str:
+    if "matches" in page:
+        return _places(page)
     if not page["truncated"]:
         return f"The whole page, {page['original_length']} characters."
     rest = page["next_offset"]
     more = f"; go on with offset {rest}" if rest is not None else ""
     return f"{page['content_length']} of {page['original_length']} characters{more}."
+
+
+def _places(page: Mapping[str, Any]) -> str:
+    """What a look-up of words came to."""
+    length = page["original_length"]
+    if not page["match_count"]:
+        return f"These words are not in its {length} characters; try one of them, or read it whole."
+    rest = page["next_offset"]
+    more = f"; more from offset {rest}" if rest is not None else ""
+    return f"The passages round {page['match_count']} places, of {length} characters{more}."

@@ -18,7 +18,7 @@ from agent.sources import SourceTable
 from agent.tools import Tool, tool
 from agent.tools.open_page import open_page
 from agent.tools.web_search import web_search
-from agent.types import Effect, Mode, ToolCall, ToolResult
+from agent.types import Effect, Mode, NativeSearch, ToolCall, ToolResult
 from tests.agent.guarding import guard
 from tests.agent.scripted import Memory, SearchApp, call, found, page
 
@@ -263,6 +263,48 @@ def test_only_met_addresses_are_opened() -> None:
     assert not opened.is_error
     assert [asked["url"] for _, asked in app.requests] == ["https://asked.example/"]
     assert table.has_seen("https://linked.example/")
+
+
+def test_pages_are_held_to_the_options_of_the_turn() -> None:
+    """The turn's domains go along with each page, and no argument replaces them."""
+    app = SearchApp({"/api/open-page": page("text")})
+    table = SourceTable()
+    table.see(["https://a.example/"])
+    options = NativeSearch(allowed_domains=("a.example",), blocked_domains=("b.a.example",))
+    tools = (open_page(LocalBackend(app), Fence("mark"), options),)
+    made = call("open_page", url="https://a.example/")
+    run(made, tools=tools, table=table)
+    ((_, asked),) = app.requests
+    assert asked["allowed_domains"] == ["a.example"]
+    assert asked["blocked_domains"] == ["b.a.example"]
+
+
+@pytest.mark.parametrize(
+    ("count", "further", "words"),
+    [
+        (0, None, "These words are not in its 900 characters"),
+        (3, None, "The passages round 3 places, of 900 characters."),
+        (3, 400, "more from offset 400"),
+    ],
+)
+def test_a_look_up_of_words_says_what_it_found(count: int, further: int | None, words: str) -> None:
+    """Passages are never called the whole page."""
+    text = "tea" if count else ""
+    found_places = {
+        **page(text)({"url": "https://a.example/"}),
+        "original_length": 900,
+        "matches": [],
+        "match_count": count,
+        "truncated": further is not None,
+        "next_offset": further,
+    }
+    table = SourceTable()
+    table.see(["https://a.example/"])
+    app = SearchApp({"/api/open-page": found_places})
+    made = call("open_page", url="https://a.example/", find="tea")
+    (result,) = run(made, tools=web(app), table=table)
+    assert words in result.content
+    assert "whole page" not in result.content
 
 
 def test_a_page_is_kept_where_it_stands() -> None:

@@ -1,0 +1,218 @@
+"""Kiwix archives (.zim): Wikipedia and other works on this machine, searched without a network.
+
+The archives bring their own full-text index. Results have addresses zim://ARCHIVE/PATH, which
+`open_page` reads like pages. The package libzim is GPL-3.0-or-later: it is used only when the user
+has installed it (extra `zim`). https://openzim.org/wiki/ZIM_file_format
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urldefrag
+
+from selectolax.lexbor import LexborHTMLParser
+
+from search_backend.clean import one_line
+from search_backend.engines import Access, Engine
+from search_backend.errors import EngineError, SearchBackendError
+from search_backend.excerpt import CLOSE, OPEN, STEM, excerpt
+from search_backend.fetched import Fetched
+from search_backend.index import terms_of
+from search_backend.keys import Keys, Setting
+from search_backend.shelf import web_form
+from search_backend.types import Query, SearchResult
+
+SCHEME = "zim"
+SETTINGS = (Setting("ZIM_FILES", "Kiwix archives: .zim files or folders of them, a comma list"),)
+MOST_BYTES = 20 * 2**20
+# For an extract this much of an article is looked at.
+MOST_MARKUP, MOST_PARAGRAPHS = 1_000_000, 40
+MOST_TERMS = 6
+# With several words, an article must hold this share of them when none holds all.
+LEAST_SHARE = 0.5
+RANK_CONSTANT = 60
+_SAFE = "/:@!$&'()*+,;=-._~"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelved:
+    """An open archive. The library under it reads from several threads, but searches from one."""
+
+    name: str
+    archive: Any
+    lock: threading.Lock
+
+
+def search(query: Query, access: Access) -> list[SearchResult]:
+    """The best articles of all archives in turn, each with the passage that answers best."""
+    terms = [term.strip('"') for term in terms_of(query.text)][:MOST_TERMS]
+    if not terms:
+        return []
+    lists = [
+        [(shelved, path) for path in _found(shelved, terms, query.max_results)]
+        for shelved in _archives(access.keys).values()
+    ]
+    turns = [one[at] for at in range(query.max_results) for one in lists if at < len(one)]
+    results = (_result(shelved, path, terms) for shelved, path in turns[: query.max_results])
+    return [result for result in results if result is not None]
+
+
+def open_document(url: str, access: Access) -> Fetched:
+    """The document at zim://ARCHIVE/PATH, redirects inside the archive followed."""
+    name, _, path = urldefrag(url).url.partition("://")[2].partition("/")
+    shelved = _archives(access.keys).get(name.lower())
+    if shelved is None:
+        raise _missing(f"There is no archive {name[:60]!r} among ZIM_FILES.")
+    try:
+        found = shelved.archive
+        entry = found.get_entry_by_path(unquote(path)) if path else found.main_entry
+        item = entry.get_item()
+        size, kind, own = int(item.size), str(item.mimetype), str(item.path)
+        body = b"" if size > MOST_BYTES else bytes(item.content)
+    except KeyError:
+        raise _missing(f"The archive {shelved.name} has no document at this address.") from None
+    except RuntimeError as error:
+        raise _broken(shelved.name, error) from error
+    if size > MOST_BYTES:
+        raise SearchBackendError(
+            "too_large", f"The document has {size:,} bytes.", "Use another document."
+        )
+    plain, _, parameters = kind.partition(";")
+    charset = re.search(r"charset=([\w-]+)", parameters)
+    return Fetched(
+        url=url,
+        final_url=web_form(SCHEME, shelved.name, quote(own, safe=_SAFE)),
+        status=200,
+        content_type=plain.strip().lower(),
+        charset=charset[1].lower() if charset else "utf-8",
+        body=body,
+    )
+
+
+def _found(shelved: Shelved, terms: list[str], most: int) -> list[str]:
+    """Paths of articles with all words, then of those with most of them."""
+    with shelved.lock:
+        try:
+            found = _paths(shelved.archive, " ".join(terms), most)
+            if len(found) < most and len(terms) > 1:
+                scores: dict[str, list[float]] = {}
+                for term in terms:
+                    for rank, path in enumerate(_paths(shelved.archive, term, most * 4), 1):
+                        scores.setdefault(path, []).append(1 / (RANK_CONSTANT + rank))
+                enough = [p for p, s in scores.items() if len(s) >= len(terms) * LEAST_SHARE]
+                enough.sort(key=lambda path: -sum(scores[path]))
+                found = list(dict.fromkeys([*found, *enough]))
+        except RuntimeError as error:
+            raise EngineError("parse", *_words(shelved.name, error)) from error
+    return found[:most]
+
+
+def _paths(archive: Any, words: str, most: int) -> list[str]:
+    """By the full text; by titles in an archive that has no index of its text."""
+    from libzim.search import Query as ZimQuery  # type: ignore[import-untyped,unused-ignore]
+    from libzim.search import Searcher  # type: ignore[import-untyped,unused-ignore]
+    from libzim.suggestion import SuggestionSearcher  # type: ignore[import-untyped,unused-ignore]
+
+    if archive.has_fulltext_index:
+        hits = Searcher(archive).search(ZimQuery().set_query(words))
+    else:
+        hits = SuggestionSearcher(archive).suggest(words)
+    return list(hits.getResults(0, most))
+
+
+def _result(shelved: Shelved, path: str, terms: list[str]) -> SearchResult | None:
+    try:
+        entry = shelved.archive.get_entry_by_path(path)
+        item = entry.get_item()
+        large = int(item.size) > MOST_MARKUP
+        markup = "" if large else bytes(item.content).decode("utf-8", "replace")
+        title, own = str(entry.title), str(item.path)
+    except (KeyError, RuntimeError) as error:
+        _log.warning("an entry of %s cannot be read: %s", shelved.name, error)
+        return None
+    url = f"{SCHEME}://{shelved.name}/{quote(own, safe=_SAFE)}"
+    return SearchResult(one_line(title) or own, url, _extract(markup, terms), source=SCHEME)
+
+
+def _extract(markup: str, terms: list[str]) -> str:
+    """The passage of an article that holds most of the words; its beginning when none does."""
+    paragraphs = [" ".join(p.text(deep=True).split()) for p in LexborHTMLParser(markup).css("p")]
+    stems = "|".join(re.escape(term[:STEM] if len(term) > STEM else term) for term in terms)
+    words = re.compile(rf"\b(?:{stems})\w*", re.IGNORECASE)
+    telling = [text for text in paragraphs if words.search(text)] or paragraphs[:1]
+    marked = [words.sub(lambda m: f"{OPEN}{m[0]}{CLOSE}", t) for t in telling[:MOST_PARAGRAPHS]]
+    return excerpt("\n".join(marked))
+
+
+def _archives(keys: Keys) -> Mapping[str, Shelved]:
+    """Open archives by name. Raises EngineError for one that cannot be opened."""
+    files: list[Path] = []
+    for part in (part.strip() for part in keys.get("ZIM_FILES", "").split(",")):
+        path = Path(part).expanduser()
+        files += sorted(path.glob("*.zim")) if part and path.is_dir() else [path] if part else []
+    try:
+        stamps = tuple((str(file), file.stat().st_mtime_ns) for file in files)
+    except OSError as error:
+        raise EngineError(
+            "config",
+            f"{error.filename} cannot be read: {error.strerror}.",
+            "Correct ZIM_FILES; archives are at https://library.kiwix.org.",
+        ) from error
+    return _opened(stamps)
+
+
+@lru_cache(maxsize=4)
+def _opened(stamps: tuple[tuple[str, int], ...]) -> Mapping[str, Shelved]:
+    # GPL, 30 MB, and wanted only by who has archives.
+    try:
+        from libzim.reader import Archive  # type: ignore[import-untyped,unused-ignore]
+    except ImportError as error:
+        raise EngineError(
+            "config",
+            "Reading ZIM files needs the package libzim, which is not installed.",
+            "Install it: pip install 'searchloop[zim]'.",
+        ) from error
+    found: dict[str, Shelved] = {}
+    for file, _ in stamps:
+        stem = re.sub(r"[^a-z0-9_-]+", "-", Path(file).stem.lower()).strip("-_")[:50] or SCHEME
+        name = next(n for i in range(99) if (n := f"{stem}-{i + 1}" if i else stem) not in found)
+        try:
+            found[name] = Shelved(name, Archive(Path(file)), threading.Lock())
+        except RuntimeError as error:
+            raise EngineError("config", *_words(file, error)) from error
+    return found
+
+
+def _missing(message: str) -> SearchBackendError:
+    return SearchBackendError("not_found", message, "Search again for the document.")
+
+
+def _broken(name: str, error: Exception) -> SearchBackendError:
+    return SearchBackendError("bad_archive", *_words(name, error))
+
+
+def _words(name: str, error: Exception) -> tuple[str, str]:
+    said = one_line(str(error), 160).rstrip(".")
+    return f"The archive {name} cannot be read ({said}).", "Get it again; it may be incomplete."
+
+
+ENGINE = Engine(
+    SCHEME,
+    "ZIM archives (offline Wikipedia)",
+    search,
+    needs=("ZIM_FILES",),
+    remote=False,
+    settings=SETTINGS,
+    scheme=SCHEME,
+    open=open_document,
+    package="libzim",
+)

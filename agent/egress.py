@@ -78,6 +78,11 @@ class Exposure:
         """Whether the user wrote it."""
         return any(token in text for text in self._typed)
 
+    def typed_secret(self, texts: Iterable[str]) -> bool:
+        """Whether something that looks like a secret and that the user wrote stands in a text."""
+        tokens = {token for text in self._typed for token in suspicious(text)}
+        return Secrets({token: token for token in tokens}).found_in(texts) is not None
+
     def met(self, token: str) -> bool:
         """Whether it came from the user or from outside, so that it is known there."""
         return any(token in text for text in self._open)
@@ -129,7 +134,8 @@ class Egress:
         return self._secret(text, met) or self._address(tool, arguments, met) or self._mix(tool)
 
     def _secret(self, text: str, met: bool) -> Finding | None:
-        texts = forms(" ".join(_strings(text)))
+        said = _strings(text)
+        texts = forms(" ".join([*said, squeezed("".join(said))]))  # split over arguments, too
         name = self._secrets.found_in(texts)
         if name:
             return Finding("own_key", f"It would send your {name} out.", refuse=True)
@@ -137,9 +143,10 @@ class Egress:
             return None
         if self.exposure.private_piece(texts):
             return Finding("private_text", "It would send out a piece of your own data.")
-        for token in {t for form in texts for t in suspicious(form)}:
-            known = self.exposure.typed(token) and not self.exposure.untrusted
-            if is_key_shaped(token) or not (known or self._public(token)):
+        if self.exposure.untrusted and self.exposure.typed_secret(texts):
+            return Finding("secret_like", "It holds something you wrote that looks like a secret.")
+        for token in suspicious(" ".join(said)):
+            if is_key_shaped(token) or not (self.exposure.typed(token) or self._public(token)):
                 shown = token if len(token) <= 24 else f"{token[:20]}…"
                 return Finding("secret_like", f"It holds {shown!r}, which looks like a secret.")
         return None
@@ -164,8 +171,8 @@ class Egress:
         return Finding("private_and_untrusted", why, refuse=self._mixed == "refuse")
 
 
-def _strings(text: str) -> Iterable[str]:
-    """The strings and numbers of a JSON text, and all of its strings joined without a gap."""
+def _strings(text: str) -> list[str]:
+    """The strings and numbers of a JSON text, names included."""
     found: list[str] = []
 
     def walk(value: Any) -> None:
@@ -180,4 +187,4 @@ def _strings(text: str) -> Iterable[str]:
             found.append(str(value))
 
     walk(json.loads(text))
-    return [*found, squeezed("".join(found))] if len(found) > 1 else found
+    return found

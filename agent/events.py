@@ -4,7 +4,7 @@
 |---|---|
 | user_message | text, replaces? (the question that this one stands beside) |
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.branches`) |
-| run_started | run_id, model, mode, search, search_path |
+| run_started | run_id, session_id, model, mode, search, search_path |
 | text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
 | search_started | query, by, years? (past ones in the query that the user never named) |
 | search_finished | query, by, status, results, attempts, error?, years? |

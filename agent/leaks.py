@@ -25,7 +25,7 @@ _LEAST = 8  # characters of a secret that can be told from a word
 _RUN = 12  # characters of it in a row that count as the secret
 _DEPTH = 3  # how many dresses one over the other
 _LONG = 200_000  # characters that are undressed; a longer text is looked at as it is
-_TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{11,}")
+_TOKEN = re.compile(r"[A-Za-z0-9+/_-]{11,}={0,6}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:%x\\,-]{0,2}){6,}")
 _NOT_WORD = re.compile(r"[\W_]+")
 _SHAPES = re.compile(
@@ -34,8 +34,16 @@ _SHAPES = re.compile(
     r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY|tvly-[\w-]{10,}|npm_\w{20,}"
 )
 _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE)
-_DENSE = re.compile(r"[A-Za-z0-9+/_=-]{16,}")
-_VOWELS = frozenset("aeiouyäöüáéíóúAEIOUY")
+_DENSE = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+_SPELLED = re.compile(r"(?:\b\w{1,4}[\W_]{1,3}){8,}\w{1,4}\b")  # letter by letter, in small groups
+# For each letter those that often follow it in English, German and their neighbours.
+_ROWS = (
+    "aabcdeghilmnprstuvx babeijlru caehiklotuy ddeioru eacdefhilmnopqrstuvxy fefilorstu "
+    "geghilrsuy haeilmnort iabcdefglmnorstuvx jaeu kaelorstu ladeilostuy mabeimopsuy "
+    "nacdegiknostuy oabcdehlmnoprstuvwx paefiloprtuy qu racdegikmnorstyz sacehiopstuy "
+    "taehiorstuyz uabcefghilmnprst vaeiou waehiou xcip yelmop zaeiuw"
+)
+_FOLLOWS = {row[0]: row[1:] for row in _ROWS.split(" ")}
 
 
 def squeezed(text: str) -> str:
@@ -125,6 +133,9 @@ class Secrets:
 
 def suspicious(text: str) -> list[str]:
     """Strings in the text that look like keys, ids or encoded data rather than like words."""
+    text = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    spelled = _SPELLED.findall(text)
+    text = " ".join([text, unquote_plus(text), *(_NOT_WORD.sub("", run) for run in spelled)])
     found = [match[0] for match in _SHAPES.finditer(text)]
     found += [match[0] for match in _UUID.finditer(text)]
     found += [token for token in _DENSE.findall(text) if _random(token)]
@@ -145,18 +156,16 @@ def _random(token: str) -> bool:
         return digits >= 20
     if re.fullmatch(r"[0-9a-fA-F]+", bare):
         return len(bare) >= 20 and digits >= 3
-    words = re.findall(r"[A-Za-z]{4,}", token)
-    wordy = sum(len(w) for w in words if _rhythm(w))
-    if wordy * 2 >= len(bare):
+    words = re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}", token)
+    if sum(len(word) for word in words if _is_worded(word.lower())) * 2 >= len(bare):
         return False
-    return len(bare) >= 20 and _entropy(bare) >= 3.3
+    return len(bare) >= 18 and _entropy(bare) >= 3.3
 
 
-def _rhythm(word: str) -> bool:
-    """Whether letters alternate as in a language: vowels, one case, few consonants in a row."""
-    vowels = sum(ch in _VOWELS for ch in word)
-    mixed = sum(a.islower() and b.isupper() for a, b in pairwise(word))
-    return 0.2 <= vowels / len(word) <= 0.75 and mixed * 5 <= len(word)
+def _is_worded(word: str) -> bool:
+    """Whether most letters are followed by one that usually follows them."""
+    usual = sum(b in _FOLLOWS.get(a, "") for a, b in pairwise(word))
+    return usual >= 0.68 * (len(word) - 1)
 
 
 def _entropy(text: str) -> float:

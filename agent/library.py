@@ -28,7 +28,7 @@ from agent.log import EventLog
 from agent.providers import Provider
 from agent.runner import Runner
 from agent.settings import Settings
-from agent.tools import Tool
+from agent.tools import Tool, ToolSource
 from agent.transport import Transport
 from agent.types import Citation, ModelInfo, NativeSearch, RunReason, Source, Usage
 
@@ -83,7 +83,8 @@ class Turn(TypedDict, total=False):
 class Agent:
     """Sessions and answers on a background loop; safe to use from several threads.
 
-    `tools` and `providers` are the caller's own, beside those that come with searchloop.
+    `tools` and `providers` are the caller's own, beside those that come with searchloop; `bring`
+    are sources of tools by session, such as a workspace or MCP servers.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Agent:
         tools: Iterable[Tool] = (),
         log: EventLog | None = None,
         providers: Iterable[Provider] = (),
+        bring: Iterable[ToolSource] = (),
     ) -> None:
         self.settings = settings or Settings.load()
         self._own_log = log is None
@@ -103,7 +105,7 @@ class Agent:
         self._thread.start()
         transport = Transport(offline=self.settings.offline)
         backend = backend_for(self.settings, transport, search_backend)
-        self.runner = Runner(self.settings, self.log, backend, tools, transport, providers)
+        self.runner = Runner(self.settings, self.log, backend, tools, transport, providers, bring)
 
     def ask(
         self,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -34,6 +35,7 @@ FILE = "policy.json"
 _RANK: Mapping[Action, int] = {"allow": 0, "confirm": 1, "deny": 2}
 _PLACES = ("path", "file", "folder", "directory", "dir", "source", "destination", "target")
 _MOST = 500
+_DOMAIN = re.compile(r"[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ def _rule(number: int, data: Any) -> Rule:
         if not isinstance(value, str) or not 0 < len(value) <= 500:
             raise _bad(f"{name} of {where} is not a text of 1 to 500 characters")
     domain = data.get("domain")
-    if domain is not None and not _host(f"https://{domain}"):
+    if domain is not None and not (_DOMAIN.fullmatch(domain) and _host(f"https://{domain}")):
         raise _bad(f"the domain of {where} is none: write example.org, without scheme and path")
     return Rule(**cast(dict[str, Any], dict(data)))
 

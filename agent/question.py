@@ -19,6 +19,7 @@ def run_started(run_id: str, session: Session, path: SearchPath) -> dict[str, st
     """The data of `run_started`."""
     return {
         "run_id": run_id,
+        "session_id": session.id,
         "model": session.model,
         "mode": session.mode,
         "search": session.search,

@@ -19,10 +19,11 @@ from agent.limits import Limits
 from agent.search_options import domains, search_options
 from agent.settings import Settings
 from agent.types import NativeSearch
+from cli.approve import asking, settled
 from cli.main import FAILED, LIMIT, OK, STOPPED
 from cli.numbers import performance_line
 from cli.text import as_json, one_line, safe
-from web.compose import search_app
+from web.compose import search_app, tool_sources
 
 _CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
 _STDIN_SECONDS = 3.0
@@ -32,7 +33,9 @@ def run(args: argparse.Namespace) -> int:
     """Asks, shows what happens while it happens, and returns the exit code."""
     question = _question(" ".join(args.question))
     settings = Settings.load()
-    with Agent(settings, search_backend=search_app(settings)) as agent:
+    app, sources = search_app(settings), tool_sources(settings)
+    with Agent(settings, search_backend=app, bring=sources) as agent:
+        approve = settled(args.approve, args.output)
         events = agent.stream(
             question,
             session=_session(agent, args),
@@ -41,7 +44,9 @@ def run(args: argparse.Namespace) -> int:
             search=args.search,
             limits=_limits(settings.limits, args),
             options=_options(settings, args),
+            approve=approve,
         )
+        events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
             return _text(events, numbers=args.verbose or sys.stderr.isatty())
         return _SHOW[args.output](events)

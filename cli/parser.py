@@ -76,6 +76,12 @@ def _ask(commands: Any) -> None:
         "--domain", action="append", metavar="D", help="search only this site (repeat for more)"
     )
     command.add_argument("--block-domain", action="append", metavar="D", help="never use this site")
+    command.add_argument(
+        "--approve",
+        choices=("ask", "auto", "never"),
+        help="calls that need your approval: ask at the terminal, run them, or refuse them"
+        " (default: ask; without a terminal: never)",
+    )
     _output(command, "stream-json")
     command.add_argument(
         "-v", "--verbose", action="store_true", help="tell how fast a local model was"

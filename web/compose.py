@@ -21,7 +21,9 @@ from agent.runner import Runner
 from agent.search_options import SETTINGS as SEARCH_OPTIONS
 from agent.search_options import search_options
 from agent.settings import SETTINGS, Environment, Setting, Settings
+from agent.tools import ToolSource
 from agent.transport import Transport
+from agent.workspace import Workspace
 
 
 @dataclass(slots=True)
@@ -92,13 +94,24 @@ def search_app(settings: Settings) -> LazyApp:
     return LazyApp(make)
 
 
+def tool_sources(settings: Settings) -> tuple[ToolSource, ...]:
+    """What brings tools to a session beside the search."""
+    return (Workspace.of(settings),)
+
+
 def open_house(env: Environment | None = None) -> House:
     """Raises ConfigError for a bad setting and StoreError when the data folder cannot be used."""
     settings = Settings.load(env)
     log = EventLog(settings.home / "sessions.sqlite3")
     app = search_app(settings)
     transport = Transport(offline=settings.offline)
-    runner = Runner(settings, log, backend_for(settings, transport, app), transport=transport)
+    runner = Runner(
+        settings,
+        log,
+        backend_for(settings, transport, app),
+        transport=transport,
+        bring=tool_sources(settings),
+    )
     return House(settings, log, runner, app)
 
 

@@ -1,0 +1,77 @@
+"""Approvals at the terminal: what is shown, and what each key does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from cli.approve import ask, settled, shown
+
+REQUEST: Mapping[str, Any] = {
+    "call_id": "c",
+    "name": "create_file",
+    "arguments": {"path": "a.md", "content": "one\ntwo\x1b[31m"},
+    "effect": "write",
+    "server": "disk",
+    "why": "It changes something.",
+    "preview": "--- /dev/null\n+++ a.md\n+one\n+two\x1b[31m",
+}
+
+
+def test_everything_is_shown_and_nothing_can_paint() -> None:
+    """Tool, server, effect, reason, arguments and diff; no control character reaches the screen."""
+    text = shown(REQUEST)
+    for part in ("create_file", "disk", "write", "It changes something.", "path: a.md", "+two[31m"):
+        assert part in text
+    assert "\x1b" not in text
+
+
+def test_a_long_argument_with_a_diff_is_shown_once() -> None:
+    """The diff shows it; the count says that it is there, and long diffs say how long."""
+    diff = "\n".join(f"+line {n}" for n in range(100))
+    text = shown({**REQUEST, "arguments": {"content": "x" * 900}, "preview": diff})
+    assert "(900 characters, see below)" in text
+    assert "40 lines more" in text
+
+
+@pytest.mark.parametrize(
+    ("typed", "decision", "arguments"),
+    [
+        (["y"], "once", None),
+        (["A"], "always", None),
+        (["n"], "deny", None),
+        ([""], "deny", None),
+        ([], "deny", None),  # the end of input
+        (["what?", "y"], "once", None),
+        (["e", '{"path": "b.md"}', "y"], "once", {"path": "b.md"}),
+        (["e", "not json", "y"], "once", REQUEST["arguments"]),
+        (["e", "[1]", "n"], "deny", REQUEST["arguments"]),
+        (["e", "", "y"], "once", REQUEST["arguments"]),
+    ],
+)
+def test_the_keys(
+    typed: list[str],
+    decision: str,
+    arguments: Any,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """y, a, n and e; whatever is unclear is asked again, silence is a no."""
+    lines = iter(typed)
+
+    def typing() -> str:
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    assert ask(REQUEST, typing) == (decision, arguments)
+    assert capsys.readouterr().out == ""
+
+
+def test_without_a_terminal_nobody_is_asked() -> None:
+    """The tests run without one; `auto` and `never` are taken as said."""
+    assert settled(None, "json") == "never"
+    assert settled("ask", "json") == "never"
+    assert settled("auto", "text") == "auto"

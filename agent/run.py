@@ -30,7 +30,7 @@ from agent.recorder import Recorder
 from agent.search_path import ANYWHERE, SearchPath, local_path
 from agent.session import Session
 from agent.sources import SourceTable
-from agent.tools import Tool, worth_offering
+from agent.tools import Tool
 from agent.tools.open_page import open_page
 from agent.tools.web_search import web_search
 from agent.types import Message, NativeSearch, Request, RunReason, Usage
@@ -127,7 +127,7 @@ class Run:
             question.session.id, question.policy, question.approve, table, self.messages
         )
         toolset = Toolset(
-            worth_offering((*web, *question.tools), question.session.mode),
+            (*web, *question.tools),
             question.session.mode,
             table,
             gate=guard,

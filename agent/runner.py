@@ -35,7 +35,7 @@ from agent.search_options import search_options
 from agent.search_path import OFF, SearchPath, choose_path, local_path
 from agent.session import Session
 from agent.settings import Settings
-from agent.tools import Tool, ToolSource, worth_offering
+from agent.tools import ALLOWED, Tool, ToolSource
 from agent.transport import Transport
 from agent.types import Message, ModelInfo, NativeSearch
 
@@ -160,7 +160,7 @@ class Runner:
             provider.name,
             provider.capabilities(question.model),
             options=question.options,
-            tools=bool(worth_offering(question.tools, session.mode)),
+            tools=any(t.spec.effect in ALLOWED[session.mode] for t in question.tools),
             offline=self._settings.offline,
         )
         return local_path(await self._first_engine()) if path.local else path

@@ -61,6 +61,7 @@ def _serve(commands: Any) -> None:
 
 def _ask(commands: Any) -> None:
     command = _command(commands, "ask", "Ask one question; text on stdin is added to it")
+    command.usage = "searchloop ask [OPTIONS] [QUESTION ...]"
     command.add_argument("question", nargs="*", metavar="QUESTION")
     command.add_argument("-m", "--model", help="provider:model, see `searchloop models`")
     command.add_argument("--mode", choices=_MODES, help="what may be done (default: ask)")

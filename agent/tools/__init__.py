@@ -59,8 +59,7 @@ class Tool:
     what the search switch turns off. `opens` names the argument that holds a URL to be read.
     `preview` shows what a call would change, as a unified diff; it raises ToolError for a call that
     cannot be done. `suspended` says why the tool may not run until the user has looked at it.
-    A tool that is not `listed` is offered once another has revealed it; a `spare` one is offered
-    only beside others: it is not worth asking a model for tool calls at all.
+    A tool that is not `listed` is offered once another has revealed it.
     """
 
     spec: ToolSpec
@@ -76,7 +75,6 @@ class Tool:
     preview: Preview | None = None
     suspended: str | None = None
     listed: bool = True
-    spare: bool = False
 
 
 class ToolSource(Protocol):
@@ -87,12 +85,6 @@ class ToolSource(Protocol):
 
     async def aclose(self) -> None:
         """Ends what it has started."""
-
-
-def worth_offering(tools: Iterable[Tool], mode: Mode) -> tuple[Tool, ...]:
-    """The tools, or none where this mode would leave only spare ones."""
-    every = tuple(tools)
-    return every if any(not t.spare and t.spec.effect in ALLOWED[mode] for t in every) else ()
 
 
 def definition(tool: Tool) -> str:

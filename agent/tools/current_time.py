@@ -27,7 +27,7 @@ _SPEC = ToolSpec(
 
 def current_time() -> Tool:
     """The tool."""
-    return Tool(_SPEC, _run, seconds=5.0, origin="ours", spare=True)
+    return Tool(_SPEC, _run, seconds=5.0, origin="ours")
 
 
 async def _run(arguments: Mapping[str, Any], context: ToolContext) -> str:

@@ -56,7 +56,7 @@ _WORDS = {
 
 
 class Workspace:
-    """The file tools of sessions that have a workspace, and the time, which every session has.
+    """The file tools of sessions that have a workspace, and beside them the time.
 
     `home` is where previous contents are kept; `allowed` are patterns of files that may be read
     though they bear the name of a secret.
@@ -76,7 +76,7 @@ class Workspace:
     async def tools(self, session: Session) -> Sequence[Tool]:
         """Those of one turn; what it changes can be undone together."""
         if not session.workspace:
-            return (current_time(),)
+            return ()
         tree = self._trees.setdefault(session.workspace, Tree(session.workspace, self._allowed))
         writer = Writer(tree, journal.Turn(self._home, session.id))
         return (

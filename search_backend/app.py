@@ -18,6 +18,7 @@ from search_backend import openapi, payload
 from search_backend.callers import Quota, has_token
 from search_backend.disk_cache import Disk
 from search_backend.errors import SearchBackendError
+from search_backend.kept import KeptAnswers
 from search_backend.library import SCHEME, Library
 from search_backend.page_parts import make_pages
 from search_backend.pages import Pages
@@ -28,6 +29,8 @@ from search_backend.shapes import Route, find_shapes
 from search_backend.types import PageView, Problem, SearchAnswer
 
 MOST_BYTES = 2**20
+# Under this name the application's extensions hold what answers out of memory, if anything may.
+KEPT = "kept_answers"
 _STATUSES = {
     "library_unavailable": 503,
     "not_found": 404,
@@ -73,6 +76,8 @@ def create_app(
     _add_shapes(app, service)
     _add_errors(app)
     _add_limits(app, token, quota)
+    if token is None and quota is None:
+        app.extensions[KEPT] = KeptAnswers(service.chain)
 
     @app.after_request
     def private(response: Response) -> Response:

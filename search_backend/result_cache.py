@@ -103,11 +103,19 @@ class OnDisk:
 class Shared:
     """Searches through a store, equal ones joined while they are under way."""
 
-    def __init__(self, store: Store, keep: Callable[[SearchAnswer], float]) -> None:
-        """`keep` says for how many seconds an answer may be given again."""
-        self._store = store
+    def __init__(
+        self, front: Kept, behind: Store | None, keep: Callable[[SearchAnswer], float]
+    ) -> None:
+        """`behind` is the store that has `front` before it; `keep` says for how many seconds an
+        answer may be given again."""
+        self._front = front
+        self._store: Store = behind or front
         self._keep = keep
         self._joined = Joined[SearchAnswer]()
+
+    def known(self, key: Hashable) -> SearchAnswer | None:
+        """The answer in memory, marked as kept."""
+        return _marked(self._front.get(key))
 
     def answer(
         self, key: Hashable, search: Callable[[], SearchAnswer], *, fresh: bool, seconds: float
@@ -116,8 +124,8 @@ class Shared:
 
         Whoever joins another's search waits at most `seconds` for it and then searches alone.
         """
-        if not fresh and (known := self._store.get(key)):
-            return replace(known[0], cached=True, age=int(known[1]))
+        if not fresh and (known := _marked(self._store.get(key))):
+            return known
 
         def work() -> SearchAnswer:
             answer = search()
@@ -127,6 +135,10 @@ class Shared:
             return answer
 
         return self._joined.run(key, work, seconds)
+
+
+def _marked(found: tuple[SearchAnswer, float] | None) -> SearchAnswer | None:
+    return replace(found[0], cached=True, age=int(found[1])) if found else None
 
 
 def _read(value: dict[str, Any]) -> SearchAnswer:

@@ -21,7 +21,7 @@ from search_backend.lineup import Lineup, Outcome, lacks
 from search_backend.merge import filtered, fuse
 from search_backend.race import Race
 from search_backend.relay import Relay
-from search_backend.result_cache import Kept, OnDisk, Shared, Store
+from search_backend.result_cache import Kept, OnDisk, Shared
 from search_backend.settings import Settings
 from search_backend.types import Attempt, Filtered, Query, SearchAnswer, SearchStatus
 
@@ -44,10 +44,9 @@ class Chain:
         self._lineup = Lineup(settings, find_engines() if engines is None else engines, clock)
         self._access = Access(settings.keys, library)
         self._connections = Connections()
-        store: Store = Kept(clock)
-        if disk is not None:
-            store = OnDisk(store, disk, self._scope(), time.time)
-        self._shared = Shared(store, self._fresh_for)
+        front = Kept(clock)
+        behind = OnDisk(front, disk, self._scope(), time.time) if disk else None
+        self._shared = Shared(front, behind, self._fresh_for)
 
     def search(self, query: Query, engine: str | None = None) -> SearchAnswer:
         """Ask the chain, or only the engine named, which is asked even if it rests.
@@ -64,6 +63,13 @@ class Chain:
             fresh=engine is not None,
             seconds=self._settings.seconds + 1,
         )
+
+    def kept(self, query: Query, engine: str | None = None) -> SearchAnswer | None:
+        """The answer that is in memory, if there is one; an engine asked by name is asked.
+
+        Raises what `search` raises.
+        """
+        return None if engine else self._shared.known((self._settings.held(query), engine))
 
     def describe(self) -> dict[str, Any]:
         """The answer of GET /api/engines: every engine, what it can do, and what it lacks."""

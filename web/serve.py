@@ -23,6 +23,7 @@ from web.api import House
 from web.app import Web, create_app
 from web.asgi import App
 from web.listen import PORT, access_to, listen
+from web.quick import Quick
 
 if TYPE_CHECKING:
     from uvicorn import Config, Server
@@ -126,19 +127,21 @@ class Serving:
 
 
 def run_server(app: App, listener: socket.socket) -> None:
-    """Serves an application without a start or an end of its own, until Ctrl-C."""
+    """Serves whole answers of an application without a start or an end of its own, until Ctrl-C."""
     import uvicorn
 
     with contextlib.suppress(SystemExit, KeyboardInterrupt), contextlib.closing(listener):
-        uvicorn.Server(_config(app, lifespan="off")).run([listener])
+        uvicorn.Server(_config(app, lifespan="off", http=Quick)).run([listener])
 
 
-def _config(app: App, *, lifespan: Literal["on", "off"]) -> Config:
+def _config(
+    app: App, *, lifespan: Literal["on", "off"], http: type[Quick] | Literal["h11"] = "h11"
+) -> Config:
     import uvicorn
 
     return uvicorn.Config(
         app,
-        http="h11",
+        http=http,
         ws="none",
         loop="asyncio",
         lifespan=lifespan,

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from search_backend import payload
-from search_backend.app import create_app
+from search_backend.app import KEPT, create_app
 from search_backend.engines import Engine
 from search_backend.errors import EngineError, SearchBackendError
 from search_backend.fetched import Fetched
@@ -280,6 +280,29 @@ def test_errors_carry_their_own_words() -> None:
         "message": "b",
         "remedy": "c",
     }
+
+
+def test_what_is_in_memory_needs_no_framework(tmp_path: Path) -> None:
+    """The short way gives the same bytes, and only for what was answered before."""
+    own = Settings(tmp_path, ("fake",), cache_seconds=60)
+    library = Library(tmp_path, dict)
+    chain = Chain(own, library, {"fake": Engine("fake", "Fake", search)})
+    app = create_app(own, library=library, chain=chain)
+    kept = app.extensions[KEPT]
+    body = b'{"query": "green  tea"}'
+    assert kept("/api/web-search", body) is None
+    app.test_client().post("/api/web-search", data=body, content_type="application/json")
+    again = app.test_client().post("/api/web-search", data=body, content_type="application/json")
+    assert kept("/api/web-search", body) == again.get_data()
+    for path, other in (
+        ("/api/web-search", b'{"query": "tea"}'),
+        ("/api/web-search", b'{"query": "green tea", "engine": "fake"}'),
+        ("/api/web-search", b'{"query": 5}'),
+        ("/api/web-search", b"["),
+        ("/api/open-page", body),
+    ):
+        assert kept(path, other) is None
+    assert KEPT not in create_app(own, token="t", library=library, chain=chain).extensions
 
 
 def test_all_times_is_no_time_range() -> None:

@@ -559,7 +559,7 @@ def test_equal_searches_at_once_are_one(tmp_path: Path, width: int) -> None:
 
 def test_whoever_joins_a_search_that_breaks_searches_alone(tmp_path: Path) -> None:
     """A fault of the first is not the fault of the others, and no search waits for ever."""
-    shared = Shared(Kept(Clock()), lambda _: 60.0)
+    shared = Shared(Kept(Clock()), None, lambda _: 60.0)
     entered, go = threading.Event(), threading.Event()
     good = SearchAnswer("tea", "one", "ok", (), ())
 

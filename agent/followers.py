@@ -70,3 +70,41 @@ class Follower:
         self._waiting.clear()
         lagging, self._lagging = self._lagging, False
         return lagging
+
+
+class Followers:
+    """All who follow a session in this process, by session."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, set[Follower]] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def of(self, session_id: str) -> tuple[Follower, ...]:
+        """Those of one session."""
+        return tuple(self._groups.get(session_id, ()))
+
+    def join(self, session_id: str) -> Follower:
+        """One more, whose reader is on the loop that runs."""
+        follower = Follower(asyncio.get_running_loop())
+        self._groups.setdefault(session_id, set()).add(follower)
+        return follower
+
+    def leave(self, session_id: str, follower: Follower) -> None:
+        """One less."""
+        group = self._groups.get(session_id, set())
+        group.discard(follower)
+        if not group:
+            self._groups.pop(session_id, None)
+
+    def push(self, session_id: str, events: list[Event]) -> None:
+        """New events, from whatever thread."""
+        for follower in self.of(session_id):
+            follower.push(events)
+
+    def wake(self, session_id: str | None) -> None:
+        """Makes the readers of a session look at the store; of all sessions without one."""
+        for session in (session_id,) if session_id else tuple(self._groups):
+            for follower in self.of(session):
+                follower.wake()

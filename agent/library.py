@@ -99,7 +99,7 @@ class Agent:
     ) -> None:
         self.settings = settings or Settings.load()
         self._own_log = log is None
-        self.log = log or EventLog(self.settings.home / "sessions.sqlite3")
+        self.log = log or EventLog(self.settings.store)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent", daemon=True)
         self._thread.start()

@@ -1,9 +1,8 @@
-"""The event log: everything said or done, append-only, in one SQLite file.
+"""The event log: everything said or done, append-only, whichever store keeps it.
 
 A session is a row of settings and a run of events numbered from 1; nothing else is kept. Appending
 a `message` removes the deltas it replaces in the same transaction. Followers get what is stored,
-then what is appended: from this process at once, from another process within two seconds.
-Writes share one connection under a lock; each reader of the moment has one of its own.
+then what is appended: from this process at once, from another one as soon as the store can tell.
 """
 
 from __future__ import annotations
@@ -11,22 +10,22 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import sqlite3
-import threading
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from agent.errors import Conflict
+from agent.errors import Conflict, StoreError
 from agent.events import Event
-from agent.followers import Follower
+from agent.followers import Followers
+from agent.leases import Leases, no_session
 from agent.session import Session
-from agent.store import open_database, store_errors
-from agent.tables import STEPS
-from agent.text import plain, to_json
+from agent.store import open_store
+from agent.store.contract import Batch, Heard
+from agent.text import plain, to_json, well_formed
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Pending = tuple[str, Mapping[str, Any]]
 
 _COLUMNS = (
@@ -34,18 +33,25 @@ _COLUMNS = (
     "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running, settings"
 )
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
-_POLL = 2.0  # how late an event of another process may be noticed, in seconds
+_CLEARING = frozenset({"message", "run_resumed"})  # what takes the place of the deltas before it
+_POLL = 2.0  # how late an event of another process may be noticed if nobody tells, in seconds
+_POLL_TOLD = 20.0
+_PAGE = 500  # events that a follower reads at a time
 
 
 class EventLog:
     """Sessions and their events. Every method may be called from any thread."""
 
-    def __init__(self, path: Path | str) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._idle: list[sqlite3.Connection] = []
-        self._followers: dict[str, set[Follower]] = {}
-        self._write = open_database(path, STEPS)
+    def __init__(self, where: Path | str) -> None:
+        """`where` is a file, or an address that begins with `postgresql://`.
+
+        Raises StoreError when the store cannot be used or is newer than this program.
+        """
+        self._db = open_store(where)
+        self.where = self._db.where
+        self.leases = Leases(self._db)
+        self._followers = Followers()
+        self._hearing: list[Heard] = []
 
     def create_session(
         self,
@@ -59,10 +65,11 @@ class EventLog:
         """A new, empty session with an id that cannot be guessed."""
         session, now = secrets.token_urlsafe(18), time.time()
         kept = to_json({k: v for k, v in (settings or {}).items() if v is not None})
-        with self._transaction() as db:
+        with self._db.transaction() as db:
             db.execute(
-                "INSERT INTO sessions VALUES (?, '', ?, ?, ?, 'off', ?, ?, ?, 0, 0, ?)",
-                (session, model, mode, search, workspace, now, now, kept),
+                "INSERT INTO sessions (id, title, model, mode, search, search_path, workspace,"
+                " created, updated, settings) VALUES (?, '', ?, ?, ?, 'off', ?, ?, ?, ?)",
+                (session, *map(_word, (model, mode, search, workspace)), now, now, kept),
             )
         return self.session(session)
 
@@ -70,20 +77,20 @@ class EventLog:
         """Raises Conflict('no_session') when it does not exist (any more)."""
         row = self._one(f"SELECT {_COLUMNS} FROM sessions WHERE id = ?", (session_id,))
         if row is None:
-            raise _gone(session_id)
+            raise no_session(session_id)
         return self._session(row)
 
     def sessions(self, q: str | None = None, limit: int = 200) -> list[Session]:
         """Newest first; `q` looks in titles and in what the user wrote."""
         where, values = "", []
         if q:
-            where = """WHERE title LIKE ?1 ESCAPE '\\' OR EXISTS (SELECT 1 FROM events
+            like = self._db.like
+            where = f"""WHERE title {like} OR EXISTS (SELECT 1 FROM events
                 WHERE session = sessions.id AND type = 'user_message'
-                AND json_extract(data, '$.text') LIKE ?1 ESCAPE '\\')"""
-            values = [_like(q)]
+                AND {self._db.text_of_data} {like})"""
+            values = [_pattern(q)] * 2
         query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY updated DESC LIMIT {int(limit)}"
-        rows = self._all(query, values)
-        return [self._session(row) for row in rows]
+        return [self._session(row) for row in self._all(query, values)]
 
     def update_session(
         self, session_id: str, settings: Mapping[str, Any] | None = None, /, **changes: str | None
@@ -95,11 +102,12 @@ class EventLog:
         unknown = set(changes) - _CHANGEABLE
         if unknown:
             raise ValueError(f"a session has no {sorted(unknown)}")
-        with self._transaction() as db:
+        with self._db.transaction() as db:
             for name, value in changes.items():
-                db.execute(f"UPDATE sessions SET {name} = ? WHERE id = ?", (value, session_id))
+                query = f"UPDATE sessions SET {name} = ? WHERE id = ?"
+                db.execute(query, (_word(value), session_id))
             if settings:
-                query = "SELECT settings FROM sessions WHERE id = ?"
+                query = f"SELECT settings FROM sessions WHERE id = ?{self._db.locking}"
                 row = db.execute(query, (session_id,)).fetchone() or ("{}",)
                 merged = {**json.loads(row[0]), **settings}
                 kept = to_json({k: v for k, v in merged.items() if v is not None})
@@ -108,176 +116,158 @@ class EventLog:
 
     def delete_session(self, session_id: str) -> None:
         """Removes the session, its events and its run."""
-        with self._transaction() as db:
-            for table, key in (("events", "session"), ("runs", "session"), ("sessions", "id")):
-                db.execute(f"DELETE FROM {table} WHERE {key} = ?", (session_id,))
-        for follower in self._followers.pop(session_id, set()):
-            follower.wake()
+        with self._db.transaction() as db:
+            for table in ("events", "deltas", "runs", "signals"):
+                db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
+            db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+        self._followers.wake(session_id)
+        self._db.tell({"session": session_id})
 
     def append(
-        self, session_id: str, events: Sequence[Pending], *, durable: bool = False
+        self,
+        session_id: str,
+        events: Sequence[Pending],
+        *,
+        durable: bool = False,
+        fence: int | None = None,
     ) -> list[Event]:
         """Appends in one transaction and tells the followers.
 
-        With `durable` the events survive a power cut once this returns, not only a crash.
+        With `durable` the events survive a power cut once this returns, not only a crash. With
+        `fence` they are those of a run: Conflict('fenced') once another process has taken it over.
         """
-        now = time.time()
-        asked = sum(kind == "user_message" for kind, _ in events)
-        with self._transaction(durable=durable) as db:
-            row = db.execute(
-                "UPDATE sessions SET last_seq = last_seq + ?, messages = messages + ?, updated = ?"
-                " WHERE id = ? RETURNING last_seq",
-                (len(events), asked, now, session_id),
-            ).fetchone()
-            if row is None:
-                raise _gone(session_id)
-            first = row[0] - len(events) + 1
-            stored, rows = [], []
-            for seq, (kind, given) in enumerate(events, first):
-                data, text = _dump(given)
-                stored.append(Event(seq, kind, data, now))
-                rows.append((session_id, seq, kind, text, now))
-            if any(kind == "message" for kind, _ in events):
-                db.execute(
-                    "DELETE FROM events WHERE session = ? AND type IN ('text_delta',"
-                    " 'thinking_delta')",
-                    (session_id,),
-                )
-            db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
-        for follower in tuple(self._followers.get(session_id, ())):
-            follower.push(stored)
+        now, kinds = time.time(), [kind for kind, _ in events]
+        given = [(kind, *_dump(data)) for kind, data in events]
+        batch = Batch(
+            session_id,
+            [(kind, text) for kind, _, text in given],
+            now,
+            questions=kinds.count("user_message"),
+            fence=fence,
+            clears=not _CLEARING.isdisjoint(kinds),
+            durable=durable,
+        )
+        last = self._db.append(batch)
+        if last is None:
+            raise no_session(session_id) if self.last_seq(session_id) is None else _fenced()
+        first = last - len(given) + 1
+        stored = [Event(seq, kind, data, now) for seq, (kind, data, _) in enumerate(given, first)]
+        self._followers.push(session_id, stored)
         return stored
 
-    def read(self, session_id: str, after: int = 0) -> list[Event]:
-        """The stored events with a number above `after`, in order."""
-        rows = self._all(
-            "SELECT seq, type, data, at FROM events WHERE session = ? AND seq > ? ORDER BY seq",
-            (session_id, after),
+    def read(self, session_id: str, after: int = 0, limit: int = -1) -> list[Event]:
+        """The stored events with a number above `after`, in order; `limit` of them if given."""
+        parts = " UNION ALL ".join(
+            f"SELECT seq, type, data, at FROM {table} WHERE session = ? AND seq > ?"
+            for table in ("events", "deltas")
         )
-        return [self._event(row) for row in rows]
+        cut = f" LIMIT {int(limit)}" if limit >= 0 else ""
+        rows = self._all(f"{parts} ORDER BY seq{cut}", (session_id, after) * 2)
+        with self._db.errors():
+            return [Event(row[0], row[1], json.loads(row[2]), row[3]) for row in rows]
 
     def last_event(self, session_id: str) -> Event:
         """The newest event; after a run that is its `run_finished`. Raises Conflict if none."""
-        row = self._one(
-            "SELECT seq, type, data, at FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1",
-            (session_id,),
-        )
-        if row is None:
-            raise _gone(session_id)
-        return self._event(row)
+        last = self.last_seq(session_id)
+        events = self.read(session_id, (last or 0) - 1) if last else []
+        if not events:
+            raise no_session(session_id)
+        return events[-1]
 
     def last_seq(self, session_id: str) -> int | None:
         """The number of the newest event, or None when the session is gone."""
         row = self._one("SELECT last_seq FROM sessions WHERE id = ?", (session_id,))
         return None if row is None else int(row[0])
 
+    async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Does this work with the log without holding up the loop: here if the store answers at
+        once, else on a thread. `work` is one method, or writes at most once."""
+        if self._db.quick:
+            try:
+                with self._db.at_once():
+                    return work(*args, **kwargs)
+            except StoreError as error:
+                if error.code != "locked":
+                    raise
+        return await asyncio.to_thread(work, *args, **kwargs)
+
+    def at_once(
+        self, session_id: str, events: Sequence[Pending], *, durable: bool, fence: int | None
+    ) -> bool:
+        """Like `append`, but gives up (False) rather than wait for anybody; for a loop."""
+        if not self._db.quick:
+            return False
+        try:
+            with self._db.at_once():
+                self.append(session_id, events, durable=durable, fence=fence)
+        except StoreError as error:
+            if error.code == "locked":
+                return False
+            raise
+        return True
+
     async def follow(self, session_id: str, after: int = 0) -> AsyncGenerator[list[Event], None]:
         """Batches of events from `after` on: stored ones, then live ones. Ends when it is deleted.
 
-        A follower that lags loses its queue, not its place: it is read from the store again.
+        A follower that lags loses its queue, not its place: it is read from the store again, a
+        page at a time.
         """
-        follower = Follower(asyncio.get_running_loop())
-        self._followers.setdefault(session_id, set()).add(follower)
+        self.hear()
+        poll = _POLL if self._db.quick else _POLL_TOLD
+        follower = self._followers.join(session_id)
         try:
-            after, behind = min(after, self.last_seq(session_id) or 0), True
+            last = await self.aside(self.last_seq, session_id)
+            after = min(after, last or 0)
+            behind = True
             while True:
                 batch = None if behind else follower.take(after)
                 if batch is None:
-                    batch = self.read(session_id, after)
+                    batch = await self.aside(self.read, session_id, after, _PAGE)
+                    behind = len(batch) == _PAGE
                 if batch:
                     after = batch[-1].seq
                     yield batch
-                behind = await follower.wait(_POLL)
                 if behind:
-                    last = self.last_seq(session_id)
+                    continue
+                behind = await follower.wait(poll)
+                if behind:
+                    last = await self.aside(self.last_seq, session_id)
                     if last is None:
                         return
                     behind = last > after
         finally:
-            group = self._followers.get(session_id, set())
-            group.discard(follower)
-            if not group:
-                self._followers.pop(session_id, None)
+            self._followers.leave(session_id, follower)
 
-    def claim(self, session_id: str, run_id: str, owner: str) -> None:
-        """Marks the session as being answered; raises Conflict('busy') when it is already."""
-        with self._transaction() as db:
-            done = db.execute(
-                "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?)",
-                (session_id, run_id, owner, time.time()),
-            )
-        if done.rowcount == 0:
-            what = "This session is still answering."
-            raise Conflict("busy", what, "Wait for the answer, or stop it first.")
+    def hear(self, heard: Heard | None = None) -> None:
+        """Listens to other processes from now on; `heard` is told what they tell, on a thread."""
+        if heard is not None:
+            self._hearing.append(heard)
+        self._db.listen(self._heard)
 
-    def beat(self, owner: str) -> None:
-        """Says that the runs of `owner` are alive."""
-        with self._transaction() as db:
-            db.execute("UPDATE runs SET beat = ? WHERE owner = ?", (time.time(), owner))
-
-    def release(self, session_id: str, run_id: str) -> bool:
-        """Ends the claim; False when it was no longer ours."""
-        with self._transaction() as db:
-            done = db.execute(
-                "DELETE FROM runs WHERE session = ? AND run_id = ?", (session_id, run_id)
-            )
-            return done.rowcount == 1
-
-    def claims(self) -> list[tuple[str, str, str, float]]:
-        """Runs that are claimed: (session, run, owner, seconds since the owner was heard of)."""
-        now = time.time()
-        rows = self._all("SELECT session, run_id, owner, beat FROM runs", ())
-        return [(session, run, owner, now - beat) for session, run, owner, beat in rows]
+    def _heard(self, news: Mapping[str, Any]) -> None:
+        for heard in tuple(self._hearing):
+            heard(news)
+        events = _told(news)
+        if events:
+            self._followers.push(str(news.get("session")), events)
+        else:  # too much for a notification, or (without a session) some may be lost
+            self._followers.wake(news.get("session"))
 
     def close(self) -> None:
-        """Closes the connections; a reader that is in use closes with its thread."""
-        with self._lock:
-            self._write.close()
-        while self._idle:
-            self._idle.pop().close()
+        """Closes the store; a reader that is in use closes with its thread."""
+        self._db.close()
 
-    @contextmanager
-    def _transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
-        with self._lock, store_errors(self._path):
-            db = self._write
-            if durable:
-                db.execute("PRAGMA synchronous = FULL")
-            try:
-                db.execute("BEGIN IMMEDIATE")
-                yield db
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:  # a full disk may have ended it already
-                    db.execute("ROLLBACK")
-                raise
-            finally:
-                if durable:
-                    db.execute("PRAGMA synchronous = NORMAL")
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with store_errors(self._path):
-            db = self._idle.pop() if self._idle else open_database(self._path)
-            try:
-                yield db
-            finally:
-                self._idle.append(db)
-
-    def _one(self, query: str, values: Sequence[Any]) -> Any:
-        with self._reading() as db:
+    def _one(self, query: str, values: Sequence[Any] = ()) -> Any:
+        with self._db.reading() as db:
             return db.execute(query, values).fetchone()
 
-    def _all(self, query: str, values: Sequence[Any]) -> list[Any]:
-        with self._reading() as db:
+    def _all(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._db.reading() as db:
             return db.execute(query, values).fetchall()
 
     def _session(self, row: Sequence[Any]) -> Session:
-        with store_errors(self._path):
+        with self._db.errors():
             return Session(*(*row[:-2], bool(row[-2]), json.loads(row[-1])))
-
-    def _event(self, row: Sequence[Any]) -> Event:
-        with store_errors(self._path):
-            return Event(row[0], row[1], json.loads(row[2]), row[3])
 
 
 def _dump(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
@@ -287,14 +277,24 @@ def _dump(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
         return (data := plain(data)), to_json(data)
 
 
-def _like(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"
+def _told(news: Mapping[str, Any]) -> list[Event]:
+    """The events inside a notification; none if they did not fit."""
+    given, last = news.get("events") or [], news.get("last", 0)
+    first = last - len(given) + 1
+    return [Event(seq, e[0], e[1], news["at"]) for seq, e in enumerate(given, first)]
 
 
-def _gone(session_id: str) -> Conflict:
+def _word(text: str | None) -> str | None:
+    """A text for a column: without what UTF-8 or a column cannot hold."""
+    return None if text is None else well_formed(text).replace("\0", "\ufffd")
+
+
+def _pattern(text: str) -> str:
+    text = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return _word(f"%{text}%") or ""
+
+
+def _fenced() -> Conflict:
     return Conflict(
-        "no_session",
-        f"There is no session {session_id!r}.",
-        "It may have been deleted; `searchloop sessions` lists those there are.",
+        "fenced", "Another process goes on with this run.", "Nothing is lost; read the log."
     )

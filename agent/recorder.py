@@ -31,15 +31,18 @@ WINDOW = 0.03  # seconds for which deltas are gathered
 class Recorder:
     """The emitter of one run. Keeps what was said since the last message, for a stop or a crash."""
 
-    def __init__(self, log: EventLog, session_id: str, path: str) -> None:
+    def __init__(self, log: EventLog, session_id: str, path: str, fence: int | None = None) -> None:
         self._log = log
         self._session = session_id
+        self._fence = fence
         self.path = path
         self._pieces: list[str] = []
         self._events: list[Pending] = []
         self._kind: type[TextDelta] | type[ThinkingDelta] = TextDelta
         self._timer: asyncio.TimerHandle | None = None
         self._failed: Exception | None = None
+        self._durable = False  # whether something in `_events` must outlive a power cut
+        self._writing: asyncio.Task[None] | None = None
         self._calls: set[str] = set()  # begun and not answered yet
         self._effects: set[str] = set()
         self.said: list[str] = []
@@ -67,24 +70,66 @@ class Recorder:
             self._flush()
             self._timer = asyncio.get_running_loop().call_later(WINDOW, self._tick)
 
+    def _gather(self) -> None:
+        """The pieces so far become one event."""
+        if not self._pieces:
+            return
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        name = "thinking_delta"
+        if self._kind is TextDelta:
+            name = "text_delta"
+            self.said.append(text)
+        self._events.append((name, {"text": text}))
+
     def _flush(self) -> None:
         """Writes what there is; a failure is raised at the next delta or event, which can end."""
-        events, self._events = self._events, []
-        if self._pieces:
-            text = "".join(self._pieces)
-            self._pieces.clear()
-            name = "thinking_delta"
-            if self._kind is TextDelta:
-                name = "text_delta"
-                self.said.append(text)
-            events.append((name, {"text": text}))
-        if not events:
+        self._gather()
+        if not self._events or self._writing:
             return
+        events, durable = self._taken()
         try:
-            self._log.append(self._session, events)
+            done = self._log.at_once(self._session, events, durable=durable, fence=self._fence)
         except Exception as error:
-            self._events = [*events, *self._events]  # `finish` tries once more
+            self._untake(events, durable)  # `finish` tries once more
             self._failed = error
+            return
+        if not done:
+            self._untake(events, durable)
+            self._writing = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        """Writes on a thread, in order, until there is nothing more: a store that lets wait."""
+        try:
+            while self._events and not self._failed:
+                events, durable = self._taken()
+                try:
+                    await asyncio.to_thread(
+                        self._log.append, self._session, events, durable=durable, fence=self._fence
+                    )
+                except Exception as error:
+                    self._untake(events, durable)
+                    self._failed = error
+        finally:
+            self._writing = None
+
+    def _taken(self) -> tuple[list[Pending], bool]:
+        events, durable = self._events, self._durable
+        self._events, self._durable = [], False
+        return events, durable
+
+    def _untake(self, events: list[Pending], durable: bool) -> None:
+        self._events = [*events, *self._events]
+        self._durable = self._durable or durable
+
+    async def _stored(self) -> None:
+        """Until everything is in the log."""
+        self._flush()
+        while self._writing:
+            await asyncio.shield(self._writing)
+            self._flush()
+        if self._failed:
+            raise self._failed
 
     async def event(self, type: str, data: Mapping[str, Any]) -> None:
         """See `Emit.event`."""
@@ -101,8 +146,9 @@ class Recorder:
             self._searched(data)
         self._events.append((type, data))
         durable = self._must_last(type, data)
+        self._durable = self._durable or durable
         if durable or self._all_answered(type, data):
-            self._append_all(durable=durable)
+            await self._stored()
         elif len(self._events) == 1:
             asyncio.get_running_loop().call_soon(self._flush)
 
@@ -162,15 +208,14 @@ class Recorder:
             f"local:{self.engine}" if self.engine and self.path.startswith("local") else self.path
         )
 
-    def finish(self, events: list[Pending]) -> None:
-        """The last events of the run, in one durable append."""
-        if self._pieces:
-            self._flush()
+    async def finish(self, events: list[Pending]) -> None:
+        """The last events of the run, in one durable append. Tries again what failed before."""
         if self._timer:
             self._timer.cancel()
+        self._gather()
+        while self._writing:
+            await asyncio.shield(self._writing)
+        self._failed = None
         self._events += events
-        self._append_all(durable=True)
-
-    def _append_all(self, *, durable: bool) -> None:
-        events, self._events = self._events, []
-        self._log.append(self._session, events, durable=durable)
+        self._durable = True
+        await self._stored()

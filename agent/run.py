@@ -17,6 +17,7 @@ from agent.errors import AgentError, IncompleteError, NativeSearchRejected
 from agent.events import Event, message_data, source_data, unfinished
 from agent.fence import Fence
 from agent.guard import Watched
+from agent.leases import Lease
 from agent.limits import DEFAULT_LIMITS, Limits, Price
 from agent.log import EventLog, Pending
 from agent.loop import Outcome, run_agent_loop
@@ -60,6 +61,7 @@ class Run:
     """A question being answered. `messages` is the transcript, which grows."""
 
     question: Question
+    lease: Lease
     log: EventLog
     backend: Backend
     messages: list[Message]
@@ -70,7 +72,7 @@ class Run:
     async def answer(self) -> None:
         """Answers, and writes `run_finished` last. Raises StoreError when the log cannot."""
         question = self.question
-        recorder = Recorder(self.log, question.session.id, question.path.name)
+        recorder = Recorder(self.log, question.session.id, question.path.name, self.lease.fence)
         table = SourceTable.of(self.messages)
         outcome: Outcome | None = None
         error: dict[str, str] | None = None
@@ -92,9 +94,11 @@ class Run:
                 "message": f"searchloop failed: {type(problem).__name__}.",
                 "remedy": "The log has the details; the question is kept, send it again.",
             }
-        recorder.finish(self._ending(recorder, table, outcome, reason, error))
+        await recorder.finish(self._ending(recorder, table, outcome, reason, error))
         if recorder.path_taken() != question.path.name:
-            self.log.update_session(question.session.id, search_path=recorder.path_taken())
+            await self.log.aside(
+                self.log.update_session, question.session.id, search_path=recorder.path_taken()
+            )
 
     async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
         path = self.question.path

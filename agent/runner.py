@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import platform
 import secrets
 import time
 from collections import OrderedDict
@@ -24,6 +22,7 @@ from agent.catalogue import Catalogue
 from agent.dates import dated_question, day_of
 from agent.errors import AgentError, Conflict, ToolError
 from agent.events import messages_from
+from agent.leases import BEAT, LEASE, Lease, gone, holder
 from agent.limits import Limits
 from agent.log import EventLog, Pending
 from agent.prices import PriceTable, load_prices, pricer
@@ -40,8 +39,6 @@ from agent.transport import Transport
 from agent.types import Message, ModelInfo, NativeSearch
 
 _log = logging.getLogger(__name__)
-_BEAT = 2.0
-_DEAD = 10.0
 _KEPT = 32  # transcripts kept in memory, so that a turn costs nothing for the turns before it
 _ENGINE_SECONDS = 30.0
 
@@ -67,7 +64,7 @@ class Runner:
         self._protection = Protection(settings, log)
         self.approvals = self._protection.approvals
         self._transport = transport or Transport(offline=settings.offline)
-        self._owner = f"{platform.node()}/{os.getpid()}/{secrets.token_hex(4)}"
+        self._owner = holder()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._catalogue = Catalogue(settings.env, self._transport, providers)
         self._kept: OrderedDict[str, tuple[int, list[Message]]] = OrderedDict()
@@ -115,15 +112,16 @@ class Runner:
             *(run_id, session, provider, name, OFF, limits, price, held),
             *(tools, approve, self._protection.policy()),
         )
-        await self._claim(session_id, run_id)
+        lease = await self._claim(session_id, run_id)
         try:
             before = self._transcript(session_id, replaces)
-            question = await self._stored(question, changes, before, asked_data(text, replaces))
+            said = asked_data(text, replaces)
+            question = await self._stored(question, lease, changes, before, said)
         except BaseException:
-            self._log.release(session_id, run_id)
+            self._log.leases.release(lease)
             raise
         before.append(dated_question(text, day_of(time.time()), before))
-        run = Run(question, self._log, self._backend, before, self._protection)
+        run = Run(question, lease, self._log, self._backend, before, self._protection)
         task = asyncio.create_task(self._answer(run), name=f"run {run_id}")
         self._tasks[session_id] = task
         await asyncio.sleep(0)  # lets the run begin: a task cancelled before that would say nothing
@@ -132,6 +130,7 @@ class Runner:
     async def _stored(
         self,
         question: Question,
+        lease: Lease,
         changes: dict[str, str],
         before: list[Message],
         asked: Mapping[str, Any],
@@ -140,12 +139,12 @@ class Runner:
         session = question.session
         path, notice = reviewable(await self._path(question), question.policy, before)
         changes["title"] = session.title or title_of(asked["text"])
-        self._log.update_session(session.id, search_path=path.name, **changes)
+        log = self._log
+        await log.aside(log.update_session, session.id, search_path=path.name, **changes)
         started = run_started(question.run_id, session, path)
         events: list[Pending] = [("user_message", asked), ("run_started", started)]
-        self._log.append(
-            session.id, events + ([("notice", notice)] if notice else []), durable=True
-        )
+        events += [("notice", notice)] if notice else []
+        await log.aside(log.append, session.id, events, durable=True, fence=lease.fence)
         return replace(question, path=path)
 
     async def _gathered(self, session: Session) -> tuple[Tool, ...]:
@@ -166,12 +165,12 @@ class Runner:
         return local_path(await self._first_engine()) if path.local else path
 
     async def _answer(self, run: Run) -> None:
-        session_id, run_id = run.question.session.id, run.question.run_id
+        session_id = run.question.session.id
         try:
             await run.answer()
             if run.clean:
                 self._keep(session_id, run.messages)
-            self._log.release(session_id, run_id)
+            await self._log.aside(self._log.leases.release, run.lease)
         except Exception as error:  # the log failed: `recover` writes the end once it works again
             words = error.remedy if isinstance(error, AgentError) else "See the log."
             _log.error("searchloop: the end of an answer was not saved: %s %s", error, words)
@@ -200,18 +199,24 @@ class Runner:
     async def recover(self) -> int:
         """Closes the runs whose process is gone; what they said is kept. Returns how many."""
         self._keep_beating()
-        done = 0
-        for session_id, run_id, owner, age in self._log.claims():
-            ours = owner == self._owner
-            if session_id in self._tasks if ours else age < _DEAD and not _gone(owner):
+        leases, done = self._log.leases, 0
+        for lost in await self._log.aside(leases.held):
+            ours = lost.owner == self._owner
+            if lost.session in self._tasks if ours else lost.silent < LEASE and not gone(lost):
                 continue
-            if self._log.release(session_id, run_id):
-                path = self._log.session(session_id).search_path
-                ending = interrupted(run_id, path, self._log.read(session_id))
-                if ending:
-                    self._log.append(session_id, ending, durable=True)
+            lease = await self._log.aside(leases.take_over, lost, self._owner)
+            if lease:
+                await asyncio.to_thread(self._close, lease)
                 done += 1
         return done
+
+    def _close(self, lease: Lease) -> None:
+        """Says that the run ended with its process, as its holder."""
+        path = self._log.session(lease.session).search_path
+        ending = interrupted(lease.run_id, path, self._log.read(lease.session))
+        if ending:
+            self._log.append(lease.session, ending, durable=True, fence=lease.fence)
+        self._log.leases.release(lease)
 
     async def aclose(self) -> None:
         """Stops every run, says so in the log, and closes the connections."""
@@ -224,14 +229,15 @@ class Runner:
             await source.aclose()
         await self._transport.aclose()
 
-    async def _claim(self, session_id: str, run_id: str) -> None:
+    async def _claim(self, session_id: str, run_id: str) -> Lease:
         self._keep_beating()
+        claim = self._log.leases.claim
         try:
-            self._log.claim(session_id, run_id, self._owner)
-        except Conflict:
-            if not await self.recover():
+            return await self._log.aside(claim, session_id, run_id, self._owner)
+        except Conflict as conflict:
+            if conflict.code != "busy" or not await self.recover():
                 raise
-            self._log.claim(session_id, run_id, self._owner)
+            return await self._log.aside(claim, session_id, run_id, self._owner)
 
     def _price_tables(self) -> tuple[PriceTable, ...]:
         if self._prices is None:
@@ -272,24 +278,10 @@ class Runner:
     async def _beat(self) -> None:
         """Tells other processes that our runs are alive, and closes those of dead ones."""
         while True:
-            await asyncio.sleep(_BEAT)
+            await asyncio.sleep(BEAT)
             try:
                 if self._tasks:
-                    self._log.beat(self._owner)
+                    await self._log.aside(self._log.leases.beat, self._owner)
                 await self.recover()
             except AgentError as error:
                 _log.warning("the session store does not answer: %s", error)
-
-
-def _gone(owner: str) -> bool:
-    """Whether a process of this machine is certainly dead; one elsewhere is judged by its beat."""
-    host, pid, _ = owner.rsplit("/", 2)
-    if host != platform.node() or os.name != "posix":
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False

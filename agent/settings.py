@@ -31,6 +31,11 @@ class Setting:
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("SEARCHLOOP_HOME", "Folder for sessions, the library and config.toml"),
+    Setting(
+        "SEARCHLOOP_DATABASE_URL",
+        "postgresql://... for sessions shared by machines (default: a file in the folder)",
+        secret=True,
+    ),
     Setting("SEARCHLOOP_MODEL", "Model used when none is named", "builtin:extractive"),
     Setting("SEARCHLOOP_SEARCH", "How a new chat searches: off, auto, native or local", "off"),
     Setting("SEARCHLOOP_TOKEN", "Fixed access token of the web UI (random otherwise)", secret=True),
@@ -148,6 +153,12 @@ class Settings:
     token: str | None = field(default=None, repr=False)
     limits: Limits = DEFAULT_LIMITS
     search: str = "off"
+    database: str | None = field(default=None, repr=False)
+
+    @property
+    def store(self) -> Path | str:
+        """Where the event log is: what `EventLog` takes."""
+        return self.database or self.home / "sessions.sqlite3"
 
     @classmethod
     def load(cls, env: Environment | None = None) -> Settings:
@@ -162,6 +173,7 @@ class Settings:
             token=env.get("SEARCHLOOP_TOKEN") or None,
             limits=_limits(env),
             search=_search(env),
+            database=env.get("SEARCHLOOP_DATABASE_URL") or None,
         )
 
 

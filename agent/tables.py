@@ -22,5 +22,26 @@ _FIRST = (
 )
 # What else a session remembers, as one JSON object: a new setting needs no new column.
 _SETTINGS = ("ALTER TABLE sessions ADD COLUMN settings TEXT NOT NULL DEFAULT '{}'",)
+# Deltas are scaffolding, kept apart from what stays. A run is held under a lease: `fence` grows
+# with each holder, `beat` is when it was last heard of, `takeovers` how often another went on with
+# it, `turn` what it was asked to do. Signals are for whoever holds the run.
+_LEASES = (
+    """CREATE TABLE deltas (
+  session TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
+  at REAL NOT NULL, PRIMARY KEY (session, seq)) WITHOUT ROWID""",
+    """INSERT INTO deltas SELECT session, seq, type, data, at FROM events
+  WHERE type IN ('text_delta', 'thinking_delta')""",
+    "DELETE FROM events WHERE type IN ('text_delta', 'thinking_delta')",
+    "DROP INDEX events_deltas",
+    "ALTER TABLE sessions ADD COLUMN fence INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN fence INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN takeovers INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN turn TEXT NOT NULL DEFAULT '{}'",
+    "UPDATE runs SET beat = 0",  # by another clock
+    """CREATE TABLE signals (
+  id TEXT PRIMARY KEY, session TEXT NOT NULL, run_id TEXT NOT NULL, data TEXT NOT NULL,
+  at REAL NOT NULL)""",
+    "CREATE INDEX signals_session ON signals(session)",
+)
 
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS)
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS, _LEASES)

@@ -111,7 +111,7 @@ class Crowd:
         self._scenario = scenario
         self._tools = Tools(scenario)
         settings = Settings.load()
-        self._log = EventLog(settings.home / "sessions.sqlite3")
+        self._log = EventLog(settings.store)
         self._runner = Runner(settings, self._log, NoBackend(), [self._tools.made()])
 
     async def run(self) -> list[str]:

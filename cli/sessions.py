@@ -13,7 +13,7 @@ from cli.text import as_json, one_line
 
 def run(args: argparse.Namespace) -> int:
     """Lists the sessions, newest first."""
-    log = EventLog(Settings.load().home / "sessions.sqlite3")
+    log = EventLog(Settings.load().store)
     found = log.sessions(" ".join(args.query) or None)
     log.close()
     if args.output == "json":

@@ -102,7 +102,7 @@ def tool_sources(settings: Settings) -> tuple[ToolSource, ...]:
 def open_house(env: Environment | None = None) -> House:
     """Raises ConfigError for a bad setting and StoreError when the data folder cannot be used."""
     settings = Settings.load(env)
-    log = EventLog(settings.home / "sessions.sqlite3")
+    log = EventLog(settings.store)
     app = search_app(settings)
     transport = Transport(offline=settings.offline)
     runner = Runner(

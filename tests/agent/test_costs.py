@@ -29,11 +29,16 @@ class Noting(EventLog):
         self.appends: list[tuple[list[str], bool]] = []
 
     def append(
-        self, session_id: str, events: Sequence[Pending], *, durable: bool = False
+        self,
+        session_id: str,
+        events: Sequence[Pending],
+        *,
+        durable: bool = False,
+        fence: int | None = None,
     ) -> list[Event]:
         """See EventLog."""
         self.appends.append(([kind for kind, _ in events], durable))
-        return super().append(session_id, events, durable=durable)
+        return super().append(session_id, events, durable=durable, fence=fence)
 
 
 def called(home: Path, tools: Sequence[Tool], calls: Sequence[ToolCall]) -> list[Any]:

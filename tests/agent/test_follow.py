@@ -38,7 +38,7 @@ async def follow_to_the_end(log: EventLog, session: str, after: int = 0) -> list
 async def joined(log: EventLog, session: str, count: int = 1) -> None:
     """Until so many follow."""
     for _ in range(1000):
-        if len(log._followers.get(session, ())) == count:
+        if len(log._followers.of(session)) == count:
             return
         await asyncio.sleep(0)
     raise AssertionError("nobody follows")
@@ -147,7 +147,7 @@ def test_a_follower_that_lags_holds_little(tmp_path: Path) -> None:
             assert len(await anext(batches)) == 1
             for _ in range(20):
                 log.append(session, [("notice", {})] * 100)
-            (follower,) = log._followers[session]
+            (follower,) = log._followers.of(session)
             assert len(follower._queue) <= Follower.LIMIT
             got = 0
             while got < 2000:

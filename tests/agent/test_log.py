@@ -164,27 +164,17 @@ def test_search_finds_titles(log: EventLog, session: str) -> None:
 
 def test_one_run_a_session(log: EventLog, session: str) -> None:
     """A claim holds until it is released by the run that made it."""
-    log.claim(session, "r1", "host/1/a")
+    first = log.leases.claim(session, "r1", "host/1/a")
     assert log.session(session).running
     with pytest.raises(Conflict) as caught:
-        log.claim(session, "r2", "host/1/a")
+        log.leases.claim(session, "r2", "host/1/a")
     assert caught.value.code == "busy"
-    assert not log.release(session, "r2")
-    assert log.release(session, "r1")
+    assert log.leases.release(first)
+    assert not log.leases.release(first)
     assert not log.session(session).running
-    log.claim(session, "r2", "host/1/a")
-
-
-def test_a_beat_makes_the_owners_claims_young(log: EventLog, session: str) -> None:
-    """Only the owner's claims are touched."""
-    log.claim(session, "r1", "host/1/a")
-    other = log.create_session(model="m").id
-    log.claim(other, "r2", "host/2/b")
-    before = {s: age for s, _, _, age in log.claims()}
-    log.beat("host/1/a")
-    after = {s: age for s, _, _, age in log.claims()}
-    assert after[session] <= before[session]
-    assert after[other] >= before[other]
+    second = log.leases.claim(session, "r2", "host/1/a")
+    assert second.fence > first.fence
+    assert not log.leases.release(first)
 
 
 def test_deleting_takes_everything(log: EventLog, session: str) -> None:
@@ -192,10 +182,10 @@ def test_deleting_takes_everything(log: EventLog, session: str) -> None:
     other = log.create_session(model="m").id
     log.append(other, [asked("stay")])
     log.append(session, [asked("go")])
-    log.claim(session, "r", "host/1/a")
+    log.leases.claim(session, "r", "host/1/a")
     log.delete_session(session)
     assert log.read(session) == []
-    assert log.claims() == []
+    assert log.leases.held() == []
     assert log.last_seq(session) is None
     assert [s.id for s in log.sessions()] == [other]
     with pytest.raises(Conflict):

@@ -54,7 +54,7 @@ def test_the_first_word_goes_out_at_once(tmp_path: Path) -> None:
             assert brief(log.read(session)) == [("text_delta", "One")]
             await window()
             assert brief(log.read(session)) == [("text_delta", "One"), ("text_delta", " two three")]
-            recorder.finish([])
+            await recorder.finish([])
 
     asyncio.run(scenario())
 
@@ -69,7 +69,7 @@ def test_order_is_kept(tmp_path: Path) -> None:
             recorder.delta(TextDelta("c"))
             await recorder.event("notice", {})
             recorder.delta(ThinkingDelta("d"))
-            recorder.finish([("run_finished", {})])
+            await recorder.finish([("run_finished", {})])
             assert brief(log.read(session)) == [
                 ("thinking_delta", "a"),
                 ("thinking_delta", "b"),
@@ -95,7 +95,7 @@ def test_a_fast_stream_costs_few_events(tmp_path: Path) -> None:
             events = log.read(session)
             assert "".join(e.data["text"] for e in events) == "0123456789" * 2000
             assert len(events) < 200
-            recorder.finish([])
+            await recorder.finish([])
 
     asyncio.run(scenario())
 
@@ -115,7 +115,7 @@ def test_what_was_said_since_the_last_message(tmp_path: Path) -> None:
             assert recorder.usage == Usage(7, 2)
             recorder.delta(ThinkingDelta("hm"))
             assert recorder.partial() == ""
-            recorder.finish([])
+            await recorder.finish([])
 
     asyncio.run(scenario())
 
@@ -156,7 +156,7 @@ def test_a_store_that_fails_ends_the_listening(tmp_path: Path) -> None:
                 await recorder.event("notice", {})
             assert recorder.partial() == "One two"
             with pytest.raises(Conflict):
-                recorder.finish([("run_finished", {})])
+                await recorder.finish([("run_finished", {})])
 
     asyncio.run(scenario())
 
@@ -172,7 +172,7 @@ def test_what_found_no_room_is_written_later(tmp_path: Path) -> None:
                 assert log.read(session) == []
                 with pytest.raises(StoreError):
                     await recorder.event("notice", {})
-            recorder.finish([("run_finished", {})])
+            await recorder.finish([("run_finished", {})])
             events = log.read(session)
             assert [(e.type, len(e.data.get("text", ""))) for e in events] == [
                 ("notice", 100_000),
@@ -189,7 +189,7 @@ def test_nothing_ticks_after_the_end(tmp_path: Path) -> None:
         async with recording(tmp_path) as (recorder, log, session):
             recorder.delta(TextDelta("One"))
             recorder.delta(TextDelta(" two"))
-            recorder.finish([("run_finished", {})])
+            await recorder.finish([("run_finished", {})])
             last = log.last_seq(session)
             await window()
             assert log.last_seq(session) == last

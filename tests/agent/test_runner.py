@@ -191,7 +191,7 @@ def test_closing_stops_every_run(tmp_path: Path) -> None:
             await house.runner.aclose()
             reasons = [house.log.last_event(s).data["reason"] for s in sessions]
             assert reasons == ["cancelled", "cancelled"]
-            assert house.log.claims() == []
+            assert house.log.leases.held() == []
 
     asyncio.run(scenario())
 
@@ -215,7 +215,7 @@ def test_a_deleted_session_ends_its_run(tmp_path: Path) -> None:
             go_on.set()
             await house.runner.wait(house.session)
             assert len(model.requests) == 1
-            assert house.log.claims() == []
+            assert house.log.leases.held() == []
             assert house.log.sessions() == []
 
     asyncio.run(scenario())

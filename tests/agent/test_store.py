@@ -16,7 +16,7 @@ import pytest
 from agent.errors import StoreError
 from agent.events import message_data
 from agent.log import EventLog
-from agent.store import store_errors
+from agent.store.faults import sqlite_errors
 from agent.tables import STEPS
 from agent.types import Message, Usage
 from tests.agent.scripted import no_room
@@ -221,7 +221,7 @@ def test_sqlites_complaints_in_our_words(tmp_path: Path, reason: str, code: str)
     path = tmp_path / "s.sqlite3"
 
     def act() -> None:
-        with store_errors(path):
+        with sqlite_errors(path):
             refuse(reason, path)
 
     assert code_of(act) == code

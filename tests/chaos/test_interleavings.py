@@ -212,13 +212,17 @@ class Mortal(EventLog):
 
     dead = False
 
-    def append(self, session_id: str, events: Sequence[Pending], *, durable: bool = False) -> Any:
+    def append(
+        self,
+        session_id: str,
+        events: Sequence[Pending],
+        *,
+        durable: bool = False,
+        fence: int | None = None,
+    ) -> Any:
         if self.dead:
             raise StoreError("dead", "This process is gone.", "Start another.")
-        return super().append(session_id, events, durable=durable)
-
-    def release(self, session_id: str, run_id: str) -> bool:
-        return not self.dead and super().release(session_id, run_id)
+        return super().append(session_id, events, durable=durable, fence=fence)
 
 
 class Walk:

@@ -24,6 +24,7 @@ from typing import Any
 
 from agent.approvals import Approvals
 from agent.errors import ConfigError
+from agent.leases import Lease
 from agent.log import EventLog
 from agent.providers import split_model
 from agent.question import asked_data
@@ -47,7 +48,7 @@ class ScriptedRunner:
     def __init__(self, log: EventLog) -> None:
         self._log = log
         self.approvals = Approvals(log)
-        self._runs: dict[str, tuple[str, asyncio.Event]] = {}
+        self._runs: dict[str, tuple[Lease, asyncio.Event]] = {}
         self.recovered = self.closed = False
 
     async def start(self, session_id: str, text: str, **changes: Any) -> str:
@@ -56,7 +57,7 @@ class ScriptedRunner:
             raise ConfigError("empty_question", "The question is empty.", "Write something.")
         self._log.session(session_id)
         run = secrets.token_hex(8)
-        self._log.claim(session_id, run, "test")
+        lease = self._log.leases.claim(session_id, run, "test")
         asked = asked_data(text, changes.pop("replaces", None))
         self._log.update_session(session_id, title=text[:60], **changes)
         started = {
@@ -67,16 +68,16 @@ class ScriptedRunner:
             "search_path": "off",
         }
         self._log.append(session_id, [("user_message", asked), ("run_started", started)])
-        self._runs[session_id] = (run, asyncio.Event())
+        self._runs[session_id] = (lease, asyncio.Event())
         if "wait" not in text:
             self._finish(session_id, "stop")
         return run
 
     def _finish(self, session_id: str, reason: str) -> None:
-        run, stopped = self._runs.pop(session_id)
+        lease, stopped = self._runs.pop(session_id)
         self._log.append(session_id, [("text_delta", {"text": ANSWER})])
-        self._log.append(session_id, answer_events(run, reason))
-        self._log.release(session_id, run)
+        self._log.append(session_id, answer_events(lease.run_id, reason))
+        self._log.leases.release(lease)
         stopped.set()
 
     async def cancel(self, session_id: str) -> bool:

@@ -127,7 +127,7 @@ def test_deleting_stops_the_answer_first(tmp_path: Path) -> None:
         await ask("POST", f"/api/sessions/{session}/messages", {"text": "wait"})
         assert (await ask("DELETE", f"/api/sessions/{session}")).status == 204
         assert not await house.runner.cancel(session)
-        assert house.log.claims() == []
+        assert house.log.leases.held() == []
 
     with_api(tmp_path, scenario)
 

@@ -99,7 +99,7 @@ class Unrecoverable(ScriptedRunner):
 
     async def recover(self) -> int:
         """Fails as the store does."""
-        self._log.claim("s", "r", "o")
+        self._log.create_session(model="m")
         return 0
 
 

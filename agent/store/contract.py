@@ -1,0 +1,111 @@
+"""What a store of the event log has to do.
+
+`agent.log` and `agent.leases` speak SQL that every store understands, with `?` for values; what the
+stores say differently is an attribute or a method of `Database`. Errors leave one as StoreError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Steps = Sequence[Sequence[str]]
+Heard = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events of one session that are stored together: (type, JSON) each.
+
+    `fence` is that of the run that writes; None for a writer that holds none. `clears` says that
+    they take the place of the deltas there are.
+    """
+
+    session: str
+    rows: Sequence[tuple[str, str]]
+    at: float
+    questions: int = 0
+    fence: int | None = None
+    clears: bool = False
+    durable: bool = False
+
+
+class Rows(Protocol):
+    """What a statement came to."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows were changed."""
+
+    def fetchone(self) -> Any:
+        """The next row, or None."""
+
+    def fetchall(self) -> list[Any]:
+        """All rows that are left."""
+
+
+class Statements(Protocol):
+    """A transaction that is open."""
+
+    def execute(self, query: str, values: Sequence[Any] = (), /) -> Rows:
+        """One statement, `?` for each value."""
+
+
+class Database(Protocol):
+    """A store. Every method may be called from any thread."""
+
+    @property
+    def where(self) -> str:
+        """Its place as a user may see it: no password."""
+
+    @property
+    def quick(self) -> bool:
+        """Whether a statement usually takes less time than handing it to a thread."""
+
+    @property
+    def clock(self) -> str:
+        """SQL for the time in seconds by the one clock that all who use this store share."""
+
+    @property
+    def like(self) -> str:
+        """SQL: what follows a text to compare it with a pattern, whatever the case."""
+
+    @property
+    def text_of_data(self) -> str:
+        """SQL for the field `text` of an event's data."""
+
+    @property
+    def locking(self) -> str:
+        """What makes a SELECT hold its rows until the transaction is over."""
+
+    def transaction(self) -> AbstractContextManager[Statements]:
+        """All of it or nothing."""
+
+    def reading(self) -> AbstractContextManager[Statements]:
+        """One SELECT."""
+
+    def append(self, batch: Batch) -> int | None:
+        """Stores the events and returns the last one's number.
+
+        None when the session is gone or the fence is not its newest: nothing is stored then.
+        """
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """In here this thread waits for nobody: what would have to fails with `locked`."""
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Turns what goes wrong in here into StoreError."""
+
+    def tell(self, news: Mapping[str, Any]) -> None:
+        """Passes news on to those who `listen` in other processes, where there is a way."""
+
+    def listen(self, heard: Heard) -> None:
+        """Hands over, on a thread, what other processes tell; empty news: some may be lost."""
+
+    def check(self) -> list[str]:
+        """What is wrong with the store itself, a line each."""
+
+    def close(self) -> None:
+        """Gives everything back."""

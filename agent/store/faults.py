@@ -1,0 +1,107 @@
+"""What may be wrong with a store, in words that say who must act. Translated here, nowhere else."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from json import JSONDecodeError
+from pathlib import Path
+
+from agent.errors import StoreError
+
+_HOME = "or set SEARCHLOOP_HOME to a folder"
+_WORDS = {
+    "not_a_folder": (
+        "A file stands where the data folder should be",
+        f"Move that file away, {_HOME}.",
+    ),
+    "read_only": ("The data folder cannot be written", f"Make it writable, {_HOME} that is."),
+    "disk_full": (
+        "The disk is full",
+        "Free some space and send the message again; nothing that was saved is lost.",
+    ),
+    "disk_failed": (
+        "The disk did not do what it was asked",
+        "Look at the system's log; nothing that was saved before is touched.",
+    ),
+    "too_many_files": (
+        "Too many files are open",
+        "Close some pages, or raise the limit (`ulimit -n`).",
+    ),
+    "locked": (
+        "Another process holds the session store",
+        "Close the other searchloop, or try again in a moment.",
+    ),
+    "damaged": (
+        "The session store is damaged",
+        "Move the file away to start afresh, or bring back a copy with `searchloop sessions "
+        "restore`; keep it, most of it can be recovered.",
+    ),
+    "store_down": (
+        "The session database does not answer",
+        "Start it, or correct SEARCHLOOP_DATABASE_URL; runs go on once it is back.",
+    ),
+    "store_failed": ("The session store failed", "See the log, then try again."),
+}
+# https://www.sqlite.org/rescode.html, primary codes
+_SQLITE = {
+    sqlite3.SQLITE_READONLY: "read_only",
+    sqlite3.SQLITE_CANTOPEN: "read_only",
+    sqlite3.SQLITE_PERM: "read_only",
+    sqlite3.SQLITE_AUTH: "read_only",
+    sqlite3.SQLITE_FULL: "disk_full",
+    sqlite3.SQLITE_IOERR: "disk_failed",
+    sqlite3.SQLITE_BUSY: "locked",
+    sqlite3.SQLITE_LOCKED: "locked",
+    sqlite3.SQLITE_CORRUPT: "damaged",
+    sqlite3.SQLITE_NOTADB: "damaged",
+    sqlite3.SQLITE_FORMAT: "damaged",
+    sqlite3.SQLITE_CONSTRAINT: "damaged",  # our statements break none
+    sqlite3.SQLITE_MISMATCH: "damaged",
+    sqlite3.SQLITE_ERROR: "damaged",  # our statements are right: the tables are not ours
+}
+_SYSTEM = {
+    errno.EROFS: "read_only",
+    errno.EACCES: "read_only",
+    errno.EPERM: "read_only",
+    errno.EISDIR: "read_only",
+    errno.EEXIST: "not_a_folder",
+    errno.ENOTDIR: "not_a_folder",
+    errno.ENOSPC: "disk_full",
+    errno.EDQUOT: "disk_full",
+    errno.EFBIG: "disk_full",
+    errno.EIO: "disk_failed",
+    errno.EMFILE: "too_many_files",
+    errno.ENFILE: "too_many_files",
+}
+
+
+def fault(code: str, where: object, why: object) -> StoreError:
+    """The error of this code, about the store at `where`."""
+    what, remedy = _WORDS[code]
+    return StoreError(code, f"{what} ({where}: {why}).", remedy)
+
+
+def newer(where: object, found: int, known: int, way_out: str) -> StoreError:
+    """A store that a later version has changed."""
+    return StoreError(
+        "newer_store",
+        f"{where} is of a newer searchloop (schema {found}; this one knows {known}).",
+        f"Update searchloop, or {way_out}.",
+    )
+
+
+@contextmanager
+def sqlite_errors(path: Path | str) -> Iterator[None]:
+    """SQLite's and the system's complaints as StoreError."""
+    try:
+        yield
+    except (JSONDecodeError, UnicodeDecodeError) as error:
+        raise fault("damaged", path, error) from error
+    except sqlite3.Error as error:
+        primary = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_INTERNAL) & 0xFF
+        raise fault(_SQLITE.get(primary, "store_failed"), path, error) from error
+    except OSError as error:
+        raise fault(_SYSTEM.get(error.errno or 0, "store_failed"), path, error) from error

@@ -1,0 +1,271 @@
+"""The event log on PostgreSQL, shared by any number of processes on any number of machines.
+
+An append is one statement and one way there and back. It tells the other processes what was
+appended, inside the notification where that fits, so that they need not ask. Deltas are kept in a
+table without a write-ahead log: if the server itself crashes they are gone, and nothing else is.
+https://www.postgresql.org/docs/current/sql-notify.html
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from json import JSONDecodeError
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+from agent.errors import ConfigError
+from agent.events import DELTAS
+from agent.store.contract import Batch, Heard, Rows, Steps
+from agent.store.faults import fault, newer
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_CHANNEL = "searchloop"
+_PATIENCE = 5.0  # seconds for a connection
+_CONNECTIONS = 10
+_INLINE = 7900  # bytes; PostgreSQL takes less than 8000
+_MIGRATING = 0x5EA2C41  # the advisory lock under which the tables are made
+_SPOKEN = (
+    ("REAL", "DOUBLE PRECISION"),
+    (" WITHOUT ROWID", ""),
+    ("CREATE TABLE deltas", "CREATE UNLOGGED TABLE deltas"),
+)
+_APPEND = """
+WITH here AS (
+  UPDATE sessions SET last_seq = last_seq + %(count)s, messages = messages + %(questions)s,
+    updated = %(at)s
+  WHERE id = %(session)s AND fence = coalesce(%(fence)s::integer, fence) RETURNING last_seq),
+given AS (
+  SELECT (last_seq - %(count)s + place)::integer AS seq, type, data
+  FROM here, unnest(%(types)s::text[], %(texts)s::text[]) WITH ORDINALITY AS g(type, data, place)),
+cleared AS (
+  DELETE FROM deltas USING here WHERE %(clears)s AND session = %(session)s),
+stored AS (
+  INSERT INTO events SELECT %(session)s, seq, type, data, %(at)s FROM given
+  WHERE type <> ALL (%(deltas)s::text[])),
+passing AS (
+  INSERT INTO deltas SELECT %(session)s, seq, type, data, %(at)s FROM given
+  WHERE type = ANY (%(deltas)s::text[]))
+SELECT last_seq, pg_notify(%(channel)s, %(news)s || last_seq || '}'),
+  set_config('synchronous_commit', %(waiting)s, true)
+FROM here"""
+
+
+class PostgresDatabase:
+    """See `agent.store.contract.Database`."""
+
+    quick = False
+    clock = "extract(epoch FROM clock_timestamp())::double precision"
+    like = "ILIKE ? ESCAPE '\\'"
+    # JSON's way to write NUL is the one that PostgreSQL has no character for.
+    text_of_data = "replace(data, '\\u0000', '\\ufffd')::json ->> 'text'"
+    locking = " FOR UPDATE"
+
+    def __init__(self, url: str, steps: Steps) -> None:
+        self._url = url
+        self.where = _shown(url)
+        self._process = secrets.token_hex(6)
+        self._closed = threading.Event()
+        self._listener: threading.Thread | None = None
+        self._starting = threading.Lock()
+        _check_driver()
+        from psycopg_pool import ConnectionPool
+
+        with self.errors():
+            self._bring(steps)
+            self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(
+                url,
+                min_size=1,
+                max_size=_CONNECTIONS,
+                timeout=_PATIENCE,
+                kwargs={"autocommit": True},
+                open=True,
+            )
+
+    def _bring(self, steps: Steps) -> None:
+        with self._connected() as db, db.transaction():
+            db.execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
+            db.execute("CREATE TABLE IF NOT EXISTS searchloop_schema (version INTEGER NOT NULL)")
+            row = db.execute("SELECT version FROM searchloop_schema").fetchone()
+            found = row[0] if row else 0
+            if found > len(steps):
+                raise newer(self.where, found, len(steps), "name another database")
+            if found == len(steps):
+                return
+            for statement in (statement for step in steps[found:] for statement in step):
+                for ours, theirs in _SPOKEN:
+                    statement = statement.replace(ours, theirs)
+                db.execute(statement.encode())
+            db.execute("DELETE FROM searchloop_schema")
+            db.execute("INSERT INTO searchloop_schema VALUES (%s)", (len(steps),))
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection[Any]]:
+        import psycopg
+
+        with psycopg.connect(self._url, autocommit=True, connect_timeout=int(_PATIENCE)) as db:
+            yield db
+
+    @contextmanager
+    def transaction(self) -> Iterator[_Spoken]:
+        """See Database."""
+        with self.errors(), self._pool.connection() as db, db.transaction():
+            yield _Spoken(db)
+
+    @contextmanager
+    def reading(self) -> Iterator[_Spoken]:
+        """See Database."""
+        with self.errors(), self._pool.connection() as db:
+            yield _Spoken(db)
+
+    def append(self, batch: Batch) -> int | None:
+        """See Database."""
+        with self.errors(), self._pool.connection() as db:
+            row = db.execute(
+                _APPEND,
+                {
+                    "session": batch.session,
+                    "count": len(batch.rows),
+                    "questions": batch.questions,
+                    "at": batch.at,
+                    "fence": batch.fence,
+                    "types": [kind for kind, _ in batch.rows],
+                    "texts": [text for _, text in batch.rows],
+                    "deltas": list(DELTAS),
+                    "clears": batch.clears,
+                    "channel": _CHANNEL,
+                    "news": self._news(batch),
+                    "waiting": "on" if batch.durable else "off",
+                },
+            ).fetchone()
+        return None if row is None else int(row[0])
+
+    def _news(self, batch: Batch) -> str:
+        """The notification up to the last event's number, which the server fills in."""
+        head = f'{{"from":"{self._process}","session":{json.dumps(batch.session)}'
+        events = ",".join(f"[{json.dumps(kind)},{text}]" for kind, text in batch.rows)
+        inline = f'{head},"at":{batch.at!r},"events":[{events}],"last":'
+        return inline if len(inline.encode()) < _INLINE else f'{head},"last":'
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Nobody calls this: a store that has to be waited for is asked on a thread."""
+        yield
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """See Database."""
+        import psycopg
+        from psycopg_pool import PoolTimeout
+
+        try:
+            yield
+        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+            if hasattr(self, "_pool"):
+                self._drop_dead()
+            full = isinstance(error, psycopg.errors.DiskFull)
+            raise fault("disk_full" if full else "store_down", self.where, _line(error)) from error
+        except (JSONDecodeError, psycopg.DataError, psycopg.IntegrityError) as error:
+            raise fault("damaged", self.where, _line(error)) from error
+        except psycopg.Error as error:
+            code = "read_only" if error.sqlstate in _READ_ONLY else "store_failed"
+            raise fault(code, self.where, _line(error)) from error
+
+    def _drop_dead(self) -> None:
+        """Connections that broke with the server are replaced, not handed out again."""
+        with suppress(Exception):
+            self._pool.check()
+
+    def tell(self, news: Mapping[str, Any]) -> None:
+        """See Database."""
+        text = json.dumps({"from": self._process, **news})
+        with self.reading() as db:
+            db.execute("SELECT pg_notify(?, ?)", (_CHANNEL, text))
+
+    def listen(self, heard: Heard) -> None:
+        """See Database."""
+        with self._starting:
+            if self._listener is None and not self._closed.is_set():
+                self._listener = threading.Thread(
+                    target=self._hear, args=(heard,), name="postgres listener", daemon=True
+                )
+                self._listener.start()
+
+    def _hear(self, heard: Heard) -> None:
+        import psycopg
+
+        while not self._closed.is_set():
+            try:
+                with self._connected() as db:
+                    db.execute(f"LISTEN {_CHANNEL}".encode())
+                    heard({})
+                    while not self._closed.is_set():
+                        for note in db.notifies(timeout=_PATIENCE, stop_after=1):
+                            self._pass_on(note.payload, heard)
+            except psycopg.Error:
+                self._closed.wait(0.5)
+
+    def _pass_on(self, payload: str, heard: Heard) -> None:
+        try:
+            news = json.loads(payload)
+        except ValueError:  # somebody else's, on the same channel
+            return
+        if isinstance(news, dict) and news.get("from") != self._process:
+            heard(news)
+
+    def check(self) -> list[str]:
+        """See Database: PostgreSQL looks after its own files."""
+        with self.reading() as db:
+            db.execute("SELECT 1").fetchone()
+        return []
+
+    def close(self) -> None:
+        """See Database."""
+        self._closed.set()
+        if self._listener is not None:
+            with suppress(Exception), self._pool.connection(timeout=1) as db:  # wakes it
+                db.execute("SELECT pg_notify(%s, '')", (_CHANNEL,))
+            self._listener.join(_PATIENCE + 1)
+        self._pool.close()
+
+
+_READ_ONLY = ("25006", "42501")  # read_only_sql_transaction, insufficient_privilege
+
+
+class _Spoken:
+    """A connection that takes `?` for a value, as SQLite does."""
+
+    def __init__(self, db: Connection[Any]) -> None:
+        self._db = db
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> Rows:
+        """See `agent.store.contract.Statements`."""
+        return cast(Rows, self._db.execute(query.replace("?", "%s").encode(), values or None))
+
+
+def _check_driver() -> None:
+    try:
+        import psycopg_pool  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            "no_driver",
+            f"SEARCHLOOP_DATABASE_URL needs a driver that is not installed ({error}).",
+            "pip install 'searchloop[postgres]'",
+        ) from error
+
+
+def _shown(url: str) -> str:
+    """The address without user and password."""
+    parts = urlsplit(url)
+    host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
+    return f"postgresql://{host}{parts.path}"
+
+
+def _line(error: Exception) -> str:
+    """The first line: the rest is the statement, which may hold what somebody wrote."""
+    return str(error).strip().partition("\n")[0]

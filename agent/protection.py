@@ -27,15 +27,18 @@ class Protection:
     """Guards for runs; `approvals` is where the user's answers come in."""
 
     def __init__(self, settings: Settings, log: EventLog) -> None:
-        self._home = settings.home
+        self._settings = settings
         self._log = log
-        self._env = settings.env
         self._secrets: Secrets | None = None
         self.approvals = Approvals(log)
 
+    def use(self, settings: Settings) -> None:
+        """From now on these settings hold: there may be new keys."""
+        self._settings, self._secrets = settings, None
+
     def policy(self) -> Policy:
         """The rules as they stand now. Raises ConfigError for a broken file."""
-        return load_policy(self._home)
+        return load_policy(self._settings.home)
 
     def guard(
         self,
@@ -48,7 +51,8 @@ class Protection:
         """The gate of one run."""
         if self._secrets is None:
             # Every secret of this process, whoever it is for: none of them has to leave in a call.
-            named = {n: self._env[n] for n in self._env if _SECRET_NAME.search(n)}
+            env = self._settings.env
+            named = {n: env[n] for n in env if _SECRET_NAME.search(n)}
             self._secrets = Secrets(named)
         mixed = policy.private_and_untrusted
         return Guard(

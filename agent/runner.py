@@ -76,6 +76,7 @@ class Runner:
         """From now on these settings hold; a turn under way ends with those it began with."""
         self._settings, self._engine, self._prices = settings, (0.0, None), None
         self._catalogue.renew()
+        self._protection.use(settings)
 
     async def start(
         self,

@@ -25,6 +25,7 @@ from web.export import EXPORTS, answer
 from web.library_api import LibraryApi
 from web.local_models import LocalModels
 from web.openapi import document
+from web.policy_api import PolicyApi
 from web.preferences import PreferencesApi
 from web.schemas import FORMATS, MODES
 from web.turns import TurnsApi
@@ -88,6 +89,7 @@ class Api:
         self._house = house
         self._preferences = PreferencesApi(house, on_loop)
         self._library = LibraryApi(house)
+        self._policy = PolicyApi(house.settings.home)
         self._on_loop = on_loop
         self.local_models = LocalModels(house.runner, on_loop)
 
@@ -110,6 +112,8 @@ class Api:
             ("get", f"{session}/export"): self.export,
             ("get", "/api/settings"): self._preferences.read,
             ("patch", "/api/settings"): self._preferences.change,
+            ("get", "/api/policy"): self._policy.read,
+            ("put", "/api/policy"): self._policy.write,
             ("get", "/api/library"): self._library.list,
             ("post", "/api/library"): self._library.add,
             ("delete", "/api/library"): self._library.remove,

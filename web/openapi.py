@@ -67,6 +67,8 @@ ROUTES: tuple[tuple[str, str, str, str | None, str | None, int, tuple[Schema, ..
     ),
     ("get", "/api/settings", "Settings, and where each is set", None, "Settings", 200, ()),
     ("patch", "/api/settings", "Change settings", "SettingChanges", "Settings", 200, ()),
+    ("get", "/api/policy", "Rules for approvals", None, "Policy", 200, ()),
+    ("put", "/api/policy", "Change the rules for approvals", "Policy", "Policy", 200, ()),
     ("get", "/api/library", "What is in the library", None, "Library", 200, ()),
     ("post", "/api/library", "Add a folder or file", "LibraryPath", "LibraryAdded", 200, ()),
     ("delete", "/api/library", "Forget a folder", "LibraryPath", "LibraryRemoved", 200, ()),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from agent.approvals import DECISIONS
+from agent.egress import Mixed
 from agent.search_path import SEARCHES
 from agent.tools import ALLOWED
 
@@ -69,6 +70,14 @@ BODIES: Mapping[str, Schema] = {
     "SettingChanges": object_of(
         {"settings": {"type": "object", "description": "Text by name; null puts the default back"}},
         "settings",
+        closed=True,
+    ),
+    "Policy": object_of(
+        {
+            "review_queries": {"type": "boolean"},
+            "private_and_untrusted": {"type": "string", "enum": list(get_args(Mixed))},
+            "rules": {"type": "array", "items": {"type": "object"}},
+        },
         closed=True,
     ),
     "LibraryPath": object_of({"path": TEXT}, "path", closed=True),

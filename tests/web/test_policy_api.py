@@ -1,0 +1,45 @@
+"""The rules for approvals over the API: read, replaced as a whole, refused with the fault named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.policy import Policy, load_policy
+from tests.web.house import FakeHouse
+from tests.web.test_api import Ask, with_api
+
+RULES = {
+    "review_queries": True,
+    "private_and_untrusted": "refuse",
+    "rules": [{"action": "deny", "server": "github", "tool": "*delete*"}],
+}
+
+
+def test_rules_are_read_and_replaced(tmp_path: Path) -> None:
+    """What is put is what holds, from the next question on."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        assert (await ask("GET", "/api/policy")).data == Policy().as_dict()
+        put = await ask("PUT", "/api/policy", RULES)
+        assert (put.status, put.data) == (200, RULES)
+        assert load_policy(house.settings.home) == Policy.of(RULES)
+
+    with_api(tmp_path, scenario)
+
+
+def test_a_fault_changes_nothing(tmp_path: Path) -> None:
+    """The answer names the rule; the rules that were there stay."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        await ask("PUT", "/api/policy", RULES)
+        for body, words in (
+            ({"rules": [{"action": "deny"}, {"action": "perhaps"}]}, "rule 2"),
+            ({"rules": [{"action": "deny", "effect": "harm"}]}, "rule 1"),
+            ({"rulez": []}, "rulez"),
+        ):
+            refused = await ask("PUT", "/api/policy", body)
+            assert refused.status == 400
+            assert words in refused.error["message"]
+        assert (await ask("GET", "/api/policy")).data == RULES
+
+    with_api(tmp_path, scenario)

@@ -30,5 +30,5 @@ class Session:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The session object of every surface."""
-        return asdict(self)
+        """The session object of every surface; `agent` is the preset it runs as, if any."""
+        return {**asdict(self), "agent": self.settings.get("agent")}

@@ -140,6 +140,7 @@ SCHEMAS: Schema = {
             "messages": COUNT,
             "running": {"type": "boolean"},
             "settings": {"type": "object", "description": "What few sessions have set"},
+            "agent": {**MAYBE, "description": "The preset it runs as"},
         },
         *("id", "title", "model", "mode", "search", "search_path", "created", "updated"),
     ),

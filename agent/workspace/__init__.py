@@ -17,7 +17,6 @@ from agent.errors import ConfigError
 from agent.session import Session
 from agent.settings import Settings
 from agent.tools import Preview, Run, Tool, ToolContext
-from agent.tools.current_time import current_time
 from agent.types import Effect, ToolResult, ToolSpec
 from agent.workspace import journal
 from agent.workspace.reading import (
@@ -56,7 +55,7 @@ _WORDS = {
 
 
 class Workspace:
-    """The file tools of sessions that have a workspace, and beside them the time.
+    """The file tools of sessions that have a workspace.
 
     `home` is where previous contents are kept; `allowed` are patterns of files that may be read
     though they bear the name of a secret.
@@ -80,7 +79,6 @@ class Workspace:
         tree = self._trees.setdefault(session.workspace, Tree(session.workspace, self._allowed))
         writer = Writer(tree, journal.Turn(self._home, session.id))
         return (
-            current_time(),
             _reading("read_file", READ_FILE, lambda given: read_file(tree, given)),
             _reading("list_directory", LIST_DIRECTORY, lambda given: list_directory(tree, given)),
             _reading("search_files", SEARCH_FILES, lambda given: search_files(tree, given)),

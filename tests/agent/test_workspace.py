@@ -95,22 +95,15 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def test_what_there_is_with_and_without_a_workspace(desk: Desk) -> None:
-    """Without a workspace there are no file tools, only the time; reads are private."""
+    """Without a workspace there are no file tools; reads are private."""
     none = asyncio.run(desk.workspace.tools(session_in(None)))
-    assert none == ()
-    assert set(desk.tools) == {"current_time", *FILES}
+    assert list(none) == []
+    assert set(desk.tools) == set(FILES)
     effects = {name: desk.tools[name].spec.effect for name in FILES}
     assert effects == dict.fromkeys(FILES[:3], "read") | dict.fromkeys(FILES[3:], "write")
     assert all(desk.tools[name].private for name in FILES[:3])
     assert all(desk.tools[name].preview for name in FILES[3:])
     assert all(tool.origin == "ours" for tool in desk.tools.values())
-
-
-def test_the_time(desk: Desk) -> None:
-    """Here, in a time zone, and a word for a zone there is not."""
-    assert desk.text("current_time").startswith(("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"))
-    assert desk.text("current_time", timezone="Asia/Tokyo").endswith("+09:00 (Asia/Tokyo)")
-    assert desk.refused("current_time", timezone="Mars/../../etc/passwd") == "unknown_timezone"
 
 
 def test_a_long_file_is_read_part_by_part(desk: Desk) -> None:

@@ -34,7 +34,7 @@ LIKELY = st.fixed_dictionaries(
 )
 CALLS = st.lists(
     st.tuples(
-        st.one_of(st.sampled_from((*NAMES, "current_time", "web_search")), WORDS),
+        st.one_of(st.sampled_from((*NAMES, "web_search")), WORDS),
         st.one_of(ARGUMENTS, LIKELY),
     ),
     min_size=1,
@@ -89,8 +89,8 @@ def test_the_mode_decides_what_is_offered(tmp_path: Path) -> None:
         (result,) = asyncio.run(tools.call_all((call,), Memory()))
         assert result.is_error == (mode != "agent")
         assert (tmp_path / mode / "ws" / "new.txt").exists() == (mode == "agent")
-    assert offered["ask"] == offered["plan"] == {"current_time", *NAMES[:3]}
-    assert offered["agent"] == {"current_time", *NAMES}
+    assert offered["ask"] == offered["plan"] == set(NAMES[:3])
+    assert offered["agent"] == set(NAMES)
 
 
 def test_what_files_hold_is_marked_private(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 | type | data |
 |---|---|
-| user_message | text, replaces? (the question that this one stands beside) |
+| user_message | text, replaces? (the question that this one stands beside), note? |
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.branches`) |
 | run_started | run_id, session_id, model, mode, search, search_path |
 | text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
@@ -13,6 +13,8 @@
 | approval_requested | call_id, name, arguments, effect, server, why, preview?, definition |
 | approval_decided | call_id, decision, arguments, by, key |
 | tool_result | call_id, name, is_error, content, details, sources |
+| plan | plan_id, title, steps, files, sources, by (see `agent.plans`) |
+| files_undone | files (what an answer changed in them was taken back) |
 | message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial? |
 | notice | code, message, remedy? |
 | run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
@@ -135,6 +137,11 @@ def result_message(result: ToolResult) -> Message:
     )
 
 
+def question_text(data: Mapping[str, Any]) -> str:
+    """What a model reads of a `user_message`: the user's words, after the program's own note."""
+    return f"{data['note']}\n\n{data['text']}" if "note" in data else str(data["text"])
+
+
 def messages_from(events: Iterable[Event], *, before: int | None = None) -> list[Message]:
     """The transcript a model may be sent: of the turns shown, or of those `before` a turn.
 
@@ -149,7 +156,7 @@ def messages_from(events: Iterable[Event], *, before: int | None = None) -> list
         data = event.data
         if event.type == "user_message":
             _close(transcript, waiting, partial)
-            transcript.append(dated_question(data["text"], day_of(event.at), transcript))
+            transcript.append(dated_question(question_text(data), day_of(event.at), transcript))
         elif event.type == "text_delta":
             partial.append(data["text"])
         elif event.type == "message":

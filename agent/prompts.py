@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent.presets import Preset
 from agent.types import Mode
 
 _BASE = """\
@@ -27,14 +28,27 @@ Web search is off. Do not claim to have searched; say when an answer would need 
 _MODES: dict[Mode, str] = {
     "ask": "",
     "plan": (
-        "You are planning: look things up, change nothing. End with a plan: numbered steps, the "
-        "files or systems each touches, and the sources behind it."
+        "You are planning: look things up, change nothing. End with a plan: steps, the files or "
+        "systems each touches, and the sources behind it. Hand it over with present_plan; where "
+        "you do not have that, write the steps as a numbered list."
     ),
     "agent": "Carry the task out with the tools you have, then say what you did.",
 }
 
 
-def system_text(*, date: str, mode: Mode, native_search: bool, local_search: bool) -> str:
-    """The system text of a run. `date` is the session's first day, so that prompt caches hold."""
+def system_text(
+    *,
+    date: str,
+    mode: Mode,
+    native_search: bool,
+    local_search: bool,
+    agent: Preset | None = None,
+) -> str:
+    """The system text of a run, the same for every turn with the same settings.
+
+    `date` is the session's first day; what the session's `agent` is told stands before what the
+    switch and the mode add, which may change from turn to turn, so that prompt caches hold.
+    """
     search = _NATIVE_SEARCH if native_search else _LOCAL_SEARCH if local_search else _NO_SEARCH
-    return "\n\n".join(filter(None, (_BASE.format(date=date), search, _MODES[mode])))
+    told = agent.system.strip() if agent else ""
+    return "\n\n".join(filter(None, (_BASE.format(date=date), told, search, _MODES[mode])))

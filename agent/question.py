@@ -13,6 +13,8 @@ from agent.text import well_formed
 from agent.tools import ALLOWED
 
 MAX_QUESTION = 1_000_000  # characters
+UNDONE = "undone"  # in a session's settings: files whose changes the user has taken back
+_TAKEN_BACK = "The user has undone your changes to these files; they are as they were before:"
 
 
 def run_started(run_id: str, session: Session, path: SearchPath) -> dict[str, str]:
@@ -27,9 +29,15 @@ def run_started(run_id: str, session: Session, path: SearchPath) -> dict[str, st
     }
 
 
-def asked_data(text: str, replaces: int | None = None) -> dict[str, Any]:
-    """The data of `user_message`."""
-    return {"text": text, "replaces": replaces} if replaces else {"text": text}
+def asked_data(text: str, session: Session, replaces: int | None = None) -> dict[str, Any]:
+    """The data of `user_message`, with a note for the model on what the user did meanwhile."""
+    data: dict[str, Any] = {"text": text}
+    undone = session.settings.get(UNDONE)
+    if replaces:
+        data["replaces"] = replaces
+    if undone:
+        data["note"] = f"[{_TAKEN_BACK} {', '.join(undone)}]"
+    return data
 
 
 def changed(session: Session, changes: dict[str, str]) -> Session:

@@ -23,7 +23,9 @@ from agent.log import EventLog, Pending
 from agent.loop import Outcome, run_agent_loop
 from agent.overflow import Overflow
 from agent.performance import performance
+from agent.plans import offer
 from agent.policy import DEFAULT_POLICY, Policy
+from agent.presets import preset_in
 from agent.prompts import system_text
 from agent.protection import Protection
 from agent.providers import Provider
@@ -31,6 +33,7 @@ from agent.recorder import Recorder
 from agent.search_path import ANYWHERE, SearchPath, local_path
 from agent.session import Session
 from agent.sources import SourceTable
+from agent.standard_tools import without_spare
 from agent.tools import Tool
 from agent.tools.open_page import open_page
 from agent.tools.web_search import web_search
@@ -68,10 +71,12 @@ class Run:
     protection: Protection
     began: float = field(default_factory=time.monotonic)
     clean: bool = False
+    asked: int = 0  # how many messages there were when the question was asked
 
     async def answer(self) -> None:
         """Answers, and writes `run_finished` last. Raises StoreError when the log cannot."""
         question = self.question
+        self.asked = len(self.messages)
         recorder = Recorder(self.log, question.session.id, question.path.name, self.lease.fence)
         table = SourceTable.of(self.messages)
         outcome: Outcome | None = None
@@ -131,7 +136,7 @@ class Run:
             question.session.id, question.policy, question.approve, table, self.messages
         )
         toolset = Toolset(
-            (*web, *question.tools),
+            (*web, *self._own_tools(path)),
             question.session.mode,
             table,
             gate=guard,
@@ -146,6 +151,7 @@ class Run:
                 mode=question.session.mode,
                 native_search=path.native is not None,
                 local_search=path.local,
+                agent=preset_in(question.session),
             ),
             native_search=path.native,
             session_id=question.session.id,
@@ -161,6 +167,12 @@ class Run:
             price=question.price,
         )
 
+    def _own_tools(self, path: SearchPath) -> tuple[Tool, ...]:
+        """The question's tools, but for those that this model cannot have beside its own search."""
+        question = self.question
+        both = question.provider.capabilities(question.model).tools_with_native_search
+        return question.tools if both or path.native is None else without_spare(question.tools)
+
     def _ending(
         self,
         recorder: Recorder,
@@ -171,7 +183,7 @@ class Run:
     ) -> list[Pending]:
         usage = self._usage(recorder, outcome)
         message = outcome.message if outcome else Message("assistant", recorder.partial())
-        events = [] if outcome else _partial(message.content, usage)
+        events = self._offered(outcome) if outcome else _partial(message.content, usage)
         finished: dict[str, Any] = {
             "run_id": self.question.run_id,
             "reason": reason,
@@ -192,6 +204,13 @@ class Run:
             finished["error"] = error
         events.append(("run_finished", finished))
         return events
+
+    def _offered(self, outcome: Outcome) -> list[Pending]:
+        """The notice for a plan that came as text."""
+        if self.question.session.mode != "plan" or outcome.reason != "stop":
+            return []
+        notice = offer(outcome.message.content, self.messages[self.asked :])
+        return [("notice", notice)] if notice else []
 
     def _usage(self, recorder: Recorder, outcome: Outcome | None) -> Usage:
         """The provider's own counts where it gave them, what was seen where it did not."""

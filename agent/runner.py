@@ -21,19 +21,20 @@ from agent.backend import Backend
 from agent.catalogue import Catalogue
 from agent.dates import dated_question, day_of
 from agent.errors import AgentError, Conflict, ToolError
-from agent.events import messages_from
+from agent.events import messages_from, question_text
+from agent.gathering import gathered
 from agent.leases import BEAT, LEASE, Lease, gone, holder
 from agent.limits import Limits
 from agent.log import EventLog, Pending
 from agent.prices import PriceTable, load_prices, pricer
 from agent.protection import Protection, reviewable
 from agent.providers import Provider
-from agent.question import asked_data, changed, checked, run_started, title_of
+from agent.question import UNDONE, asked_data, changed, checked, run_started, title_of
 from agent.run import Question, Run, interrupted
 from agent.search_options import search_options
 from agent.search_path import OFF, SearchPath, choose_path, local_path
-from agent.session import Session
 from agent.settings import Settings
+from agent.standard_tools import without_spare
 from agent.tools import ALLOWED, Tool, ToolSource
 from agent.transport import Transport
 from agent.types import Message, ModelInfo, NativeSearch
@@ -108,7 +109,8 @@ class Runner:
         price = pricer(f"{provider.name}:{name}", self._price_tables())
         limits = limits or self._settings.limits
         held = options or search_options(self._settings.env, max_searches=limits.searches)
-        run_id, tools = secrets.token_hex(8), await self._gathered(session)
+        run_id = secrets.token_hex(8)
+        tools = await gathered(self._tools, self._bring, session)
         question = Question(
             *(run_id, session, provider, name, OFF, limits, price, held),
             *(tools, approve, self._protection.policy()),
@@ -116,12 +118,12 @@ class Runner:
         lease = await self._claim(session_id, run_id)
         try:
             before = self._transcript(session_id, replaces)
-            said = asked_data(text, replaces)
+            said = asked_data(text, session, replaces)
             question = await self._stored(question, lease, changes, before, said)
         except BaseException:
             self._log.leases.release(lease)
             raise
-        before.append(dated_question(text, day_of(time.time()), before))
+        before.append(dated_question(question_text(said), day_of(time.time()), before))
         run = Run(question, lease, self._log, self._backend, before, self._protection)
         task = asyncio.create_task(self._answer(run), name=f"run {run_id}")
         self._tasks[session_id] = task
@@ -140,27 +142,26 @@ class Runner:
         session = question.session
         path, notice = reviewable(await self._path(question), question.policy, before)
         changes["title"] = session.title or title_of(asked["text"])
-        log = self._log
-        await log.aside(log.update_session, session.id, search_path=path.name, **changes)
+        log, taken = self._log, path.name
+        await log.aside(
+            log.update_session, session.id, {UNDONE: None}, search_path=taken, **changes
+        )
         started = run_started(question.run_id, session, path)
         events: list[Pending] = [("user_message", asked), ("run_started", started)]
         events += [("notice", notice)] if notice else []
         await log.aside(log.append, session.id, events, durable=True, fence=lease.fence)
         return replace(question, path=path)
 
-    async def _gathered(self, session: Session) -> tuple[Tool, ...]:
-        """The tools of a turn: the caller's, then what the sources bring for this session."""
-        return (*self._tools, *[t for s in self._bring for t in await s.tools(session)])
-
     async def _path(self, question: Question) -> SearchPath:
         """Which way this turn searches; a local one is named after the engine asked first."""
         session, provider = question.session, question.provider
+        tools = without_spare(question.tools)
         path = choose_path(
             session.search,
             provider.name,
             provider.capabilities(question.model),
             options=question.options,
-            tools=any(t.spec.effect in ALLOWED[session.mode] for t in question.tools),
+            tools=any(t.spec.effect in ALLOWED[session.mode] for t in tools),
             offline=self._settings.offline,
         )
         return local_path(await self._first_engine()) if path.local else path

@@ -26,7 +26,7 @@ from agent.log import EventLog
 from agent.providers import Provider
 from agent.runner import Runner
 from agent.settings import Environment, Settings
-from agent.tools import Tool
+from agent.tools import Tool, ToolSource
 from agent.types import (
     Capabilities,
     Citation,
@@ -246,6 +246,7 @@ async def open_house(
     *providers: Provider,
     app: SearchApp | None = None,
     tools: Iterable[Tool] = (),
+    bring: Iterable[ToolSource] = (),
     search: str = "off",
     **values: str,
 ) -> AsyncIterator[House]:
@@ -253,7 +254,7 @@ async def open_house(
     app = app or SearchApp()
     log = EventLog(home / "sessions.sqlite3")
     own = settings(home, **values)
-    runner = Runner(own, log, LocalBackend(app), tools, providers=providers)
+    runner = Runner(own, log, LocalBackend(app), tools, providers=providers, bring=bring)
     session = log.create_session(model=own.model, search=search).id
     try:
         yield House(runner, log, session, app)

@@ -55,10 +55,10 @@ class ScriptedRunner:
         """See `agent.runner.Runner.start`."""
         if not text.strip():
             raise ConfigError("empty_question", "The question is empty.", "Write something.")
-        self._log.session(session_id)
+        session = self._log.session(session_id)
         run = secrets.token_hex(8)
         lease = self._log.leases.claim(session_id, run, "test")
-        asked = asked_data(text, changes.pop("replaces", None))
+        asked = asked_data(text, session, changes.pop("replaces", None))
         self._log.update_session(session_id, title=text[:60], **changes)
         started = {
             "run_id": run,

@@ -1,4 +1,4 @@
-"""Tools that come with every session: the time, and in plan mode the way to hand over a plan."""
+"""Tools beside those of a workspace: the time, and in plan mode the way to hand over a plan."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ class StandardTools:
     """See `agent.tools.ToolSource`."""
 
     async def tools(self, session: Session) -> Sequence[Tool]:
-        """Those for the session's mode."""
+        """The plan's in plan mode; the time only beside files.
+
+        A model that has nothing else to call answers better without any tool.
+        """
         plan = (present_plan(),) if session.mode == "plan" else ()
-        return (current_time(), *plan)
+        return (current_time(), *plan) if session.workspace else plan
 
     async def aclose(self) -> None:
         """Nothing was started."""

@@ -21,6 +21,7 @@ from agent.runner import Runner
 from agent.search_options import SETTINGS as SEARCH_OPTIONS
 from agent.search_options import search_options
 from agent.settings import SETTINGS, Environment, Setting, Settings
+from agent.standard_tools import StandardTools
 from agent.tools import ToolSource
 from agent.transport import Transport
 from agent.workspace import Workspace
@@ -96,7 +97,7 @@ def search_app(settings: Settings) -> LazyApp:
 
 def tool_sources(settings: Settings) -> tuple[ToolSource, ...]:
     """What brings tools to a session beside the search."""
-    return (Workspace.of(settings),)
+    return (StandardTools(), Workspace.of(settings))
 
 
 def open_house(env: Environment | None = None) -> House:

@@ -132,9 +132,9 @@ def test_small_tools_do_not_cost_the_search(tmp_path: Path, both: bool) -> None:
 
     async def scenario(house: House, model: Scripted) -> None:
         house.log.update_session(house.session, workspace=None)
-        ended = await house.ask("what time is it", search="native")
+        ended = await house.ask("plan my day", search="native", mode="plan")
         assert ended.data["search_path"] == "native:scripted"
-        assert offered(model) == (["current_time"] if both else [])
+        assert offered(model) == (["present_plan"] if both else [])
 
     can = Capabilities(native_search=True, tools_with_native_search=both)
     play(tmp_path, says("Late."), scenario=scenario, can=can)

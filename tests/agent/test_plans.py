@@ -65,16 +65,18 @@ def test_a_plan_that_is_none(steps: Any) -> None:
     assert caught.value.code == "bad_plan"
 
 
-def tools_in(mode: Mode) -> list[str]:
-    """The names of what every session has in this mode."""
-    session = Session("s", "", "m:x", mode, "off", "off", None, 0.0, 0.0, 0, False)
+def tools_in(mode: Mode, folder: str | None = "/ws") -> list[str]:
+    """The names of what a session has in this mode, with or without a workspace."""
+    session = Session("s", "", "m:x", mode, "off", "off", folder, 0.0, 0.0, 0, False)
     return [tool.spec.name for tool in asyncio.run(StandardTools().tools(session))]
 
 
 def test_plans_are_handed_over_in_plan_mode_only() -> None:
-    """The time is there in every mode; both are left out where they would cost the search."""
+    """The time is there beside files; both are left out where they would cost the search."""
     assert tools_in("plan") == ["current_time", "present_plan"]
     assert tools_in("ask") == tools_in("agent") == ["current_time"]
+    assert tools_in("agent", None) == []
+    assert tools_in("plan", None) == ["present_plan"]
     own = present_plan()
     assert without_spare([own, Tool(own.spec, own.run, origin="user")])[0].origin == "user"
 

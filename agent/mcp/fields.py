@@ -1,0 +1,180 @@
+"""One server's settings, read field by field: each mistake is named with its field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent.errors import ConfigError
+from agent.mcp.server import EFFECTS, SECONDS, STARTUP_SECONDS, Server, Switch
+from agent.mcp.text import has_hidden
+from agent.types import Effect
+
+_MILLISECONDS = 1000  # a time from here on is meant in milliseconds, as some programs write it
+_KINDS: Mapping[str, str] = {
+    "stdio": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamablehttp": "http",
+    "streamable_http": "http",
+}
+_EXAMPLES = {"command": '"npx"', "url": '"https://example.com/mcp"'}
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+def read_server(
+    name: str,
+    raw: Any,
+    file: str,
+    variables: Mapping[str, str],
+    workspace: str | None = None,
+) -> Server:
+    """One server, checked. Raises ConfigError."""
+    if not name.strip() or len(name) > 64 or has_hidden(name) or "\n" in name:
+        raise _wrong(name[:64], "has a name that cannot be used", "Use 1 to 64 visible characters.")
+    if not isinstance(raw, Mapping):
+        raise _wrong(name, "is not an object", 'Give it "command" or "url".')
+    given = _Reader(name, raw, variables)
+    kind = given.kind()
+    own: dict[str, Any]
+    if kind == "stdio":
+        own = {"command": given.text("command"), "args": tuple(given.texts("args"))}
+        own |= {"env": given.pairs("env"), "cwd": given.text("cwd") or None}
+        shown = (str(raw["command"]), *map(str, raw.get("args") or ()))
+    else:
+        own = {"url": given.text("url"), "headers": given.pairs("headers")}
+        own |= {"oauth": given.object("oauth")}
+        shown = (str(raw["url"]),)
+        if not re.match(r"https?://[^/\s]", own["url"]):
+            raise given.wrong("url", "is no http:// or https:// address")
+    only = given.texts("enabledTools", "includeTools")
+    return Server(
+        name=name,
+        file=file,
+        shown=shown,
+        kind=kind,
+        workspace=workspace,
+        disabled=given.flag("disabled") or not given.flag("enabled", True),
+        private=given.flag("private"),
+        effect=given.effect(raw.get("effect"), "effect"),
+        tools=given.switches(),
+        only=frozenset(only) if only else None,
+        seconds=given.seconds("timeout", SECONDS),
+        startup_seconds=given.seconds("startup_timeout", STARTUP_SECONDS),
+        **own,
+    )
+
+
+def _wrong(name: str, what: str, remedy: str) -> ConfigError:
+    return ConfigError("bad_server", f"The MCP server {name!r} {what}.", remedy)
+
+
+class _Reader:
+    """Fields of one server, checked one by one."""
+
+    def __init__(self, name: str, raw: Mapping[str, Any], variables: Mapping[str, str]) -> None:
+        self._name = name
+        self._raw = raw
+        self._variables = variables
+
+    def wrong(self, key: str, what: str) -> ConfigError:
+        return _wrong(self._name, f"cannot be used: {key!r} {what}", "Correct it in the file.")
+
+    def kind(self) -> str:
+        raw = self._raw
+        said = str(raw.get("type") or raw.get("transport") or "").lower()
+        if said == "sse":
+            raise _wrong(
+                self._name,
+                "speaks the old HTTP+SSE transport, which is no longer part of MCP",
+                'Use the address of its Streamable HTTP endpoint with "type": "http".',
+            )
+        if said and said not in _KINDS:
+            raise self.wrong("type", f"is {said[:40]!r}, not stdio or http")
+        if "command" in raw and "url" in raw:
+            raise _wrong(self._name, "has both a command and a url", "Remove one of them.")
+        kind = _KINDS[said] if said else "http" if "url" in raw else "stdio"
+        key = "command" if kind == "stdio" else "url"
+        if not raw.get(key):
+            remedy = f'Give it "{key}", for example {_EXAMPLES[key]}.'
+            raise ConfigError(
+                f"missing_{key}", f"The MCP server {self._name!r} has no {key}.", remedy
+            )
+        return kind
+
+    def text(self, key: str) -> str:
+        value = self._raw.get(key)
+        if value is not None and not isinstance(value, str):
+            raise self.wrong(key, "is not text")
+        return self._filled(key, value or "")
+
+    def texts(self, *keys: str) -> Sequence[str]:
+        found: list[str] = []
+        for key in keys:
+            value = self._raw.get(key) or []
+            if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+                raise self.wrong(key, "is not a list of texts")
+            found += [self._filled(key, v) for v in value]
+        return found
+
+    def pairs(self, key: str) -> dict[str, str]:
+        value = self.object(key)
+        if not all(isinstance(v, str | int | float) for v in value.values()):
+            raise self.wrong(key, "holds something else than texts")
+        return {k: self._filled(key, str(v)) for k, v in value.items()}
+
+    def object(self, key: str) -> Mapping[str, Any]:
+        value = self._raw.get(key) or {}
+        if not isinstance(value, Mapping):
+            raise self.wrong(key, "is not an object")
+        return value
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        value = self._raw.get(key, default)
+        if not isinstance(value, bool):
+            raise self.wrong(key, "is neither true nor false")
+        return value
+
+    def seconds(self, key: str, default: float) -> float:
+        value = self._raw.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise self.wrong(key, "is not a number of seconds above 0")
+        return min(value / 1000 if value >= _MILLISECONDS else float(value), 3600.0)
+
+    def effect(self, value: Any, key: str) -> Effect | None:
+        if value is not None and value not in EFFECTS:
+            raise self.wrong(key, f"is not one of {', '.join(EFFECTS)}")
+        return value  # type: ignore[no-any-return]
+
+    def switches(self) -> dict[str, Switch]:
+        off = self.texts("disabledTools", "excludeTools")
+        found = {name: Switch(enabled=False) for name in off}
+        for tool, value in self.object("tools").items():
+            given = {"enabled": value} if isinstance(value, bool) else value
+            key = f"tools.{tool[:64]}"
+            if not isinstance(given, Mapping):
+                raise self.wrong(key, "is not an object")
+            enabled = given.get("enabled", tool not in found)
+            if not isinstance(enabled, bool):
+                raise self.wrong(f"{key}.enabled", "is neither true nor false")
+            found[tool] = Switch(enabled, self.effect(given.get("effect"), f"{key}.effect"))
+        return found
+
+    def _filled(self, key: str, text: str) -> str:
+        """The text with `${NAME}` and `${NAME:-default}` filled in."""
+
+        def fill(match: re.Match[str]) -> str:
+            value = self._variables.get(match[1]) or match[2]
+            if value is None:
+                raise ConfigError(
+                    "missing_variable",
+                    f"The MCP server {self._name!r} needs {match[1]}, which is not set ({key}).",
+                    f"Set {match[1]}, or write ${{{match[1]}:-default}}.",
+                )
+            return value
+
+        filled = _VARIABLE.sub(fill, text)
+        if "\0" in filled:
+            raise self.wrong(key, "holds a NUL character")
+        return filled

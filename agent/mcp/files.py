@@ -1,0 +1,58 @@
+"""Small JSON files in SEARCHLOOP_HOME: readable by the user alone, replaced whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agent.errors import StoreError
+
+T = TypeVar("T")
+_LOCK = threading.Lock()
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in the file; an empty one when there is no file. Raises StoreError."""
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise StoreError(
+            "bad_file", f"{path} cannot be read: {error}.", "Correct it, or move it away."
+        ) from error
+    if not isinstance(value, dict):
+        raise StoreError("bad_file", f"{path} holds no object.", "Correct it, or move it away.")
+    return value
+
+
+def change_object(path: Path, change: Callable[[dict[str, Any]], T]) -> T:
+    """Reads, changes in place and writes; what `change` returns. Raises StoreError."""
+    with _LOCK:
+        value = read_object(path)
+        result = change(value)
+        write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+        return result
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replaces the file in one step; mode 0600. Raises StoreError."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        words = f"{path} cannot be written: {error.strerror or error}."
+        raise StoreError(
+            "store_failed", words, "Check the disk and the folder's rights."
+        ) from error

@@ -1,0 +1,192 @@
+"""Files of servers: what is read, and how a mistake is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.errors import Conflict
+from agent.mcp.catalogue import Catalogue, content_hash
+from agent.mcp.config import parse
+from agent.mcp.server import Problem, Server
+
+ENV = {"KEY": "sk-1", "EMPTY": ""}
+
+
+def one(**given: Any) -> Server:
+    """The only server of a file."""
+    servers, problems = parse(json.dumps({"mcpServers": {"a": given}}), "f.json", ENV)
+    assert not problems, problems
+    return servers[0]
+
+
+def wrong(**given: Any) -> Problem:
+    """What is wrong with the only server of a file."""
+    servers, problems = parse(json.dumps({"mcpServers": {"a": given}}), "f.json", ENV)
+    assert not servers
+    return problems[0]
+
+
+def test_the_common_form_is_read() -> None:
+    """command, args, env and cwd; type, url and headers; other programs' files can be copied."""
+    local = one(command="npx", args=["-y", "pkg"], env={"TOKEN": "${KEY}", "PORT": 80}, cwd="~")
+    assert (local.kind, local.command, local.args) == ("stdio", "npx", ("-y", "pkg"))
+    assert local.env == {"TOKEN": "sk-1", "PORT": "80"}
+    remote = one(type="http", url="https://x.test/mcp", headers={"Authorization": "Bearer ${KEY}"})
+    assert (remote.kind, remote.headers["Authorization"]) == ("http", "Bearer sk-1")
+    assert one(url="https://x.test/mcp").kind == "http"
+    assert one(type="streamable-http", url="https://x.test").kind == "http"
+    for text in ('{"servers": {"a": {"command": "x"}}}', '{"a": {"command": "x"}}'):
+        assert [s.name for s in parse(text, "f", ENV)[0]] == ["a"]
+
+
+def test_variables_are_filled_in_and_not_shown() -> None:
+    """`${VAR}`, `${env:VAR}` and `${VAR:-default}`; what is shown is what stands in the file."""
+    server = one(command="x", args=["${KEY}", "${env:KEY}", "${EMPTY:-d}", "${NONE:-}", "$KEY"])
+    assert server.args == ("sk-1", "sk-1", "d", "", "$KEY")
+    assert server.shown == ("x", "${KEY}", "${env:KEY}", "${EMPTY:-d}", "${NONE:-}", "$KEY")
+    assert "sk-1" not in repr(one(command="x", env={"A": "${KEY}"}))
+    problem = wrong(command="x", args=["${NONE}"])
+    assert problem.code == "missing_variable"
+    assert "NONE" in problem.message
+    assert "${NONE:-default}" in problem.remedy
+
+
+def test_switches_marks_and_times() -> None:
+    """What the user says of tools; nothing gives a tool an effect but that."""
+    server = one(
+        command="x",
+        tools={"a": {"enabled": False}, "b": {"effect": "read"}, "c": False},
+        disabledTools=["d"],
+        private=True,
+        timeout=90_000,
+        startup_timeout=5,
+    )
+    assert [server.switch(t).enabled for t in "abcde"] == [False, True, False, False, True]
+    assert [server.switch(t).effect for t in "be"] == ["read", "exec"]
+    assert (server.private, server.seconds, server.startup_seconds) == (True, 90.0, 5.0)
+    only = one(command="x", enabledTools=["a"], effect="network")
+    assert [only.switch(t).enabled for t in "ab"] == [True, False]
+    assert only.switch("a").effect == "network"
+    assert one(command="x", disabled=True).disabled
+    assert one(command="x", enabled=False).disabled
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "says"),
+    [
+        ({}, "missing_command", "no command"),
+        ({"type": "http"}, "missing_url", "no url"),
+        ({"command": "x", "url": "https://x.test"}, "bad_server", "both"),
+        ({"type": "sse", "url": "https://x.test"}, "bad_server", "HTTP+SSE"),
+        ({"type": "carrier pigeon", "command": "x"}, "bad_server", "'type'"),
+        ({"url": "file:///etc/passwd"}, "bad_server", "'url'"),
+        ({"command": ["x"]}, "bad_server", "'command'"),
+        ({"command": "x", "args": "y"}, "bad_server", "'args'"),
+        ({"command": "x", "args": [1]}, "bad_server", "'args'"),
+        ({"command": "x", "env": {"A": []}}, "bad_server", "'env'"),
+        ({"command": "x", "effect": "none"}, "bad_server", "'effect'"),
+        ({"command": "x", "timeout": -1}, "bad_server", "'timeout'"),
+        ({"command": "x", "timeout": True}, "bad_server", "'timeout'"),
+        ({"command": "x", "disabled": "yes"}, "bad_server", "'disabled'"),
+        ({"command": "x", "tools": {"t": {"effect": 1}}}, "bad_server", "tools.t.effect"),
+        ({"command": "x", "tools": {"t": 1}}, "bad_server", "tools.t"),
+        ({"command": "x\0"}, "bad_server", "NUL"),
+    ],
+)
+def test_each_mistake_is_named(given: dict[str, Any], code: str, says: str) -> None:
+    """The server, the field and what to do."""
+    problem = wrong(**given)
+    assert (problem.code, problem.server, problem.file) == (code, "a", "f.json")
+    assert says in problem.message
+    assert problem.remedy
+
+
+def test_a_mistake_has_a_place_and_leaves_the_others_alone() -> None:
+    """Broken JSON by line and column; a broken server by the line of its name."""
+    servers, problems = parse('{\n  "mcpServers": {,}\n}', "f.json", ENV)
+    assert not servers
+    assert (problems[0].line, problems[0].column) == (2, 18)
+    assert "f.json" in problems[0].message
+    text = '{"mcpServers": {\n  "bad": {},\n  "good": {"command": "x"}\n}}'
+    servers, problems = parse(text, "f.json", ENV)
+    assert [s.name for s in servers] == ["good"]
+    assert [(p.server, p.line, p.column) for p in problems] == [("bad", 2, 3)]
+
+
+def test_a_name_that_is_there_twice_starts_neither() -> None:
+    """JSON would take the last one, a reader perhaps the first."""
+    text = '{"mcpServers": {\n"a": {"command": "x"},\n"b": {"command": "x"},\n"a": {}\n}}'
+    servers, problems = parse(text, "f.json", ENV)
+    assert [s.name for s in servers] == ["b"]
+    assert [(p.server, p.code, p.line) for p in problems] == [("a", "duplicate_server", 4)]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["mcpServers", "command", "url", "args", "env", "tools", "type", "timeout", "a"]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_any_json_gives_servers_or_problems(value: Any) -> None:
+    """No file brings the program down."""
+    servers, problems = parse(json.dumps({"mcpServers": {"a": value}}), "f", ENV)
+    assert len(servers) + len(problems) == 1
+    parse(json.dumps(value), "f", ENV)
+
+
+def test_a_project_is_trusted_by_path_and_content(tmp_path: Path) -> None:
+    """Nothing of a project's file is used before, or after it has changed."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    project.mkdir()
+    (home / "mcp.json").write_text('{"mcpServers": {"mine": {"command": "x"}}}')
+    theirs = project / ".mcp.json"
+    theirs.write_text('{"mcpServers": {"it": {"command": "rm"}, "mine": {"command": "y"}}}')
+    catalogue = Catalogue(home, {})
+    found = catalogue.find(str(project))
+    assert [s.name for s in found.servers] == ["mine"]
+    assert found.untrusted
+    assert found.untrusted.commands[0] == ("it", ("rm",))
+    with pytest.raises(Conflict):
+        catalogue.trust(str(project), content_hash("something else"))
+    catalogue.trust(str(project), found.untrusted.hash)
+    found = catalogue.find(str(project))
+    assert [(s.name, s.command) for s in found.servers] == [("mine", "x"), ("it", "rm")]
+    assert [p.code for p in found.problems] == ["duplicate_server"]
+    assert [s.name for s in catalogue.find(None).servers] == ["mine"]
+    theirs.write_text(theirs.read_text().replace("rm", "dd"))
+    assert [s.name for s in catalogue.find(str(project)).servers] == ["mine"]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".mcp.json").write_text(theirs.read_text().replace("dd", "rm"))
+    assert catalogue.find(str(other)).untrusted
+    assert (home / "mcp_trust.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
+    """A folder in its place, too many bytes, a broken list of what is trusted."""
+    (tmp_path / "mcp.json").mkdir()
+    assert Catalogue(tmp_path, {}).find(None).problems[0].code == "bad_file"
+    project = tmp_path / "p"
+    project.mkdir()
+    (project / ".mcp.json").write_text(" " * 1_000_001)
+    assert Catalogue(tmp_path, {}).find(str(project)).problems[1].code == "bad_file"
+    (project / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}}}')
+    (tmp_path / "mcp_trust.json").write_text("{broken")
+    assert Catalogue(tmp_path, {}).find(str(project)).untrusted

@@ -1,0 +1,180 @@
+"""What servers say of their tools: names, hashes, pins, schemas, hidden characters."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.errors import Conflict, StoreError
+from agent.mcp.definitions import Definition, Unusable, plain_schema, spec_of
+from agent.mcp.names import server_parts, tool_name
+from agent.mcp.pins import Pins
+from agent.mcp.server import Server
+from agent.mcp.text import clean, has_hidden, line
+from agent.schema import problems_with, takes
+
+SERVER = Server("s", "mcp.json", ("x",))
+NAMES = st.text("ab_-. é", min_size=1, max_size=12)
+
+
+def definition(name: str = "t", description: str = "Does it.", **schema: Any) -> Definition:
+    """A tool's definition."""
+    return Definition(name, "", description, {"type": "object", **schema}, {})
+
+
+def test_names_are_what_people_expect() -> None:
+    """Plain names stay as they are."""
+    parts = server_parts(["everything", "my_server", "Google Maps"])
+    assert tool_name(parts["everything"], "get-sum") == "mcp_everything_get-sum"
+    assert tool_name(parts["my_server"], "read_file") == "mcp_my_server_read_file"
+    assert tool_name(parts["Google Maps"], "find") == "mcp_Google-Maps_find"
+
+
+@given(
+    st.lists(NAMES, min_size=1, max_size=5, unique=True), st.lists(NAMES, max_size=5, unique=True)
+)
+def test_no_two_tools_share_a_name(servers: list[str], tools: list[str]) -> None:
+    """Each name is of one tool of one server, and one that providers take."""
+    parts = server_parts(servers)
+    names = [tool_name(parts[server], tool) for server in servers for tool in tools]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in names)
+    assert all(name.startswith("mcp_") for name in names)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=4, unique=True), NAMES)
+def test_a_server_below_moves_no_name_above_it(servers: list[str], new: str) -> None:
+    """A server that is added at the end cannot take or rename another's tools."""
+    before = server_parts(servers)
+    after = server_parts([*servers, new]) if new not in servers else before
+    assert {name: after[name] for name in servers} == before
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        definition(description="Does it. "),
+        definition(properties={"a": {"type": "string"}}),
+        Definition("t", "T", "Does it.", {"type": "object"}, {}),
+        Definition("t", "", "Does it.", {"type": "object"}, {"readOnlyHint": True}),
+        definition(description="Does it.\u200b"),
+    ],
+)
+def test_any_change_changes_the_hash(changed: Definition, tmp_path: Path) -> None:
+    """Even one that nobody would see; and the tool is suspended with the difference."""
+    pins = Pins(tmp_path)
+    first = definition()
+    assert pins.settle(SERVER, {"t": first}) == {}
+    assert changed.hash != first.hash
+    diff = Pins(tmp_path).settle(SERVER, {"t": changed})["t"]
+    assert diff.count("\n+") >= 1
+    assert not has_hidden(diff)
+    with pytest.raises(Conflict):
+        pins.approve(SERVER, changed, first.hash)
+    pins.approve(SERVER, changed, changed.hash)
+    assert pins.settle(SERVER, {"t": changed}) == {}
+    assert "t" in pins.settle(SERVER, {"t": first})
+    pins.forget(SERVER)
+    assert pins.settle(SERVER, {"t": first}) == {}
+
+
+def test_pins_of_two_servers_do_not_meet(tmp_path: Path) -> None:
+    """The same tool of another server, or of another folder's server, is another tool."""
+    pins = Pins(tmp_path)
+    pins.settle(SERVER, {"t": definition()})
+    other = definition(description="Other.")
+    assert pins.settle(Server("s2", "mcp.json", ("x",)), {"t": other}) == {}
+    assert pins.settle(Server("s", "f", ("x",), workspace="/w"), {"t": other}) == {}
+    assert "t" in pins.settle(SERVER, {"t": other})
+
+
+def test_broken_pins_are_an_error_and_no_fresh_start(tmp_path: Path) -> None:
+    """Else whoever can break the file could change definitions unseen."""
+    (tmp_path / "mcp_pins.json").write_text("{")
+    with pytest.raises(StoreError):
+        Pins(tmp_path).settle(SERVER, {"t": definition()})
+
+
+KEYWORDS = st.sampled_from(
+    ["type", "properties", "required", "enum", "items", "minimum", "anyOf", "description", "a"]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab\u200b", max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "properties",
+                    "required",
+                    "enum",
+                    "items",
+                    "minimum",
+                    "anyOf",
+                    "description",
+                    "$ref",
+                    "a",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["type", "properties", "required", "items", "enum"]), JSON),
+    JSON,
+)
+def test_any_schema_is_one_that_arguments_can_be_held_to(schema: Any, arguments: Any) -> None:
+    """What is left can be checked by our own border without an exception."""
+    try:
+        plain = plain_schema(schema)
+    except Unusable:
+        return
+    problems_with(arguments, plain)
+    problems_with({"a": arguments}, plain)
+    assert takes(plain)
+    assert plain_schema(plain) == plain
+
+
+def test_a_schema_that_cannot_be_repaired_is_left_out() -> None:
+    """Too deep, no object, names that nobody can read."""
+    deep: Any = {}
+    for _ in range(30):
+        deep = {"properties": {"x": deep}}
+    for schema in (
+        {"type": "array"},
+        {"properties": {"x": deep}},
+        {"properties": {"a\u200bb": {}}},
+    ):
+        with pytest.raises(Unusable):
+            spec_of(Definition("t", "", "", schema, {}), "mcp_s_t", "s", "exec")
+    long = definition(properties={"a": {"default": "x" * 70_000}})
+    with pytest.raises(Unusable):
+        spec_of(long, "mcp_s_t", "s", "exec")
+
+
+@given(st.text(st.characters(), max_size=80))
+def test_nothing_hidden_is_left_in_a_text(text: str) -> None:
+    """Neither invisible nor moving characters, and never more than asked for."""
+    assert not has_hidden(clean(text, 40))
+    assert len(clean(text, 40)) <= 40 + len(" [... cut]")
+    assert "\n" not in line(text, 40)
+
+
+def test_descriptions_are_bounded_and_readable() -> None:
+    """Tags, bidirectional marks and zero-width characters go; the rest is cut at an end."""
+    poison = "Adds.\u200b\U000e0041\u202e two\ufeff"
+    assert spec_of(definition(description=poison), "n", "s", "exec").description == "Adds. two"
+    long = spec_of(definition(description="y" * 100_000), "n", "s", "exec").description
+    assert len(long) < 4100
+    assert spec_of(definition("t", ""), "n", "s", "exec").description == "t of s"

@@ -1,0 +1,237 @@
+"""The way to a server that is a program: its own pipes, held by a supervisor, in a clean room.
+
+The SDK's own stdio client inherits variables, keeps what a server says without a line's end, and
+leaves children behind when we are killed; this one does not. The stream pair that it yields is the
+SDK's (`mcp.client.Transport`): newline-delimited JSON-RPC, MCP specification, "Transports".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import ConfigError, ToolError
+from agent.mcp.pace import Pace
+from agent.mcp.text import clean
+
+if TYPE_CHECKING:
+    from mcp.shared.message import SessionMessage
+
+INHERITED = (  # what a server gets of our environment; everything else has to be in its `env`
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+)
+LINE = 8 * 1024 * 1024  # bytes of one message
+GRACE = 2.0  # seconds in which a server may end by itself once its input is closed
+_TAIL = 16_384  # bytes of what a server last wrote to stderr
+_END = 4.0  # seconds for the supervisor to end everything
+_CHUNK = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A program to run, with all of its environment."""
+
+    command: str
+    args: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str | None
+
+
+def launch_of(
+    name: str,
+    command: str,
+    args: tuple[str, ...],
+    env: Mapping[str, str],
+    cwd: str | None,
+    ours: Mapping[str, str],
+) -> Launch:
+    """What will be run, checked. Raises ConfigError when it cannot."""
+    clear = {key: ours[key] for key in INHERITED if ours.get(key)} | dict(env)
+    found = shutil.which(os.path.expanduser(command), path=clear.get("PATH"))
+    if found is None:
+        raise ConfigError(
+            "missing_command",
+            f"The MCP server {name!r} cannot be started: there is no program {command!r}.",
+            "Install it, or write its full path.",
+        )
+    folder = os.path.expanduser(cwd) if cwd else None
+    if folder and not Path(folder).is_dir():
+        words = f"The MCP server {name!r} cannot be started: there is no folder {folder!r}."
+        raise ConfigError("missing_folder", words, 'Correct its "cwd".')
+    return Launch(found, args, clear, folder)
+
+
+class Said:
+    """The end of what a server wrote to stderr, and why its connection was given up."""
+
+    def __init__(self) -> None:
+        self._tail = bytearray()
+        self.fault: ToolError | None = None
+        self.code: int | None = None
+
+    def add(self, data: bytes) -> None:
+        """More of it."""
+        self._tail += data
+        del self._tail[:-_TAIL]
+
+    @property
+    def tail(self) -> str:
+        """As text without hidden characters."""
+        return clean(self._tail.decode("utf-8", "replace"), _TAIL)
+
+
+@asynccontextmanager
+async def open_stdio(
+    launch: Launch, said: Said, gone: Callable[[], None]
+) -> AsyncGenerator[tuple[Any, Any]]:
+    """Runs the program; `gone` is called when it has stopped talking. Raises OSError."""
+    from mcp.shared.memory import create_client_server_memory_streams
+
+    process, life = await _start(launch)
+    async with create_client_server_memory_streams() as (ours, (receiving, sending)):
+        pumps = [
+            asyncio.create_task(_read(process, sending, said, gone)),
+            asyncio.create_task(_write(process, receiving)),
+            asyncio.create_task(_listen(process, said)),
+        ]
+        try:
+            yield ours
+        finally:
+            try:
+                for stream in ours:
+                    stream.close()
+                if not said.fault:
+                    await _let_go(process)
+            finally:
+                os.close(life)  # whatever cancels us: from here on the supervisor ends it all
+                try:
+                    await _reap(process, pumps)
+                finally:
+                    said.code = process.returncode
+
+
+async def _start(launch: Launch) -> tuple[asyncio.subprocess.Process, int]:
+    supervisor = str(Path(__file__).with_name("supervisor.py"))
+    theirs, life = os.pipe()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", supervisor, str(theirs), launch.command, *launch.args),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=dict(launch.env),
+            cwd=launch.cwd,
+            pass_fds=(theirs,),
+            start_new_session=True,
+        )
+    except BaseException:
+        os.close(life)
+        raise
+    finally:
+        os.close(theirs)
+    return process, life
+
+
+async def _let_go(process: asyncio.subprocess.Process) -> None:
+    """Closes the server's input, and waits a little for it to end by itself."""
+    assert process.stdin
+    with suppress(OSError, RuntimeError):
+        process.stdin.close()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(GRACE):
+            await process.wait()
+
+
+async def _reap(process: asyncio.subprocess.Process, pumps: list[asyncio.Task[None]]) -> None:
+    try:
+        async with asyncio.timeout(_END):
+            await process.wait()
+    except TimeoutError:
+        with suppress(ProcessLookupError):
+            process.kill()
+    finally:
+        for pump in pumps:
+            pump.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
+        process._transport.close()  # type: ignore[attr-defined]  # no public way; warns if open
+
+
+async def _read(
+    process: asyncio.subprocess.Process,
+    into: Any,
+    said: Said,
+    gone: Callable[[], None],
+) -> None:
+    """Lines of stdout, as messages; what is no message is a server talking to itself."""
+    assert process.stdout
+    pace = Pace()
+    waiting = bytearray()
+    seen = 0
+    try:
+        async with into:
+            while data := await process.stdout.read(_CHUNK):
+                waiting += data
+                await pace.spend(len(data))
+                while (end := waiting.find(b"\n", seen)) >= 0:
+                    message = _message(bytes(waiting[:end]))
+                    del waiting[: end + 1]
+                    seen = 0
+                    if message is not None:
+                        await _send(into, message)
+                    await pace.spend(0, 1)
+                seen = len(waiting)
+                if seen > LINE:
+                    words = f"The server sent a message of more than {LINE >> 20} MB."
+                    said.fault = ToolError("mcp_flood", words, "Ask it for less.")
+                    break
+    except ConnectionError:
+        pass
+    finally:
+        gone()
+    while await process.stdout.read(_CHUNK):  # so that a server can finish writing, and end
+        await pace.spend(_CHUNK)
+
+
+async def _send(into: Any, message: SessionMessage) -> None:
+    """Hands a message on. Raises ConnectionError when nobody reads any more, which is all that can
+    go wrong with a stream in memory.
+    """
+    try:
+        await into.send(message)
+    except Exception as error:
+        raise ConnectionError("nobody reads") from error
+
+
+def _message(line: bytes) -> SessionMessage | None:
+    from mcp.shared.message import SessionMessage
+    from mcp.types import jsonrpc_message_adapter
+
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except (ValueError, RecursionError):
+        return None
+
+
+async def _write(process: asyncio.subprocess.Process, outgoing: Any) -> None:
+    assert process.stdin
+    with suppress(ConnectionError, OSError, RuntimeError):
+        async with outgoing:
+            async for each in outgoing:
+                text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                process.stdin.write(text.encode() + b"\n")
+                await process.stdin.drain()
+
+
+async def _listen(process: asyncio.subprocess.Process, said: Said) -> None:
+    assert process.stderr
+    pace = Pace()
+    while data := await process.stderr.read(_CHUNK):
+        said.add(data)
+        await pace.spend(len(data))

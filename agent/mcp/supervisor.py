@@ -1,0 +1,158 @@
+"""Runs one MCP server, and takes it down with all it started when we are gone.
+
+    python -I -S supervisor.py FD COMMAND ARGUMENT...
+
+A program of its own with no import of ours, so that it starts in milliseconds. FD is the read end
+of a pipe of which searchloop holds the only other end: when that closes, because the server is to
+stop or because searchloop was killed in whatever way, everything below this process gets SIGTERM
+and a second later SIGKILL. On Linux orphans come back to this process (it is a subreaper), so that
+a grandchild that left its process group is found too; elsewhere the server's process group is what
+can be reached. The exit code is the server's, 128 + n when signal n ended it, 127 when the command
+could not be started.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+GRACE = 1.0  # seconds between SIGTERM and SIGKILL
+_CHECK = 0.05  # seconds between two looks at what is left
+_SUBREAPER, _DEATH_SIGNAL = 36, 1  # prctl: PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
+_LINUX = sys.platform == "linux"
+
+
+def main(argv: list[str]) -> int:
+    """Runs the command until it ends or until the pipe closes; nothing is left of it then."""
+    life = int(argv[0])
+    os.set_inheritable(life, False)
+    wake = _wake_up_on(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    if _LINUX:
+        _prctl(_SUBREAPER, 1)
+    server = _start(argv[1:])
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for ours in (0, 1, 2):  # the server's pipes are the server's alone
+        os.dup2(nothing, ours)
+    code = _watch(life, wake, server)
+    _end(server, wake)
+    return code
+
+
+def _wake_up_on(*signals: signal.Signals) -> int:
+    """A file descriptor that has a byte for each signal that came."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for each in signals:
+        signal.signal(each, lambda *_: None)
+    return reading
+
+
+def _prctl(option: int, value: int) -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _start(command: list[str]) -> int:
+    server = os.fork()
+    if server:
+        return server
+    try:
+        os.setsid()
+        if _LINUX:
+            _prctl(_DEATH_SIGNAL, signal.SIGKILL)  # should this process be killed
+        for each in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, a program expects them
+            signal.signal(each, signal.SIG_DFL)
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode(errors="replace"))
+    os._exit(127)
+
+
+def _watch(life: int, wake: int, server: int) -> int:
+    """Until the server ends (its exit code) or has to end (0)."""
+    while True:
+        ready, _, _ = select.select([life, wake], [], [])
+        came = os.read(wake, 4096) if wake in ready else b""
+        for pid, status in _reaped():
+            if pid == server:
+                code = os.waitstatus_to_exitcode(status)
+                return code if code >= 0 else 128 - code
+        if life in ready or any(each != signal.SIGCHLD for each in came):
+            return 0
+
+
+def _reaped() -> Iterator[tuple[int, int]]:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            return
+        yield pid, status
+
+
+def _end(server: int, wake: int) -> None:
+    """Asks everything below to stop, then makes it."""
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        told: set[int] = set()
+        until = time.monotonic() + GRACE
+        while left := (_below() if _LINUX else _group(server)):
+            if time.monotonic() > until:
+                break
+            for pid in left - told:
+                try:
+                    os.kill(pid, kind)
+                except OSError:  # gone already, or no longer ours to stop
+                    continue
+            told |= left
+            select.select([wake], [], [], _CHECK)
+            if _LINUX:
+                list(_reaped())
+        if not left:
+            return
+
+
+def _group(server: int) -> set[int]:
+    """The server's process group, as a target for `os.kill`, while anything of it lives."""
+    list(_reaped())
+    try:
+        os.killpg(server, 0)
+    except ProcessLookupError:
+        return set()
+    except PermissionError:
+        pass
+    return {-server}
+
+
+def _below() -> set[int]:
+    """The living processes below this one."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
+        except (OSError, ValueError):
+            continue
+        if state != b"Z":
+            children.setdefault(int(parent), []).append(int(name))
+    found: set[int] = set()
+    waiting = [os.getpid()]
+    while waiting:
+        new = [pid for pid in children.get(waiting.pop(), ()) if pid not in found]
+        found.update(new)
+        waiting += new
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,100 @@
+"""MCP servers in a home of their own, and the little that a tool needs to be called."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agent.mcp import McpServers
+from agent.settings import Environment, Settings
+from agent.sources import SourceTable
+from agent.tools import Tool, ToolContext
+from agent.types import Mode, StreamEvent, TextDelta, ThinkingDelta, ToolResult
+
+HOSTILE = str(Path(__file__).with_name("hostile_server.py"))
+
+
+def hostile(mode: str = "ok", seen: Path | None = None, **more: Any) -> dict[str, Any]:
+    """The configuration of a server that behaves like this."""
+    args = ["-I", "-S", HOSTILE, mode, *([str(seen)] if seen else [])]
+    return {"command": sys.executable, "args": args, **more}
+
+
+def write(home: Path, servers: Mapping[str, Any], name: str = "mcp.json") -> Path:
+    """A file of servers."""
+    home.mkdir(parents=True, exist_ok=True)
+    path = home / name
+    path.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    return path
+
+
+def settings_of(home: Path, **env: str) -> Settings:
+    """Settings of nobody's machine; PATH is where Python is."""
+    given = {"SEARCHLOOP_HOME": str(home), "PATH": str(Path(sys.executable).parent), **env}
+    return Settings.load(Environment({"test": given}))
+
+
+@dataclass(frozen=True)
+class Chat:
+    """The part of a session that decides which tools there are."""
+
+    mode: Mode = "agent"
+    workspace: str | None = None
+    id: str = "s1"
+    model: str = "scripted:one"
+
+
+@asynccontextmanager
+async def serving(
+    home: Path, servers: Mapping[str, Any] | None = None, window: int = 1_000_000, **env: str
+) -> AsyncIterator[McpServers]:
+    """The servers of this home, closed at the end."""
+    if servers is not None:
+        write(home, servers)
+    source = McpServers(settings_of(home, **env), lambda model: window)
+    try:
+        yield source
+    finally:
+        await source.aclose()
+
+
+@dataclass
+class Told:
+    """An emitter that keeps what it is told."""
+
+    events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+
+    def delta(self, event: TextDelta | ThinkingDelta) -> None:
+        """See `Emit`."""
+
+    async def event(self, type: str, data: Mapping[str, Any]) -> None:
+        """See `Emit`."""
+        self.events.append((type, data))
+
+    async def activity(self, event: StreamEvent) -> None:
+        """See `Emit`."""
+
+
+def by_name(tools: list[Tool]) -> dict[str, Tool]:
+    """The tools by the name that a model calls."""
+    return {tool.spec.name: tool for tool in tools}
+
+
+async def run(
+    tool: Tool,
+    told: Told | None = None,
+    reveal: Callable[[Iterable[str]], None] = list,
+    **arguments: Any,
+) -> ToolResult:
+    """Calls a tool as the dispatcher would, with its time limit."""
+    context = ToolContext("call_1", SourceTable(), told or Told(), reveal)
+    async with asyncio.timeout(tool.seconds):
+        result = await tool.run(arguments, context)
+    assert isinstance(result, ToolResult)
+    return result

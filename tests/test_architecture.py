@@ -27,6 +27,11 @@ NEVER: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "below the loop",
     ),
     (
+        "agent.mcp",
+        ("agent.log", "agent.loop", "agent.runner", "agent.providers"),
+        "a source of tools",
+    ),
+    (
         "agent.log",
         ("agent.loop", "agent.runner", "agent.providers", "agent.tools"),
         "below the loop",
@@ -75,7 +80,8 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     "h11": ("search_backend.exchange",),
     "http.client": ("search_backend.fetch",),
     "urllib.request": ("agent.transport",),  # getproxies: which proxies the user has set
-    "httpx2": ("agent.transport",),
+    # MCP servers stand in the user's settings; the SDK moves the bytes over a client made there.
+    "httpx2": ("agent.transport", "agent.mcp.http"),
     "httpx": (),
     "requests": (),
     "aiohttp": (),

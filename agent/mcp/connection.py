@@ -1,0 +1,278 @@
+"""One server's connection: made when first needed, watched, mended after a pause.
+
+A task of its own enters and leaves the SDK's client, whose scopes belong to one task. Whatever a
+server does ends in a state and an error of ours; nobody waits for it longer than was said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from agent import __version__
+from agent.errors import AgentError, ToolError
+from agent.mcp.definitions import Definition
+from agent.mcp.http import BODY, Watch, check_address, client_for
+from agent.mcp.listing import list_tools
+from agent.mcp.oauth import Tokens
+from agent.mcp.server import Server
+from agent.mcp.stdio import Said, launch_of, open_stdio
+from agent.mcp.text import line
+from agent.mcp.troubles import lost, meaning
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import CallToolResult
+
+State = Literal["idle", "connecting", "ready", "failed"]
+LONGEST = 60.0  # seconds between two attempts
+_RELIST = 1.0  # seconds between two listings, however often a server says that they changed
+_CLOSE = 8.0  # seconds for a connection to end
+_CLOSED = -32000  # the SDK's error code for a connection that is closed
+
+_log = logging.getLogger(__name__)
+
+
+class Progress(Protocol):
+    """Told how far a call is."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        """So much of so much, and what the server says of it."""
+
+
+class Connection:
+    """A server, reached or not. `listing` is what it last said of its tools, by name."""
+
+    def __init__(
+        self, server: Server, variables: Mapping[str, str], home: Path, *, offline: bool = False
+    ) -> None:
+        self.server = server
+        self.state: State = "idle"
+        self.error: AgentError | None = None
+        self.listing: dict[str, Definition] = {}
+        self.oddities: tuple[str, ...] = ()
+        self.protocol = self.title = self.version = ""
+        self.said = Said()
+        self.on_listing: Callable[[Connection], None] = lambda connection: None
+        self._variables = variables
+        self._home = home
+        self._offline = offline
+        self._client: Client | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._settled = asyncio.Event()
+        self._over = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._watch: Watch | None = None
+        self._failures = 0
+        self._again = 0.0
+        self._closed = False
+
+    @property
+    def retry_in(self) -> float | None:
+        """Seconds until another attempt may be made; None when there is nothing to wait for."""
+        wait = self._again - time.monotonic()
+        return round(wait, 1) if self.state == "failed" and wait > 0 else None
+
+    async def ready(self, patience: float) -> bool:
+        """Whether it can be used, after trying for so many seconds at the most."""
+        self._begin()
+        if self.state == "connecting":
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await self._settled.wait()
+        return self.state == "ready"
+
+    def retry_now(self) -> None:
+        """Forgets that it failed: the user asks for another attempt."""
+        self._again = 0.0
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], progress: Progress
+    ) -> CallToolResult:
+        """Calls a tool. Raises ToolError; cancelling it tells the server so."""
+        if not await self.ready(self.server.startup_seconds):
+            raise self._trouble()
+        from mcp.shared.exceptions import MCPError
+        from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult
+
+        assert self._client
+        request = CallToolRequest(
+            params=CallToolRequestParams(name=tool, arguments=dict(arguments))
+        )
+        try:
+            # Not `call_tool`, which would hold results to the server's own schema, with regular
+            # expressions of the server's choice.
+            return await self._client.session.send_request(
+                request, CallToolResult, progress_callback=progress
+            )
+        except MCPError as error:
+            if error.error.code == _CLOSED:
+                raise await self._why_lost() from error
+            words = line(error.error.message, 2000)
+            raise ToolError("mcp_error", f"{self.server.name} answered: {words}") from error
+        except ValueError as error:
+            raise ToolError(
+                "mcp_bad_answer",
+                f"{self.server.name} answered with something that is no result of a tool.",
+                "Try something else.",
+            ) from error
+        except RuntimeError as error:  # the client was left while we waited for it
+            raise await self._why_lost() from error
+
+    async def aclose(self) -> None:
+        """Ends the connection and all that belongs to it, for good."""
+        self._closed = True
+        task, self._task = self._task, None
+        self._over.set()
+        if task:
+            await asyncio.wait([task], timeout=_CLOSE)
+            task.cancel()
+            await asyncio.wait([task], timeout=_CLOSE)
+        self.state = "idle"
+
+    def _begin(self) -> None:
+        if self._closed or (self._task and not self._task.done()):
+            return
+        if self.state == "failed" and time.monotonic() < self._again:
+            return
+        self.state, self.error, self.said = "connecting", None, Said()
+        self._settled.clear()
+        self._over.clear()
+        self._changed.clear()
+        self._task = asyncio.create_task(self._live(), name=f"mcp {self.server.name}")
+
+    async def _live(self) -> None:
+        began = time.monotonic()
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(self.server.startup_seconds):
+                    await asyncio.to_thread(_load)
+                    client = await self._open(stack)
+                    await self._list(client)
+                self._client, self.state = client, "ready"
+                self._settled.set()
+                await self._attend(client)
+            self._failed(self._lost(), began)
+        except Exception as error:
+            ended = self._lost() if self._over.is_set() or self.said.fault else None
+            status = self._watch.status if self._watch else None
+            self._failed(meaning(self.server, error, ended, status), began)
+        finally:
+            self._client = None
+            self._settled.set()
+
+    async def _open(self, stack: AsyncExitStack) -> Client:
+        from mcp import Client
+        from mcp.types import Implementation
+
+        server = self.server
+        if server.kind == "stdio":
+            launch = launch_of(
+                *(server.name, server.command, server.args, server.env, server.cwd),
+                self._variables,
+            )
+            transport: Any = open_stdio(launch, self.said, self._over.set)
+        else:
+            transport = await self._http(stack)
+        info = Implementation(name="searchloop", version=__version__)
+        client = Client(transport, client_info=info, message_handler=self._heard, cache=None)
+        await stack.enter_async_context(client)
+        self.protocol = client.protocol_version
+        about = client.server_info
+        self.title = line(about.title or about.name, 100) if about else ""
+        self.version = line(about.version, 40) if about else ""
+        return client
+
+    async def _http(self, stack: AsyncExitStack) -> Any:
+        from mcp.client.streamable_http import streamable_http_client
+
+        server = self.server
+        check_address(server.name, server.url, offline=self._offline)
+        tokens = Tokens(self._home, server)
+        self._watch = Watch(server.name, server.url, tokens.allows)
+        http = client_for(self._watch, server.headers, tokens.auth())
+        await stack.enter_async_context(http)
+        return streamable_http_client(server.url, http_client=http, max_sse_event_size=BODY)
+
+    async def _attend(self, client: Client) -> None:
+        """Until it is over; lists the tools again when the server says that they changed."""
+        helpers = [
+            asyncio.create_task(self._subscribe(client)),
+            asyncio.create_task(self._list_again(client)),
+        ]
+        over = asyncio.create_task(self._over.wait())
+        try:
+            await asyncio.wait([over, helpers[1]], return_when=asyncio.FIRST_COMPLETED)
+            if helpers[1].done():
+                helpers[1].result()
+        finally:
+            for task in (over, *helpers):
+                task.cancel()
+            await asyncio.gather(over, *helpers, return_exceptions=True)
+
+    async def _list_again(self, client: Client) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            async with asyncio.timeout(self.server.startup_seconds):
+                await self._list(client)
+            await asyncio.sleep(_RELIST)
+
+    async def _subscribe(self, client: Client) -> None:
+        """Newer servers tell of changes on a stream that has to be asked for."""
+        from mcp.client.subscriptions import ListenNotSupportedError
+
+        with suppress(ListenNotSupportedError):
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._changed.set()
+
+    async def _heard(self, message: Any) -> None:
+        from mcp.types import ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification):
+            self._changed.set()
+
+    async def _list(self, client: Client) -> None:
+        self.listing, self.oddities = await list_tools(client)
+        self.on_listing(self)
+
+    def _failed(self, error: AgentError, began: float) -> None:
+        """One that was ready may be tried again at once, after that the pauses double."""
+        lasted = time.monotonic() - began
+        self._failures = 1 if lasted > LONGEST else self._failures + 1
+        pauses = self._failures - (2 if self.listing else 1)
+        self._again = time.monotonic() + (min(LONGEST, 2.0**pauses) if pauses >= 0 else 0.0)
+        self.state, self.error = "failed", error
+        _log.info("MCP server %s: %s", self.server.name, error.message)
+
+    def _lost(self) -> AgentError:
+        return lost(self.server, self.said)
+
+    async def _why_lost(self) -> ToolError:
+        """The end of the connection, once it is known how it ended."""
+        self._over.set()
+        if self._task:
+            await asyncio.wait([self._task], timeout=_CLOSE)
+        return self._trouble()
+
+    def _trouble(self) -> ToolError:
+        """Why it cannot be used, for the model; the reasons for the user stay in `error`."""
+        wait = self.retry_in
+        later = f" It is tried again in {wait:g} s." if wait else ""
+        words = self.error.message if self.error else "It is still starting."
+        return ToolError("mcp_unavailable", f"{words}{later}", "Go on without it.")
+
+
+def _load() -> None:
+    """Imports the SDK, which takes a good part of a second, on a thread."""
+    import mcp
+    import mcp.client.streamable_http  # noqa: F401
+
+    for name in ("mcp", "client"):  # what they log is what servers sent, tokens included
+        logging.getLogger(name).setLevel(logging.CRITICAL)

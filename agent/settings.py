@@ -47,6 +47,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("SEARCHLOOP_MAX_SECONDS", "Seconds of one turn, at the most (default: no limit)"),
     Setting("SEARCHLOOP_MAX_COST_USD", "Dollars of one turn, at the most, where prices are known"),
     Setting("SEARCHLOOP_SECRET_FILES", "Secret files that file tools may use, as patterns"),
+    Setting("SEARCHLOOP_MCP_SHARE", "Share of a model's context MCP tools may fill", "0.1"),
     Setting("SEARCH_BACKEND_URL", "A search backend elsewhere (default: inside this process)"),
 )
 
@@ -154,6 +155,7 @@ class Settings:
     limits: Limits = DEFAULT_LIMITS
     search: str = "off"
     database: str | None = field(default=None, repr=False)
+    mcp_share: float = 0.1
 
     @property
     def store(self) -> Path | str:
@@ -174,6 +176,7 @@ class Settings:
             limits=_limits(env),
             search=_search(env),
             database=env.get("SEARCHLOOP_DATABASE_URL") or None,
+            mcp_share=_share(env),
         )
 
 
@@ -183,6 +186,21 @@ def _search(env: Mapping[str, str]) -> str:
         choices = ", ".join(SEARCHES)
         raise ConfigError(
             "bad_search", f"SEARCHLOOP_SEARCH is {value!r}.", f"Choose one of {choices}."
+        )
+    return value
+
+
+def _share(env: Mapping[str, str]) -> float:
+    """What of a model's context the tools of MCP servers may fill. Raises ConfigError."""
+    name = "SEARCHLOOP_MCP_SHARE"
+    text = (env.get(name) or "0.1").strip()
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ConfigError(
+            "bad_share", f"{name} is {text!r}, not a number from 0 to 1.", "Correct or remove it."
         )
     return value
 

@@ -1,0 +1,208 @@
+"""The MCP servers of a process: connected when first needed, offered as tools, told of as data.
+
+Everything here belongs to one asyncio loop, the runner's. No server's failure is another's, and
+none is raised to who asks for tools: it is in `status`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from agent.errors import ConfigError
+from agent.mcp.calls import tool_of
+from agent.mcp.catalogue import Catalogue, Found
+from agent.mcp.connection import Connection
+from agent.mcp.definitions import Unusable, spec_of
+from agent.mcp.names import server_parts, tool_name
+from agent.mcp.oauth import forget
+from agent.mcp.offers import Offers
+from agent.mcp.pins import Pins
+from agent.mcp.report import server_report, whole_report
+from agent.mcp.server import Server
+from agent.settings import Settings
+from agent.tools import ALLOWED, Tool
+from agent.types import Mode
+
+PATIENCE, AGAIN = 10.0, 1.0  # seconds a turn waits for a new server, and for one that failed before
+CONTEXT = 32_000  # tokens of a model that does not say how many it takes
+_SUSPENDED = "Its definition has changed; the user has to approve it: searchloop mcp approve"
+
+Window = Callable[[str], int | None]  # model -> tokens of its context, where that is known
+Key = tuple[str | None, str]
+
+
+class Asking(Protocol):
+    """The part of a session that decides which tools there are."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def model(self) -> str:
+        """provider:model."""
+
+    @property
+    def mode(self) -> Mode:
+        """What may be done."""
+
+    @property
+    def workspace(self) -> str | None:
+        """Its folder, whose `.mcp.json` counts once it is trusted."""
+
+
+class McpServers:
+    """A source of tools. `window` tells how many tokens a model takes."""
+
+    def __init__(self, settings: Settings, window: Window = lambda model: None) -> None:
+        self.catalogue = Catalogue(settings.home, settings.env)
+        self._settings = settings
+        self._window = window
+        self._pins = Pins(settings.home)
+        self._offers = Offers()
+        self._connections: dict[Key, Connection] = {}
+        self._suspended: dict[Key, dict[str, str]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def tools(self, session: Asking) -> list[Tool]:
+        """What there is for a turn of this session; waits a little for servers that are new."""
+        found = self.catalogue.find(session.workspace)
+        allowed = ALLOWED[session.mode]
+        wanted = [server for server in found.servers if server.may_offer(allowed)]
+        if not wanted:
+            self._reconcile(found, session.workspace)
+            return []
+        self._reconcile(found, session.workspace)
+        connections = [self._connection(server) for server in wanted]
+        await asyncio.gather(*(c.ready(AGAIN if c.error else PATIENCE) for c in connections))
+        parts = server_parts(server.name for server in found.servers)
+        tools = [tool for c in connections for tool in self._tools_of(c, parts[c.server.name])]
+        usable = [tool for tool in tools if tool.spec.effect in allowed]
+        return self._offers.settle(session.id, usable, self._budget(session.model))
+
+    def status(self, workspace: str | None = None) -> list[dict[str, Any]]:
+        """Every server of this folder's files, as `agent.mcp.report` describes it."""
+        report: list[dict[str, Any]] = self.overview(workspace)["servers"]
+        return report
+
+    def overview(self, workspace: str | None = None) -> dict[str, Any]:
+        """Servers, problems of the files, and what waits for trust."""
+        found = self.catalogue.find(workspace)
+        parts = server_parts(server.name for server in found.servers)
+        servers = [self._report(server, parts[server.name]) for server in found.servers]
+        return whole_report(found, servers, str(self.catalogue.user_file))
+
+    async def test(self, name: str, workspace: str | None = None) -> dict[str, Any]:
+        """Connects now, whatever happened before, and says what came of it. Raises ConfigError."""
+        found = self.catalogue.find(workspace)
+        server = named(found, name)
+        self._reconcile(found, workspace)
+        connection = self._connection(server)
+        connection.retry_now()
+        await connection.ready(server.startup_seconds + 1)
+        parts = server_parts(each.name for each in found.servers)
+        return {**self._report(server, parts[name]), "stderr": connection.said.tail}
+
+    async def approve(
+        self, name: str, tool: str, seen: str, workspace: str | None = None
+    ) -> dict[str, Any]:
+        """Approves a changed definition: the one whose hash the user has seen.
+
+        Raises ConfigError for a tool that is not there, and Conflict when it changed again.
+        """
+        server = named(self.catalogue.find(workspace), name)
+        connection = self._connection(server)
+        await connection.ready(server.startup_seconds)
+        definition = connection.listing.get(tool)
+        if definition is None:
+            words = f"The MCP server {name!r} has no tool {tool[:80]!r}."
+            raise connection.error or ConfigError("no_tool", words, f"searchloop mcp tools {name}")
+        self._pins.approve(server, definition, seen)
+        self._listed(connection)
+        return await self.test(name, workspace)
+
+    def forget(self, server: Server) -> None:
+        """Forgets what is known of a server that the user has removed. Raises StoreError."""
+        self._pins.forget(server)
+        if server.url:
+            forget(self._settings.home, server.url)
+
+    async def aclose(self) -> None:
+        """Ends all connections."""
+        connections = list(self._connections.values())
+        self._connections.clear()
+        await asyncio.gather(*(c.aclose() for c in connections), *self._closing)
+
+    def _reconcile(self, found: Found, workspace: str | None) -> None:
+        """Lets go of servers that are no longer in their file, or are different there."""
+        now = {(server.workspace, server.name): server for server in found.servers}
+        for key, connection in list(self._connections.items()):
+            ours = key[0] is None or key[0] == workspace
+            if ours and now.get(key) != connection.server:
+                del self._connections[key]
+                self._suspended.pop(key, None)
+                task = asyncio.create_task(connection.aclose())
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
+
+    def _connection(self, server: Server) -> Connection:
+        key = _key(server)
+        found = self._connections.get(key)
+        if found is None:
+            settings = self._settings
+            found = Connection(server, settings.env, settings.home, offline=settings.offline)
+            found.on_listing = self._listed
+            self._connections[key] = found
+        return found
+
+    def _listed(self, connection: Connection) -> None:
+        """A listing came: new tools are pinned, changed ones suspended. Raises StoreError."""
+        server = connection.server
+        self._suspended[_key(server)] = self._pins.settle(server, connection.listing)
+
+    def _tools_of(self, connection: Connection, part: str) -> Iterable[Tool]:
+        """The tools that are switched on and can be passed on."""
+        suspended = self._suspended.get(_key(connection.server), {})
+        taken: set[str] = set()
+        for definition in connection.listing.values():
+            switch = connection.server.switch(definition.name)
+            name = tool_name(part, definition.name)
+            if not switch.enabled or switch.effect is None or name in taken:
+                continue
+            taken.add(name)
+            try:
+                spec = spec_of(definition, name, connection.server.name, switch.effect)
+            except Unusable:
+                continue
+            why = None
+            if definition.name in suspended:
+                why = f"{_SUSPENDED} {connection.server.name} {definition.name}"
+            yield tool_of(connection, definition, spec, why)
+
+    def _report(self, server: Server, part: str) -> dict[str, Any]:
+        key = _key(server)
+        connection = self._connections.get(key)
+        if connection and connection.server != server:
+            connection = None
+        return server_report(server, connection, part, self._suspended.get(key, {}))
+
+    def _budget(self, model: str) -> int:
+        return int(self._settings.mcp_share * (self._window(model) or CONTEXT))
+
+
+def named(found: Found, name: str) -> Server:
+    """The server called so. Raises ConfigError, with what is wrong with it where that is known."""
+    for server in found.servers:
+        if server.name == name:
+            return server
+    for problem in found.problems:
+        if problem.server == name:
+            raise ConfigError(problem.code, problem.message, problem.remedy)
+    known = ", ".join(server.name for server in found.servers) or "none"
+    raise ConfigError("no_server", f"There is no MCP server {name[:64]!r}.", f"There are: {known}.")
+
+
+def _key(server: Server) -> Key:
+    return server.workspace, server.name

@@ -1,0 +1,189 @@
+"""Servers over Streamable HTTP: reached, bounded, kept to their address, logged in to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from agent.errors import AgentError, ToolError
+from agent.mcp.catalogue import Catalogue
+from agent.mcp.login import log_in
+from tests.agent.mcp.http_server import Site, site
+from tests.agent.mcp.served import Chat, by_name, run, serving, settings_of, write
+
+
+def error_of(home: Path, url: str, seconds: float = 10.0, **env: str) -> dict[str, str]:
+    """What is said of a server that cannot be used."""
+
+    async def scenario() -> dict[str, str]:
+        servers = {"a": {"url": url, "startup_timeout": seconds}}
+        async with serving(home, servers, **env) as source:
+            assert await source.tools(Chat()) == []
+            error: dict[str, str] = source.status()[0]["error"]
+            return error
+
+    return asyncio.run(scenario())
+
+
+def test_a_server_is_reached_with_its_headers(tmp_path: Path) -> None:
+    """What the user gave it is sent to it, with each request."""
+
+    async def scenario(there: Site) -> None:
+        headers = {"X-Key": "${KEY}"}
+        servers = {"a": {"type": "http", "url": f"{there.url}/mcp", "headers": headers}}
+        async with serving(tmp_path, servers, KEY="k1") as source:
+            tools = by_name(await source.tools(Chat()))
+            assert (await run(tools["mcp_a_say"])).content == "said"
+            assert source.status()[0]["state"] == "ready"
+        assert {head.get("X-Key") or head.get("x-key") for _, _, head in there.seen} == {"k1"}
+
+    with site() as there:
+        asyncio.run(scenario(there))
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "says"),
+    [
+        ("login", "mcp_login", "searchloop mcp login a"),
+        ("points", "mcp_login", "searchloop mcp login a"),
+        ("redirect", "mcp_unreachable", "status 307"),
+        ("hang", "mcp_timeout", "0.5 seconds"),
+        ("garbage", "mcp_unreachable", "cannot be reached"),
+    ],
+)
+def test_servers_that_cannot_be_used(tmp_path: Path, mode: str, code: str, says: str) -> None:
+    """Named, with what to do; no other address is ever asked for."""
+    with site(mode) as there:
+        error = error_of(tmp_path, f"{there.url}/mcp", 0.5 if mode == "hang" else 10.0)
+        assert error["code"] == code
+        assert says in error["message"] + error["remedy"]
+        assert set(there.paths()) == {"/mcp"}
+
+
+def test_nobody_there_and_nothing_may_leave(tmp_path: Path) -> None:
+    """A closed port; and with SEARCHLOOP_OFFLINE only this machine is asked."""
+    assert error_of(tmp_path, "http://127.0.0.1:1/mcp")["code"] == "mcp_unreachable"
+    error = error_of(tmp_path, "https://mcp.example/mcp", SEARCHLOOP_OFFLINE="1")
+    assert error["code"] == "offline"
+
+
+def test_an_answer_has_an_end(tmp_path: Path) -> None:
+    """A body of nine megabytes is not read, and the next call works."""
+
+    async def scenario(there: Site) -> None:
+        async with serving(tmp_path, {"a": {"url": f"{there.url}/mcp"}}) as source:
+            tools = by_name(await source.tools(Chat()))
+            with pytest.raises(ToolError, match="8 MB"):
+                await run(tools["mcp_a_say"])
+            there.mode = "ok"
+            assert (await run(tools["mcp_a_say"])).content == "said"
+
+    with site("huge") as there:
+        asyncio.run(scenario(there))
+
+
+def visit(address: str) -> int:
+    """A browser that comes back."""
+    try:
+        with urllib.request.urlopen(address, timeout=5) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def logged_in(home: Path, there: Site, **oauth: object) -> str:
+    """Logs in as a user would; the address that was shown."""
+    write(home, {"a": {"url": f"{there.url}/mcp", "oauth": oauth}})
+    server = Catalogue(home, {}).find(None).servers[0]
+    shown: list[str] = []
+    loop = asyncio.new_event_loop()
+
+    def show(address: str) -> None:
+        shown.append(address)
+        query = parse_qs(urlsplit(address).query)
+        back = query["redirect_uri"][0]
+        assert urlsplit(back).hostname == "127.0.0.1"
+
+        def browse() -> None:
+            assert visit(f"{back}?code=evil&state=guessed") == 404
+            assert visit(f"{back}?code=c1&state={query['state'][0]}") == 200
+
+        loop.run_in_executor(None, browse)
+
+    try:
+        loop.run_until_complete(log_in(server, home, show))
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+    return shown[0]
+
+
+def test_a_login_is_kept_and_used(tmp_path: Path) -> None:
+    """By the address of the server, readable by the user alone; a refresh needs no person."""
+    with site("login") as there:
+        shown = logged_in(tmp_path, there)
+        assert shown.startswith(f"{there.url}/oauth/authorize?")
+        assert parse_qs(urlsplit(shown).query)["code_challenge_method"] == ["S256"]
+        kept = tmp_path / "mcp_tokens.json"
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert (
+            json.loads(kept.read_text())[f"{there.url}/mcp"]["tokens"]["access_token"] == "token-1"
+        )
+
+        async def scenario() -> None:
+            async with serving(tmp_path) as source:
+                tools = by_name(await source.tools(Chat()))
+                assert (await run(tools["mcp_a_say"])).content == "said"
+                assert "token-" not in json.dumps(source.status())
+
+        asyncio.run(scenario())
+        value = json.loads(kept.read_text())
+        value[f"{there.url}/mcp"]["expires"] = 1.0
+        kept.write_text(json.dumps(value))
+        asyncio.run(scenario())
+        assert (there.refreshed, there.token) == (1, "token-2")
+        assert (
+            json.loads(kept.read_text())[f"{there.url}/mcp"]["tokens"]["access_token"] == "token-2"
+        )
+        there.token = "revoked"
+        assert error_of_stored(tmp_path)["code"] == "mcp_login"
+
+
+def error_of_stored(home: Path) -> dict[str, str]:
+    """What is said of the server that is configured there already."""
+
+    async def scenario() -> dict[str, str]:
+        async with serving(home) as source:
+            assert await source.tools(Chat()) == []
+            error: dict[str, str] = source.status()[0]["error"]
+            return error
+
+    return asyncio.run(scenario())
+
+
+def test_a_login_that_is_not_one(tmp_path: Path) -> None:
+    """A server that asks for none, one on this machine, and nothing may leave."""
+    with site() as there, pytest.raises(AgentError, match="asks for no login"):
+        logged_in(tmp_path, there)
+    write(tmp_path, {"a": {"command": "x"}, "b": {"url": "https://mcp.example/"}})
+    local, remote = Catalogue(tmp_path, {}).find(None).servers
+    with pytest.raises(AgentError, match="has no login"):
+        asyncio.run(log_in(local, tmp_path, print))
+    with pytest.raises(AgentError, match="nothing may leave"):
+        asyncio.run(log_in(remote, tmp_path, print, offline=True))
+    assert settings_of(tmp_path).mcp_share == 0.1
+
+
+def test_a_client_registered_by_hand_is_used(tmp_path: Path) -> None:
+    """`oauth.clientId` of the server's settings; nothing is registered then."""
+    with site("login") as there:
+        shown = logged_in(tmp_path, there, clientId="mine", scope="read")
+        query = parse_qs(urlsplit(shown).query)
+        assert query["client_id"] == ["mine"]
+        assert there.registered == {}

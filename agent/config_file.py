@@ -43,7 +43,7 @@ def change_config(path: Path, changes: Mapping[str, str | None]) -> None:
         wanted = kept | {name: value for name, value in changes.items() if value is not None}
         if after != wanted:
             raise _refused(path, "a setting in it cannot be changed by a program")
-        _replace(path, new)
+        write_private(path, new)
 
 
 def _changed(old: str, changes: Mapping[str, str | None]) -> str:
@@ -68,8 +68,11 @@ def _quoted(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _replace(path: Path, text: str) -> None:
-    """Only the user may read it: a proxy's address may hold a password."""
+def write_private(path: Path, text: str) -> None:
+    """The file in one step, old or new; only the user may read it: settings hold secrets.
+
+    Raises StoreError.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".config-")

@@ -1,7 +1,7 @@
 """Settings: read once, frozen, passed down. The only reader of the process environment in agent/.
 
-Order: flag > environment > `.env` > `config.toml` in SEARCHLOOP_HOME > default. `Environment` keeps
-where each value came from, so that a user can ask.
+Order: flag > environment > `.env` > saved keys > `config.toml` in SEARCHLOOP_HOME > default.
+`Environment` keeps where each value came from, so that a user can ask.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from agent.errors import ConfigError
+from agent.keys import KeyStore
 from agent.limits import DEFAULT_LIMITS, Limits
 from agent.search_path import SEARCHES
+
+LOWEST = "config.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +56,50 @@ SETTINGS: tuple[Setting, ...] = (
 
 
 class Environment(Mapping[str, str]):
-    """All settings by name; an alias answers for its setting. `origin(name)` says who set it."""
+    """All settings by name; an alias answers for its setting. `origin(name)` says who set it.
 
-    def __init__(self, layers: Mapping[str, Mapping[str, str]]) -> None:
+    The keys that the user saved are a layer of their own, above config.toml: one is used only with
+    the addresses it was saved for, and read only when it is asked for.
+    """
+
+    def __init__(
+        self, layers: Mapping[str, Mapping[str, str]], key_store: KeyStore | None = None
+    ) -> None:
         self._layers = dict(layers)
+        self.key_store = key_store
 
     def __getitem__(self, name: str) -> str:
-        for values in self._layers.values():
-            if values.get(name):
-                return values[name]
+        if found := self._found(name):
+            return found[1]
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter({name for values in self._layers.values() for name in values if values[name]})
+        named = {name for values in self._layers.values() for name in values if values[name]}
+        saved = self.key_store.names() if self.key_store else ()
+        return iter(named | {name for name in saved if self._found(name)})
 
     def __len__(self) -> int:
         return len(set(self))
 
     def origin(self, name: str) -> str:
-        """Which layer gave the value: flag, environment, .env, config.toml or default."""
-        return next((layer for layer, v in self._layers.items() if v.get(name)), "default")
+        """Which layer gave the value: flag, environment, .env, keyring, keys.json, config.toml or
+        default."""
+        found = self._found(name)
+        return found[0] if found else "default"
+
+    def _found(self, name: str) -> tuple[str, str] | None:
+        """(layer, value)."""
+        for layer, values in self._layers.items():
+            if layer == LOWEST and (key := self._saved(name)):
+                return key
+            if value := values.get(name):
+                return layer, value
+        return self._saved(name)
+
+    def _saved(self, name: str) -> tuple[str, str] | None:
+        store = self.key_store
+        value = store.value(name, self) if store else ""
+        return (store.place(name), value) if store and value else None
 
     def put(self, layer: str, values: Mapping[str, str]) -> None:
         """Everything in this layer anew, for all who hold this environment."""
@@ -80,7 +107,7 @@ class Environment(Mapping[str, str]):
 
     def with_layer(self, layer: str, values: Mapping[str, str]) -> Environment:
         """What it would be with this layer."""
-        return Environment({**self._layers, layer: values})
+        return Environment({**self._layers, layer: values}, self.key_store)
 
     def first(self, *names: str) -> str | None:
         """The value of the first of these names that is set."""
@@ -96,10 +123,9 @@ def load_environment(
     process = dict(os.environ if environ is None else environ)
     dotenv = _read_dotenv((cwd or Path.cwd()) / ".env")
     upper = Environment({"flag": flags or {}, "environment": process, ".env": dotenv})
-    config = read_config(default_home(upper) / "config.toml")
-    return Environment(
-        {"flag": flags or {}, "environment": process, ".env": dotenv, "config.toml": config}
-    )
+    home = default_home(upper)
+    layers = {"flag": flags or {}, "environment": process, ".env": dotenv}
+    return Environment({**layers, LOWEST: read_config(home / "config.toml")}, KeyStore(home))
 
 
 def default_home(env: Mapping[str, str]) -> Path:

@@ -15,6 +15,7 @@ from typing import Any
 
 from agent.backend import Wsgi, backend_for
 from agent.errors import ConfigError
+from agent.keys import Address
 from agent.log import EventLog
 from agent.providers import names
 from agent.runner import Runner
@@ -129,16 +130,38 @@ def every_setting() -> list[Setting]:
     """The settings of the agent, of each provider, of the search backend, of each engine
     and of each reader."""
     found = {s.name: s for s in (*SETTINGS, *SEARCH_OPTIONS)}
-    for provider in names():
-        module = import_module(f"agent.providers.{provider.replace('-', '_')}")
-        found.update({s.name: s for s in module.SETTINGS})
     backend = import_module("search_backend.settings")
+    for owned in _by_owner():
+        for setting in owned:
+            found.setdefault(setting.name, setting)
     for name, default, help in backend.SETTINGS:
         found.setdefault(name, Setting(name, help, default))
+    return list(found.values())
+
+
+def sent_to(name: str) -> tuple[Address, ...]:
+    """The addresses that the key in this setting is sent to: those that its owners declare beside
+    it. A setting KEY_HOST names the only one of KEY."""
+    found: dict[str, Address] = {}
+    for owned in _by_owner():
+        if name not in {setting.name for setting in owned}:
+            continue
+        only = [setting for setting in owned if setting.name == f"{name}_HOST"]
+        for setting in only or [s for s in owned if s.name.endswith(_ADDRESSES)]:
+            names = (setting.name, *setting.aliases)
+            found[setting.name] = Address(names, setting.default)
+    return tuple(found.values())
+
+
+_ADDRESSES = ("_URL", "_HOST", "_ENDPOINT")
+
+
+def _by_owner() -> Iterator[list[Setting]]:
+    """What each provider, engine and reader elsewhere declares."""
+    for provider in names():
+        module = import_module(f"agent.providers.{provider.replace('-', '_')}")
+        yield list(module.SETTINGS)
     engines = import_module("search_backend.engines").find_engines()
     readers = import_module("search_backend.readers").find_services()
     for part in (*engines.values(), *readers.values()):
-        for own in part.settings:
-            setting = Setting(own.name, own.help, own.default, own.aliases, own.secret)
-            found.setdefault(own.name, setting)
-    return list(found.values())
+        yield [Setting(s.name, s.help, s.default, s.aliases, s.secret) for s in part.settings]

@@ -18,9 +18,7 @@ from web.calls import Call, OnLoop, Reply
 
 _FILE = "config.toml"
 # Needed before the file is read, or meaningful only at the start.
-_FIXED = re.compile(
-    r".*_(HOME|TOKEN|OFFLINE|DATABASE_URL|BACKEND_URL|BASE_URL|HOST|ENDPOINT|FIELDS)"
-)
+_FIXED = re.compile(r".*_(HOME|TOKEN|OFFLINE|URL|HOST|ENDPOINT|FIELDS|ALLOW_RANGES)")
 
 
 class Configured(Protocol):

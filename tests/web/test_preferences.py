@@ -11,7 +11,7 @@ import pytest
 from agent.errors import ConfigError
 from agent.settings import load_environment
 from tests.web.house import FakeHouse, living, make_house, request
-from web.compose import open_house
+from web.compose import every_setting, open_house, sent_to
 
 
 def patched(home: Path, changes: dict[str, Any], **env: str) -> tuple[int, Any, FakeHouse]:
@@ -104,3 +104,13 @@ def test_folders_of_the_library(tmp_path: Path) -> None:
             assert gone.data == {"removed": 1}
 
     asyncio.run(scenario())
+
+
+def test_keys_are_bound_to_the_addresses_of_their_owners() -> None:
+    """Every key that is sent anywhere says where; a key of two owners is bound to both."""
+    bound = {s.name: [a.names[0] for a in sent_to(s.name)] for s in every_setting() if s.secret}
+    assert [name for name, addresses in bound.items() if not addresses] == ["SEARCHLOOP_TOKEN"]
+    assert bound["JINA_API_KEY"] == ["JINA_SEARCH_BASE_URL", "JINA_READER_BASE_URL"]
+    assert bound["OLLAMA_API_KEY"] == ["OLLAMA_API_KEY_HOST", "OLLAMA_SEARCH_BASE_URL"]
+    (chat,) = sent_to("OPENAI_CHAT_API_KEY")
+    assert chat.names == ("OPENAI_CHAT_BASE_URL", "OPENAI_BASE_URL")

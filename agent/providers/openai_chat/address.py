@@ -14,6 +14,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "OPENAI_CHAT_BASE_URL",
         "A server of the Chat Completions API (default: OPENAI_BASE_URL)",
+        aliases=("OPENAI_BASE_URL",),
     ),
     Setting("OPENAI_CHAT_API_KEY", "Key for that server, if it wants one", secret=True),
 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import gzip
+import hashlib
 import json
 import logging
 import secrets
@@ -99,14 +102,29 @@ def _page() -> Response:
 
 
 def _file(name: str) -> Response:
-    from flask import abort, request, send_from_directory
+    from flask import Response, abort, request
+    from werkzeug.security import safe_join
 
-    kind = _KINDS.get(Path(name).suffix)
-    if kind is None:
+    kind, path = _KINDS.get(Path(name).suffix), safe_join(str(STATIC), name)
+    if kind is None or path is None or "\0" in name or not Path(path).is_file():
         abort(404)
-    response = send_from_directory(STATIC, name, mimetype=kind, conditional=True, etag=True)
+    packed = "gzip" in request.accept_encodings
+    data, digest = _packed(Path(path), Path(path).stat().st_mtime_ns, packed)
+    response = Response(data, mimetype=kind)
+    response.set_etag(digest)
+    response.headers["Vary"] = "Accept-Encoding"
     response.headers["Cache-Control"] = _FOREVER if request.args.get("v") else "no-cache"
-    return response
+    if packed:
+        response.headers["Content-Encoding"] = "gzip"
+    return response.make_conditional(request)
+
+
+@functools.lru_cache(maxsize=256)
+def _packed(path: Path, changed: int, packed: bool) -> tuple[bytes, str]:
+    """A file's bytes, compressed or not, and their digest; read again when it has changed."""
+    data = path.read_bytes()
+    data = gzip.compress(data, mtime=0) if packed else data
+    return data, hashlib.sha256(data).hexdigest()[:32]
 
 
 def _failed(error: Exception) -> Response:

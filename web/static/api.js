@@ -46,11 +46,22 @@ const session = (id) => `/api/sessions/${encodeURIComponent(id)}`;
 const listOf = (data, name) => (Array.isArray(data) ? data : (data?.[name] ?? []));
 
 export const health = () => call("GET", "/api/health");
-/** {list, chosen, search}: the models there are, and what a new chat begins with. */
+/** {list, servers, chosen, search}: the models there are, where, and what a new chat begins with. */
 export const models = async () => {
   const data = await call("GET", "/api/models");
-  return { list: listOf(data, "models"), chosen: data?.default, search: data?.search };
+  return { list: listOf(data, "models"), servers: data?.servers ?? [], chosen: data?.default, search: data?.search };
 };
+export const pulls = async () => listOf(await call("GET", "/api/models/pull"), "pulls");
+export const pullModel = (model) => call("POST", "/api/models/pull", { model });
+export const cancelPull = (model) => call("DELETE", `/api/models/pull?model=${encodeURIComponent(model)}`);
+export const removeModel = (model) => call("DELETE", `/api/models?model=${encodeURIComponent(model)}`);
+export const settings = async () => listOf(await call("GET", "/api/settings"), "settings");
+export const changeSettings = async (settings) =>
+  listOf(await call("PATCH", "/api/settings", { settings }), "settings");
+export const library = () => call("GET", "/api/library");
+export const addToLibrary = (path) => call("POST", "/api/library", { path });
+export const removeFromLibrary = (path) => call("DELETE", "/api/library", { path });
+export const search = (query) => call("POST", "/api/web-search", query);
 export const engines = () => call("GET", "/api/engines");
 export const sessions = async (q) =>
   listOf(await call("GET", `/api/sessions${q ? `?q=${encodeURIComponent(q)}` : ""}`), "sessions");

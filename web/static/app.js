@@ -26,6 +26,11 @@ let findTimer = 0;
 
 translate(document);
 const drawer = makeDrawer(el);
+const openSettings = later(() =>
+  import("./settings.js").then((made) =>
+    made.settingsDialog(el("settings"), { facts: () => facts, changed: load }),
+  ),
+);
 const openReader = later(() => import("./reader.js").then((made) => made.reader(el("reader"))));
 const { chip, hide: hideCard } = chips(el("card"), openReader);
 const ask = asking(facts, {
@@ -204,7 +209,7 @@ function models() {
 // -- the window -----------------------------------------------------------------------------------
 
 function onKey(event) {
-  if (event.key !== "Escape" || event.defaultPrevented || el("reader").open) return;
+  if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open], [popover]:popover-open:not(#card)")) return;
   if (drawer.isOpen()) drawer.close();
   else ask.stop();
 }
@@ -240,6 +245,7 @@ async function load() {
   draw();
 }
 
+el("open-settings").addEventListener("click", () => openSettings());
 el("new-chat").addEventListener("click", () => openSession(null));
 el("find-session").addEventListener("input", find);
 addEventListener("keydown", onKey);

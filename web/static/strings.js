@@ -52,6 +52,13 @@ const names = {
   library: "Library",
   searxng: "SearXNG",
   brave: "Brave",
+  exa: "Exa",
+  generic: "Your own API",
+  jina: "Jina",
+  perplexity: "Perplexity",
+  serper: "Serper",
+  tavily: "Tavily",
+  zim: "ZIM archives",
 };
 
 /** How a provider or engine is called in front of people. */

@@ -1,0 +1,84 @@
+"""Settings: changed on the page, kept, in force; what cannot be used is said where it was typed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.house import MODEL, House
+from tests.browser.steps import switch
+
+
+def opened(page: Page, name: str) -> Locator:
+    """The settings at this subject."""
+    dialog = page.get_by_role("dialog")
+    if not dialog.is_visible():
+        page.locator("#open-settings").click()
+    dialog.locator("nav button").filter(has_text=re.compile(f"^{name}$")).click()
+    return dialog
+
+
+def test_settings_are_kept_and_hold_at_once(page: Page, house: House, tmp_path: Path) -> None:
+    """Theme, limits, the default of the switch, the order of engines and a folder, in one visit."""
+    opened(page, "General").get_by_label("Theme").select_option("dark")
+    assert page.evaluate("getComputedStyle(document.body).colorScheme") == "dark"
+    dialog = opened(page, "Limits")
+    dialog.get_by_label("Searches").fill("none")
+    dialog.get_by_label("Searches").blur()
+    expect(dialog.get_by_role("alert").filter(has_text="not a number above 0")).to_be_visible()
+    dialog.get_by_label("Searches").fill("7")
+    with page.expect_response(lambda r: r.request.method == "PATCH"):
+        dialog.get_by_label("Searches").blur()
+    dialog = opened(page, "General")
+    with page.expect_response(lambda r: r.request.method == "PATCH" and r.ok):
+        dialog.get_by_label("Web search in a new chat").select_option("local")
+    dialog = opened(page, "Search")
+    dialog.get_by_role("button", name="Ask Library earlier").click()
+    expect(dialog.locator(".row strong").first).to_have_text("Library")
+    dialog.locator(".row").first.get_by_role("button", name="Test").click()
+    expect(dialog.locator(".row").first).to_contain_text(re.compile(r"\d results? in \d+ ms"))
+    (tmp_path / "trains.md").write_text("# Trains\n\nThey run at night.", "utf-8")
+    dialog = opened(page, "Library")
+    dialog.get_by_label("Add a folder").fill(str(tmp_path))
+    dialog.get_by_label("Add a folder").press("Enter")
+    expect(dialog.get_by_role("status").last).to_have_text(
+        "1 documents: 1 new, 0 changed, 0 skipped."
+    )
+    dialog.get_by_role("button", name=f"Forget {tmp_path.name}").click()
+    expect(dialog.get_by_text(str(tmp_path))).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(switch(page)).to_be_checked()
+    written = (house.home / "data" / "config.toml").read_text("utf-8")
+    assert 'SEARCHLOOP_MAX_SEARCHES = "7"' in written
+    assert 'SEARCH_ENGINES = "library,' in written
+    page.reload()
+    expect(switch(page)).to_be_checked()
+    assert page.evaluate("getComputedStyle(document.body).colorScheme") == "dark"
+    names = ("SEARCHLOOP_MAX_SEARCHES", "SEARCHLOOP_SEARCH", "SEARCH_ENGINES")
+    house.call("PATCH", "/api/settings", {"settings": dict.fromkeys(names)})
+
+
+def test_local_models_and_every_setting_are_listed(page: Page) -> None:
+    """How far a model is, why one cannot be had, and where a value is set that is not ours."""
+    pull = {"model": "ollama:tiny:1b", "state": "running", "status": "pulling", "error": None}
+    pulls = {"pulls": [{**pull, "done": 50, "total": 200}]}
+    page.route(
+        "**/api/models/pull",
+        lambda route: (
+            route.fulfill(json=pulls) if route.request.method == "GET" else route.fallback()
+        ),
+    )
+    dialog = opened(page, "Local models")
+    expect(dialog).to_contain_text(MODEL)
+    expect(dialog.get_by_label("Getting ollama:tiny:1b")).to_have_attribute("value", "25")
+    dialog.get_by_label("Get a model").fill("tiny:1b")
+    dialog.get_by_label("Get a model").press("Enter")
+    expect(dialog.get_by_role("alert").last).to_contain_text("SEARCHLOOP_OFFLINE is on")
+    page.unroute("**/api/models/pull")
+    dialog = opened(page, "All settings")
+    offline = dialog.get_by_label("SEARCHLOOP_OFFLINE")
+    expect(offline).to_be_disabled()
+    expect(dialog.locator(".field").filter(has=offline)).to_contain_text("Set by environment")
+    expect(dialog.get_by_label("OPENAI_API_KEY")).to_have_count(0)

@@ -1,0 +1,141 @@
+// The settings of models: servers of one's own with what they hold, and what others need.
+
+import * as api from "./api.js";
+import { copyText, h, iconButton } from "./dom.js";
+import { errorText } from "./notes.js";
+import { nameOf, t, titleOf } from "./strings.js";
+
+const LOOK = 700; // milliseconds between looks at models on their way
+
+/** Servers of one's own: the models they hold, and getting more. Returns what to do on leaving. */
+export async function modelsPage(body, { changed }) {
+  const parts = h("div", {});
+  let timer = 0;
+  body.append(h("p", { class: "muted" }, t("settings.models.lead")), parts);
+  await draw();
+  return () => clearTimeout(timer);
+
+  async function draw() {
+    const { list, servers } = await api.models();
+    parts.replaceChildren(...(servers ?? []).map((server) => serverPart(server, list)));
+    if (!servers?.length) parts.append(h("p", {}, t("models.noserver")));
+  }
+
+  function serverPart(server, list) {
+    const own = list.filter((model) => model.id.startsWith(`${server.provider}:`) && model.available);
+    const up = server.version !== null;
+    const state = up ? t("models.up", { version: server.version }) : t("models.down", { address: server.address });
+    return h(
+      "section",
+      {},
+      h("h4", {}, server.name, " ", h("span", { class: "muted" }, state)),
+      up ? null : startHint(server),
+      h("ul", { class: "rows" }, own.map(modelRow)),
+      up ? pullForm(server) : null,
+    );
+  }
+
+  function startHint() {
+    const command = t("models.start");
+    const copy = h("button", { type: "button", class: "small" }, t("copy"));
+    copy.addEventListener("click", () => copyText(command, copy));
+    return h("p", { class: "line" }, h("code", {}, command), copy);
+  }
+
+  function modelRow(model) {
+    const said = h("p", { class: "muted", role: "status" }, badges(model).join(" · "));
+    const remove = async () => {
+      try {
+        await api.removeModel(model.id);
+        changed();
+        await draw();
+      } catch (failure) {
+        said.textContent = errorText(failure);
+      }
+    };
+    const label = t("models.remove", { model: titleOf(model) });
+    const ask = iconButton("trash", label, () => ask.replaceWith(sure), { class: "quiet" });
+    const sure = h("button", { type: "button", class: "small", onclick: remove }, t("models.sure"));
+    return h("li", { class: "row" }, h("div", { class: "grow" }, h("strong", {}, titleOf(model)), said), ask);
+  }
+
+  function pullForm(server) {
+    const box = h("input", { type: "text", id: `pull-${server.provider}`, placeholder: t("models.example"), autocomplete: "off", spellcheck: "false" });
+    const button = h("button", { type: "submit", class: "small primary" }, t("models.pull"));
+    const said = h("p", { class: "problem", role: "alert" });
+    const under = h("ul", { class: "rows" });
+    const form = h("form", { class: "field" }, h("label", { for: box.id }, t("models.pull.label")), h("div", { class: "line" }, box, button), said, under);
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      said.textContent = "";
+      try {
+        if (box.value.trim()) await api.pullModel(`${server.provider}:${box.value.trim()}`);
+        box.value = "";
+        await look();
+      } catch (failure) {
+        said.textContent = errorText(failure);
+      }
+    });
+    const look = async () => {
+      clearTimeout(timer);
+      const pulls = await api.pulls();
+      under.replaceChildren(...pulls.map((pull) => pullRow(pull, look)));
+      if (pulls.some((pull) => pull.state === "running")) timer = setTimeout(look, LOOK);
+      else if (pulls.some((pull) => pull.state === "done")) changed();
+    };
+    look().catch(() => {});
+    return form;
+  }
+}
+
+function pullRow(pull, look) {
+  const share = pull.total ? Math.floor((100 * pull.done) / pull.total) : null;
+  const label = t("models.progress", { model: pull.model });
+  const bar = h("progress", { max: "100", value: share, "aria-label": label });
+  const cancel = iconButton("close", t("models.cancel", { model: pull.model }), () => api.cancelPull(pull.model).then(look, look), { class: "quiet" });
+  const words = pull.error ? errorText(pull.error) : pull.state === "running" ? pull.status : t(`pull.${pull.state}`);
+  return h(
+    "li",
+    { class: "row" },
+    h("div", { class: "grow" }, h("strong", {}, pull.model), h("p", { class: "muted" }, words)),
+    pull.state === "running" ? [bar, h("span", { class: "muted" }, share === null ? "" : `${share} %`), cancel] : null,
+  );
+}
+
+/** What a model can do, in a few words each. */
+export function badges(model) {
+  const caps = model.capabilities ?? {};
+  const found = [];
+  if (caps.native_search) found.push(t("badge.native"));
+  else if (caps.tools !== false) found.push(t("badge.local"));
+  if (caps.tools) found.push(t("badge.tools"));
+  if (caps.vision) found.push(t("badge.vision"));
+  if (caps.context) found.push(t("badge.context", { k: Math.round(caps.context / 1024) }));
+  found.push(t(model.local ? "badge.here" : "badge.cloud"));
+  return found;
+}
+
+/** What each provider lacks, with the line that mends it. */
+export async function keysPage(body) {
+  const { list } = await api.models();
+  const providers = new Map();
+  for (const model of list) {
+    const name = model.id.split(":")[0];
+    const ready = model.available !== false;
+    const known = providers.get(name);
+    if (!known || ready) providers.set(name, { name, ready, missing: model.missing, remedy: model.remedy });
+  }
+  body.append(
+    h("p", { class: "muted" }, t("settings.keys.lead")),
+    h("ul", { class: "rows" }, [...providers.values()].map(providerRow)),
+  );
+}
+
+function providerRow({ name, ready, missing, remedy }) {
+  const words = ready ? t("keys.ready") : (remedy ?? missing);
+  return h(
+    "li",
+    { class: ready ? "row" : "row away" },
+    h("div", { class: "grow" }, h("strong", {}, nameOf(name)), h("p", { class: "muted" }, words)),
+  );
+}

@@ -108,7 +108,7 @@ def _file(name: str) -> Response:
     kind, path = _KINDS.get(Path(name).suffix), safe_join(str(STATIC), name)
     if kind is None or path is None or "\0" in name or not Path(path).is_file():
         abort(404)
-    packed = "gzip" in request.accept_encodings
+    packed = bool(request.accept_encodings["gzip"])
     data, digest = _packed(Path(path), Path(path).stat().st_mtime_ns, packed)
     response = Response(data, mimetype=kind)
     response.set_etag(digest)
@@ -116,7 +116,8 @@ def _file(name: str) -> Response:
     response.headers["Cache-Control"] = _FOREVER if request.args.get("v") else "no-cache"
     if packed:
         response.headers["Content-Encoding"] = "gzip"
-    return response.make_conditional(request)
+    response.make_conditional(request)
+    return response
 
 
 @functools.lru_cache(maxsize=256)

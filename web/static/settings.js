@@ -42,13 +42,16 @@ export function settingsDialog(dialog, on) {
       ),
     );
     nav.replaceChildren(...buttons);
-    body.replaceChildren(h("h3", {}, t(`settings.${name}`)));
+    const page = h("div", { class: "settings-page" }, h("h3", {}, t(`settings.${name}`)));
+    body.replaceChildren(page);
     body.scrollTop = 0;
     try {
       await store.load();
-      leaving = (await pages[name](body, { ...on, store, show })) ?? leaving;
+      const leave = (await pages[name](page, { ...on, store })) ?? leaving;
+      if (page.isConnected && dialog.open) leaving = leave;
+      else leave();
     } catch (failure) {
-      body.append(h("p", { class: "problem", role: "alert" }, errorText(failure)));
+      page.append(h("p", { class: "problem", role: "alert" }, errorText(failure)));
     }
   }
 

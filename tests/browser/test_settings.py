@@ -72,7 +72,7 @@ def test_local_models_and_every_setting_are_listed(page: Page) -> None:
     )
     dialog = opened(page, "Local models")
     expect(dialog).to_contain_text(MODEL)
-    expect(dialog.get_by_label("Getting ollama:tiny:1b")).to_have_attribute("value", "25")
+    expect(dialog.get_by_role("progressbar")).to_have_attribute("value", "25")
     dialog.get_by_label("Get a model").fill("tiny:1b")
     dialog.get_by_label("Get a model").press("Enter")
     expect(dialog.get_by_role("alert").last).to_contain_text("SEARCHLOOP_OFFLINE is on")

@@ -80,5 +80,5 @@ def test_local_models_and_every_setting_are_listed(page: Page) -> None:
     dialog = opened(page, "All settings")
     offline = dialog.get_by_label("SEARCHLOOP_OFFLINE")
     expect(offline).to_be_disabled()
-    expect(dialog.locator(".field").filter(has=offline)).to_contain_text("Set by environment")
+    expect(dialog.locator("#set-SEARCHLOOP_OFFLINE-hint")).to_contain_text("Set by environment")
     expect(dialog.get_by_label("OPENAI_API_KEY")).to_have_count(0)

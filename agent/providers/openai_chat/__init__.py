@@ -9,7 +9,7 @@ Spec: https://platform.openai.com/docs/api-reference/chat
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from agent.errors import AgentError, ConfigError, ProviderError
 from agent.features import Features
@@ -17,6 +17,7 @@ from agent.providers import HttpProvider
 from agent.providers.openai_chat.address import DEFAULT_BASE, SETTINGS, Server, find_server
 from agent.providers.openai_chat.catalog import Catalog, answers_questions
 from agent.providers.openai_chat.codec import ChatCodec
+from agent.providers.openai_chat.window import Window
 from agent.transport import Transport
 from agent.types import Capabilities, ModelInfo, Request, StreamEvent
 
@@ -44,6 +45,7 @@ class OpenAIChat:
         self._codec = ChatCodec(server)
         self._transport = transport
         self._http = HttpProvider(self._codec, transport)
+        self._window = Window(lambda model: self.capabilities(model).context, self._look)
 
     def capabilities(self, model: str) -> Capabilities:
         """What the server said of `model`, else what its name tells."""
@@ -59,7 +61,26 @@ class OpenAIChat:
             )
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """See `Provider.stream`. A server that refuses to count tokens is asked without."""
+        """See `Provider.stream`. What a server of one's own has no room for is shortened."""
+        if not self._server.own:
+            async with aclosing(self._counted(request)) as events:
+                async for event in events:
+                    yield event
+            return
+        for last in (False, True):
+            sent = self._window.fitted(request)
+            try:
+                async with aclosing(self._counted(sent)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except ProviderError as error:
+                # A refusal comes before any event, so nothing is shown twice.
+                if last or not await self._window.learn(request.model, error):
+                    raise
+
+    async def _counted(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """The answer. A server that refuses to count tokens is asked without."""
         try:
             async with aclosing(self._http.stream(request)) as events:
                 async for event in events:
@@ -74,6 +95,18 @@ class OpenAIChat:
             async for event in events:
                 yield event
 
+    async def _look(self) -> list[str]:
+        """The names that the server lists, none if it does not answer; the rest is kept."""
+        with suppress(AgentError):
+            return await self._list()
+        return []
+
+    async def _list(self) -> list[str]:
+        answer = await self._transport.get_json(
+            self._server.address("models"), self._codec.headers(), timeout=_LIST_SECONDS
+        )
+        return self._catalog.learn(answer)
+
     async def models(self) -> list[ModelInfo]:
         """What the server lists, or one entry that says what is missing."""
         server = self._server
@@ -87,10 +120,7 @@ class OpenAIChat:
             ]
         try:
             self.check("")
-            answer = await self._transport.get_json(
-                server.address("models"), self._codec.headers(), timeout=_LIST_SECONDS
-            )
-            names = self._catalog.learn(answer)
+            names = await self._list()
         except AgentError as error:
             told = self._codec.explain(error) if isinstance(error, ProviderError) else error
             return [self._absent(told.message, told.remedy)]

@@ -65,6 +65,14 @@ class Server:
         except ValueError:
             return False
 
+    @property
+    def own(self) -> bool:
+        """Whether it is this machine or one beside it, where the user decides on the window."""
+        try:
+            return self.loopback or ipaddress.ip_address(self.host).is_private
+        except ValueError:
+            return bool(self.host) and "." not in self.host.removesuffix(".local")
+
 
 def find_server(env: Mapping[str, str]) -> Server:
     """The server that the settings name.

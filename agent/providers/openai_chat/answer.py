@@ -7,15 +7,18 @@ around the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent.cited import numbered, sources
 from agent.providers.openai_chat.calls import Calls
+from agent.providers.openai_chat.counts import read_times, read_usage
 from agent.providers.openai_chat.history import PROVIDER, version
 from agent.residue import Residue
 from agent.spans import locate, widen
 from agent.thinking import ThinkSplitter
+from agent.tool_text import TextCalls
 from agent.types import (
     Citation,
     Message,
@@ -24,6 +27,8 @@ from agent.types import (
     StopReason,
     TextDelta,
     ThinkingDelta,
+    ToolCall,
+    ToolSpec,
     Usage,
 )
 
@@ -38,9 +43,12 @@ _STOPS: dict[str, StopReason] = {
 
 
 class Answer:
-    """One choice. `reason` is the server's `finish_reason`."""
+    """One choice. `reason` is the server's `finish_reason`.
 
-    def __init__(self, model: str, host: str) -> None:
+    `tools`: those whose calls may stand in the text, as small models print them.
+    """
+
+    def __init__(self, model: str, host: str, tools: Iterable[ToolSpec] = ()) -> None:
         self._model = model
         self._host = host
         self.reason = ""
@@ -51,6 +59,8 @@ class Answer:
         self._thinking: list[str] = []
         self._splitter = ThinkSplitter()
         self._residue = Residue()
+        self._written = TextCalls(tools)
+        self._times: dict[str, Any] = {}
         self._calls = Calls()
         self._refused = False
         self._annotations: list[Mapping[str, Any]] = []
@@ -83,16 +93,15 @@ class Answer:
         out: list[Delta] = []
         for piece in self._splitter.close():
             self._show(piece, out)
-        rest = self._residue.close()
-        if rest:
-            self._shown.append(rest)
-            out.append(TextDelta(rest))
+        self._say(self._written.feed(self._residue.close()) + self._written.close(), out)
         return out
 
     def note(self, chunk: Mapping[str, Any]) -> None:
         """What a server says beside the answer: counts, pages consulted. The last word holds."""
         if chunk.get("usage"):
             self._usage = read_usage(chunk["usage"])
+        if isinstance(chunk.get("timings"), dict):
+            self._times = read_times(chunk["timings"])
         results = chunk.get("search_results")
         if isinstance(results, list):
             listed = [page for page in results if isinstance(page, dict)]
@@ -106,6 +115,13 @@ class Answer:
         """The whole of it. Calls of an answer that was cut or filtered are dropped."""
         stop = _STOPS.get(self.reason, "refusal" if self._refused else "stop")
         calls, raw = ((), []) if stop != "stop" else self._calls.build()
+        details = dict(self._times)
+        if stop == "stop" and not calls and self._written.calls:
+            details["calls"] = "text"
+            calls = tuple(
+                ToolCall(f"call_{uuid.uuid4().hex}", name, arguments)
+                for name, arguments in self._written.calls
+            )
         citations, found = self._citations()
         message = Message(
             "assistant",
@@ -114,7 +130,8 @@ class Answer:
             tool_calls=calls,
             citations=citations,
             sources=sources((*self._consulted, *found), citations),
-            provider_data=self._block(raw) if calls else None,
+            details=details,
+            provider_data=self._block(raw) if raw else None,
         )
         return message, "tool_calls" if calls else stop, self._usage
 
@@ -156,6 +173,10 @@ class Answer:
             return
         self._answered += len(piece.text)
         text = self._residue.feed(piece.text)
+        if text:
+            self._say(self._written.feed(text), out)
+
+    def _say(self, text: str, out: list[Delta]) -> None:
         if text:
             self._shown.append(text)
             out.append(TextDelta(text))
@@ -244,26 +265,3 @@ def _thought(detail: Any) -> str:
         return ""
     text = detail.get("text") or detail.get("summary")
     return text if isinstance(text, str) else ""
-
-
-def read_usage(usage: Any) -> Usage:
-    """Counts as reported; prompt tokens include cached ones, completion tokens reasoning."""
-    if not isinstance(usage, dict):
-        return Usage()
-    prompt = usage.get("prompt_tokens_details")
-    completion = usage.get("completion_tokens_details")
-    server = usage.get("server_tool_use_details")
-    cost = usage.get("cost")
-    return Usage(
-        input_tokens=_count(usage, "prompt_tokens"),
-        output_tokens=_count(usage, "completion_tokens"),
-        cached_tokens=_count(prompt, "cached_tokens"),
-        reasoning_tokens=_count(completion, "reasoning_tokens"),
-        searches=_count(server, "web_search_requests"),
-        cost_usd=float(cost) if isinstance(cost, int | float) else None,
-    )
-
-
-def _count(counts: Any, name: str) -> int | None:
-    value = counts.get(name) if isinstance(counts, dict) else None
-    return value if type(value) is int and value >= 0 else None

@@ -33,7 +33,8 @@ class ChatDecoder:
         self._whole: list[bytes] | None = [] if "json" in content_type else None
         self._sniff = not ("json" in content_type or "event-stream" in content_type)
         self._size = 0
-        self._answer = Answer(request.model, server.host)
+        tools = () if server.official else request.tools  # its calls are never printed
+        self._answer = Answer(request.model, server.host, tools)
         # The API tells nothing of its searches, but these models always make one.
         self._search = "due" if request.native_search is not None else "none"
         self._ended = False
@@ -117,7 +118,7 @@ class ChatDecoder:
     def _chunk(self, chunk: Any, events: list[StreamEvent]) -> None:
         if chunk.get("error") or chunk.get("object") == "error":
             raise classify(find_error(chunk) or {}, None, self._server)
-        if "usage" in chunk or "search_results" in chunk:
+        if "usage" in chunk or "search_results" in chunk or "timings" in chunk:
             self._answer.note(chunk)
         for choice in chunk.get("choices") or ():
             if not choice.get("index"):

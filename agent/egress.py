@@ -22,7 +22,6 @@ from agent.types import Message, ToolResult
 Mixed = Literal["ask", "refuse", "allow"]
 _WORD = re.compile(r"\w+")
 _RUN = 5  # words of a private text in a row that count as a piece of it
-_NAMED = re.compile(r"(?=\w*[0-9])(?=\w*[^\W\d_])\w{6,}")  # letters and digits: ids, passwords
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ class Exposure:
             names = {
                 token
                 for text in self._private
-                for token in (*_NAMED.findall(text), *suspicious(text))
+                for token in (*_named(text), *suspicious(text))
                 if not self.met(token)
             }
             secrets = Secrets({name: name for name in names})
@@ -107,6 +106,12 @@ class Exposure:
         if secrets.found_in(dressed):
             return True
         return any(run in runs for text in dressed for run in _runs(text))
+
+
+def _named(text: str) -> list[str]:
+    """Words of letters and digits: ids, passwords."""
+    words = {word for word in _WORD.findall(text) if len(word) >= 6}
+    return [w for w in words if not w.isalpha() and not w.replace("_", "").isdigit()]
 
 
 def _runs(text: str) -> set[str]:

@@ -31,7 +31,8 @@ _NOT_WORD = re.compile(r"[\W_]+")
 _SHAPES = re.compile(
     r"sk-[A-Za-z0-9_-]{16,}|AIza[A-Za-z0-9_-]{30,}|AKIA[A-Z0-9]{12,}|gh[pousr]_[A-Za-z0-9]{20,}"
     r"|github_pat_\w{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}"
-    r"|eyJ[\w-]{10,900}\.eyJ[\w-]{10}|-----BEGIN [A-Z ]{0,40}PRIVATE KEY|tvly-[\w-]{10,}|npm_\w{20,}"
+    r"|eyJ[\w-]{10,900}\.eyJ[\w-]{10}|-----BEGIN [A-Z ]{0,40}PRIVATE KEY"
+    r"|tvly-[\w-]{10,}|npm_\w{20,}"
 )
 _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE)
 _DENSE = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")

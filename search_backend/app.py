@@ -70,7 +70,7 @@ def create_app(
     shelf = library or Library(settings.home)
     disk = Disk(settings.home, int(settings.cache_mb * 2**20))
     service = _Service(
-        chain or Chain(settings, shelf, disk=disk), make_pages(settings, shelf, fetch)
+        chain or Chain(settings, shelf, disk=disk), make_pages(settings, shelf, fetch, disk)
     )
     _add_routes(app, service, shelf)
     _add_shapes(app, service)

@@ -24,7 +24,7 @@ import http.client
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
@@ -43,6 +43,7 @@ from search_backend.fetched import (
     DEFAULT_LIMITS,
     Fetched,
     FetchLimits,
+    Known,
     content_type,
     is_text,
     kept,
@@ -78,6 +79,11 @@ class _Journey:
     allow: tuple[Block, ...]
     tls: ssl.SSLContext | None
     user_agent: str
+    known: Known | None
+
+    def conditions(self, target: Target) -> Mapping[str, str]:
+        """Only the server that gave a page is told which version of it is known."""
+        return self.known.conditions if self.known and self.known.url == target.url else {}
 
     def left(self) -> float:
         """Seconds until the deadline. Raises TimeoutError when there are none."""
@@ -97,8 +103,11 @@ def fetch(
     allow_ranges: Sequence[str] = (),
     tls: ssl.SSLContext | None = None,
     user_agent: str = "",
+    known: Known | None = None,
 ) -> Fetched:
     """The answer to a GET of `url`, redirects followed. Any status is an answer.
+
+    With `known`, a page that is still the same comes back as status 304 without a body.
 
     `host_allowed` is asked for the canonical host of each hop. `allow_ranges` opens private ranges
     (see `addresses`); `tls` replaces the system's trust. A text body that is cut short comes back
@@ -112,6 +121,7 @@ def fetch(
         parse_ranges(allow_ranges),
         tls,
         agent_name(user_agent),
+        known,
     )
     with evenly(limits.failure_step):
         try:
@@ -173,7 +183,7 @@ def _answer(target: Target, journey: _Journey) -> Iterator[http.client.HTTPRespo
                 secured = context.wrap_socket(connection, server_hostname=target.host)
                 connection = stack.enter_context(secured)
             connection.settimeout(journey.left())
-            connection.sendall(request_head(target, journey.user_agent))
+            connection.sendall(request_head(target, journey.user_agent, journey.conditions(target)))
             wire = Wire(connection, journey.left, journey.limits.max_header_bytes)
             response = _head(wire)
         except ssl.SSLError as error:

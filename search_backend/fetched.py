@@ -14,10 +14,11 @@ from search_backend.errors import FetchFailed, bad_response, timed_out, too_larg
 KEPT_HEADERS = frozenset(
     {
         *("age", "cache-control", "content-disposition", "content-encoding", "content-language"),
-        *("content-length", "content-type", "date", "etag", "expires", "last-modified"),
-        *("retry-after", "server", "x-robots-tag"),
+        *("content-length", "content-type", "date", "etag", "expires", "last-modified", "pragma"),
+        *("retry-after", "server", "vary", "x-robots-tag"),
     }
 )
+_LISTS = frozenset({"cache-control", "vary"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,64}/[a-z0-9!#$&^_.+-]{1,100})\s*(?:;|,|$)", re.I)
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([a-z0-9][a-z0-9._:+-]{0,39})", re.IGNORECASE)
@@ -70,6 +71,14 @@ class Fetched:
     cut: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A page read before: its final address, and the headers that ask whether it has changed."""
+
+    url: str
+    conditions: Mapping[str, str]
+
+
 def content_type(header: str) -> tuple[str, str | None]:
     """(type, charset) of a Content-Type header: both lower case; "" and None when not named."""
     kind, charset = _TYPE.match(header), _CHARSET.search(header)
@@ -89,14 +98,14 @@ def useless(cut: str, host: str, limits: FetchLimits) -> FetchFailed:
 
 
 def kept(headers: Message) -> Mapping[str, str]:
-    """KEPT_HEADERS of an answer, by their lower-case names."""
-    return MappingProxyType(
-        {
-            name.lower(): _text(value).strip()
-            for name, value in headers.items()
-            if name.lower() in KEPT_HEADERS
-        }
-    )
+    """KEPT_HEADERS of an answer, by their lower-case names; lists in several lines as one."""
+    found: dict[str, str] = {}
+    for name, value in headers.items():
+        name = name.lower()
+        if name in KEPT_HEADERS:
+            before = f"{found[name]}, " if name in _LISTS and name in found else ""
+            found[name] = before + _text(value).strip()
+    return MappingProxyType(found)
 
 
 def location(status: int, headers: Message) -> str | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from search_backend.disk_cache import Disk
 from search_backend.engines import Access, find_shelves
 from search_backend.fetch import fetch as guarded_fetch
 from search_backend.fetch import system_resolver
 from search_backend.library import Library
+from search_backend.page_cache import PageCache
 from search_backend.pages import Pages
 from search_backend.readers import find_services
 from search_backend.reading import Fetch, Reading
@@ -16,8 +18,11 @@ from search_backend.settings import Settings
 from search_backend.verdict import vet
 
 
-def make_pages(settings: Settings, library: Library, fetch: Fetch | None = None) -> Pages:
-    """How pages are opened under these settings; `fetch` stands in for the guarded one."""
+def make_pages(
+    settings: Settings, library: Library, fetch: Fetch | None = None, disk: Disk | None = None
+) -> Pages:
+    """How pages are opened under these settings; `fetch` stands in for the guarded one, and pages
+    are kept on `disk` as well if given."""
     ranges = settings.allow_ranges
     reading = Reading(
         fetch or partial(guarded_fetch, allow_ranges=ranges),
@@ -25,6 +30,14 @@ def make_pages(settings: Settings, library: Library, fetch: Fetch | None = None)
         find_services(),
         ServiceCalls(settings.keys).read,
         settings.readers,
+        settings.page_seconds,
     )
     shelves = find_shelves(Access(settings.keys, library))
-    return Pages(reading, library, shelves=shelves, rules=settings.rules, offline=settings.offline)
+    return Pages(
+        reading,
+        library,
+        shelves=shelves,
+        rules=settings.rules,
+        offline=settings.offline,
+        cache=PageCache(disk=disk),
+    )

@@ -1,6 +1,7 @@
 """`open_page`: fetch, read, keep, and hand out slices or the passages round some words.
 
-A page is fetched and read once; the slices after the first come from a bounded cache. Pages that
+A page is fetched and read once; while it is fresh, and for the slices after the first, it comes
+from a cache, and a stale one is fetched again only if its server says that it changed. Pages that
 could be read go into the library as well, which answers for them when there is no network.
 """
 
@@ -8,15 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from search_backend.domains import ANYWHERE, Rules
 from search_backend.errors import FetchFailed, FetchRefused, SearchBackendError
+from search_backend.joined import Joined
 from search_backend.library import SCHEME, Library
+from search_backend.page_cache import KeptPage, PageCache
 from search_backend.paging import cut, find
 from search_backend.reading import Reading, failed_page, inside
 from search_backend.shelf import Shelf, read_shelved
@@ -25,62 +26,14 @@ from search_backend.types import Match, Page, PageView, Problem
 DEFAULT_LENGTH = 8_000
 LONGEST_SLICE = 100_000
 BETWEEN = "\n\n[...]\n\n"
+# As long as a fetch and the reading after it may take.
+JOIN_SECONDS = 30.0
 # Shorter texts are not worth finding again.
 WORTH_KEEPING = 200
 
 Origin = Literal["web", "cache", "library"]
 
 _log = logging.getLogger(__name__)
-
-
-class PageCache:
-    """The pages read last, bounded in number, characters and age."""
-
-    def __init__(
-        self,
-        entries: int = 100,
-        characters: int = 8_000_000,
-        seconds: float = 900.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._entries = entries
-        self._characters = characters
-        self._seconds = seconds
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._pages: OrderedDict[str, tuple[float, Page]] = OrderedDict()
-        self._held = 0
-
-    def get(self, url: str) -> Page | None:
-        """The page, unless it is too old."""
-        with self._lock:
-            found = self._pages.get(url)
-            if found is None:
-                return None
-            if self._clock() - found[0] > self._seconds:
-                self._forget(url)
-                return None
-            self._pages.move_to_end(url)
-            return found[1]
-
-    def put(self, url: str, page: Page) -> None:
-        """Keep the page; the ones not used for longest make room."""
-        if _weight(page) > self._characters:
-            return
-        with self._lock:
-            if url in self._pages:
-                self._forget(url)
-            self._pages[url] = (self._clock(), page)
-            self._held += _weight(page)
-            while len(self._pages) > self._entries or self._held > self._characters:
-                self._forget(next(iter(self._pages)))
-
-    def _forget(self, url: str) -> None:
-        self._held -= _weight(self._pages.pop(url)[1])
-
-
-def _weight(page: Page) -> int:
-    return len(page.text) + sum(map(len, page.links)) + 500
 
 
 class Pages:
@@ -106,6 +59,7 @@ class Pages:
         self._rules = rules
         self._offline = offline
         self._cache = cache or PageCache()
+        self._joined = Joined[tuple[Page, Origin, float]]()
 
     def open_page(
         self,
@@ -126,7 +80,8 @@ class Pages:
         unknown reader, rules with nothing inside, and an offset beyond the end.
         """
         self._reading.check(reader)
-        page, origin = self._page(url, rules.within(self._rules), reader)
+        goes_on = find is not None or bool(offset)
+        page, origin, age = self._page(url, rules.within(self._rules), reader, goes_on)
         if offset is None:
             offset = self._library.section(page) if url.startswith(SCHEME) and not find else 0
         if offset > len(page.text) and page.status == "ok":
@@ -138,33 +93,52 @@ class Pages:
         if page.status != "ok":
             return PageView(page, "", 0, None, page.cut, origin=origin)
         if find:
-            return _found(page, find, offset, max_length, origin)
+            return replace(_found(page, find, offset, max_length, origin), age=int(age))
         end = cut(page.text, offset, max_length)
         content = page.text[offset:end]
         more = end if end < len(page.text) else None
         partial = page.cut or len(content) < len(page.text)
-        return PageView(page, content, offset, more, partial, origin=origin)
+        return PageView(page, content, offset, more, partial, origin=origin, age=int(age))
 
-    def _page(self, url: str, rules: Rules, reader: str | None) -> tuple[Page, Origin]:
+    def _page(
+        self, url: str, rules: Rules, reader: str | None, goes_on: bool
+    ) -> tuple[Page, Origin, float]:
+        """The page, where it came from, and the seconds since then."""
         scheme = url.partition("://")[0].lower()
         if url.startswith(SCHEME) or scheme in self._shelves:
-            return inside(self._own(url, scheme), rules), "library"
+            return inside(self._own(url, scheme), rules), "library", 0.0
         key = f"{reader} {url}" if reader else url
-        if page := self._cache.get(key):
-            return inside(page, rules), "cache"
+        kept = self._cache.get(key)
+        if kept and (kept.fresh or self._offline or (goes_on and kept.readable)):
+            return inside(kept.page, rules), "cache", kept.age
         if self._offline:
-            return inside(self._stored(url) or failed_page(url, _OFFLINE), rules), "library"
+            return inside(self._stored(url) or failed_page(url, _OFFLINE), rules), "library", 0.0
+        return self._joined.run(
+            (key, rules), lambda: self._read(url, rules, reader, key, kept), JOIN_SECONDS
+        )
+
+    def _read(
+        self, url: str, rules: Rules, reader: str | None, key: str, kept: KeptPage | None
+    ) -> tuple[Page, Origin, float]:
+        known = kept.page if kept else None
         try:
-            page = self._reading.page(url, rules, reader)
+            page = self._reading.page(url, rules, reader, known)
         except (FetchFailed, FetchRefused) as error:
-            # Only what was read before can be in the library, so nothing new is given away.
-            if isinstance(error, FetchFailed) and (stored := self._stored(url)):
-                return inside(stored, rules), "library"
-            return failed_page(url, Problem(error.code, error.message, error.remedy)), "web"
-        if page.status == "ok":
-            self._cache.put(key, page)
+            # Only what was read before can be here, so nothing new is given away.
+            if isinstance(error, FetchFailed):
+                if kept:
+                    return inside(kept.page, rules), "cache", kept.age
+                if stored := self._stored(url):
+                    return inside(stored, rules), "library", 0.0
+            return failed_page(url, Problem(error.code, error.message, error.remedy)), "web", 0.0
+        if page.status != "ok":
+            return page, "web", 0.0
+        self._cache.put(key, page)
+        if known and page.text is known.text:  # it has not changed
+            return page, "cache", 0.0
+        if page.freshness.store:
             self._remember(page)
-        return page, "web"
+        return page, "web", 0.0
 
     def _own(self, url: str, scheme: str) -> Page:
         """A document of this machine."""

@@ -8,6 +8,7 @@ refuses. Which reader read a page, and why others could not, is told with it.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -16,13 +17,17 @@ from urllib.parse import quote, urldefrag
 from search_backend.challenge import judge
 from search_backend.domains import ANYWHERE, Rules
 from search_backend.errors import FetchFailed, FetchRefused, SearchBackendError
-from search_backend.fetched import Fetched
+from search_backend.fetched import Fetched, Known
+from search_backend.freshness import conditions, freshness
 from search_backend.readers import LOCAL, Service, read
-from search_backend.types import Page, Problem, ReaderAttempt
+from search_backend.types import Freshness, Page, Problem, ReaderAttempt
 
 # Another reader may have better luck with these; with a page that is not there nobody has.
 _WORTH_ANOTHER = frozenset({"timeout", "bad_response", "tls", "no_text", "unreadable", "too_large"})
 _KINDS = frozenset({"unsupported_type", "pdf_not_installed"})
+
+USUAL = 900.0
+_BROKEN_OFF = frozenset({"deadline", "connection", "encoding"})
 
 _log = logging.getLogger(__name__)
 
@@ -30,8 +35,15 @@ _log = logging.getLogger(__name__)
 class Fetch(Protocol):
     """The guarded fetch."""
 
-    def __call__(self, url: str, *, host_allowed: Callable[[str], bool] | None = None) -> Fetched:
-        """The answer at `url`; raises FetchRefused or FetchFailed."""
+    def __call__(
+        self,
+        url: str,
+        *,
+        host_allowed: Callable[[str], bool] | None = None,
+        known: Known | None = None,
+    ) -> Fetched:
+        """The answer at `url`, status 304 for one that is `known`; raises FetchRefused or
+        FetchFailed."""
 
 
 class Vet(Protocol):
@@ -51,12 +63,15 @@ class Reading:
         services: Mapping[str, Service] | None = None,
         ask: Callable[[Service, str], Page] | None = None,
         order: Sequence[str] = (LOCAL,),
+        usual: float = USUAL,
     ) -> None:
+        """`usual`: seconds for which a page is fresh if it does not say."""
         self._fetch = fetch
         self._vet = vet
         self._services = services or {}
         self._ask = ask
         self._order = tuple(order)
+        self._usual = usual
 
     def check(self, reader: str | None) -> None:
         """Raises SearchBackendError when there is no such reader."""
@@ -68,9 +83,16 @@ class Reading:
                 f"Use one of: {', '.join(names)}.",
             )
 
-    def page(self, url: str, rules: Rules = ANYWHERE, reader: str | None = None) -> Page:
+    def page(
+        self,
+        url: str,
+        rules: Rules = ANYWHERE,
+        reader: str | None = None,
+        known: Page | None = None,
+    ) -> Page:
         """The page, read by `reader` or by the first of the order that can.
 
+        `known` was read before; if its server says that it is unchanged, its text comes back.
         Raises FetchFailed or FetchRefused when the page did not come, or may not.
         """
         order = (reader,) if reader else self._order
@@ -78,7 +100,10 @@ class Reading:
         failed: Page | FetchFailed | None = None
         for name in order:
             try:
-                page = self._local(url, rules) if name == LOCAL else self._served(name, url, rules)
+                if name == LOCAL:
+                    page = self._local(url, rules, known)
+                else:
+                    page = self._served(name, url, rules)
             except FetchRefused:
                 raise
             except FetchFailed as error:
@@ -113,8 +138,18 @@ class Reading:
         )
         return replace(page, error=replace(page.error, remedy=advice))
 
-    def _local(self, url: str, rules: Rules) -> Page:
-        return read_fetched(self._fetch(url, host_allowed=_test(rules)))
+    def _local(self, url: str, rules: Rules, known: Page | None) -> Page:
+        asked = conditions(known.freshness) if known and known.reader == LOCAL else {}
+        if known is None or not asked:
+            return read_fetched(self._fetch(url, host_allowed=_test(rules)), self._usual)
+        last = Known(known.final_url, asked)
+        fetched = self._fetch(url, host_allowed=_test(rules), known=last)
+        if fetched.status != 304:
+            return read_fetched(fetched, self._usual)
+        # What it leaves out of this answer holds as it was.
+        told = {"etag": known.freshness.etag, "last-modified": known.freshness.modified}
+        headers = {**{name: value for name, value in told.items() if value}, **fetched.headers}
+        return replace(known, freshness=freshness(headers, time.time(), self._usual))
 
     def _served(self, name: str, url: str, rules: Rules) -> Page:
         if self._vet is None or self._ask is None:
@@ -127,8 +162,11 @@ class Reading:
         return page if page.status != "ok" else inside(page, rules)
 
 
-def read_fetched(fetched: Fetched) -> Page:
-    """The page in an answer, by the readers of this process; its status says what it is not."""
+def read_fetched(fetched: Fetched, usual: float = USUAL) -> Page:
+    """The page in an answer, by the readers of this process; its status says what it is not.
+
+    `usual` are the seconds for which it is fresh if it does not say.
+    """
     try:
         page = read(
             fetched.body,
@@ -139,7 +177,10 @@ def read_fetched(fetched: Fetched) -> Page:
     except Exception:
         _log.exception("a page could not be read")
         page = failed_page(fetched.url, _UNREADABLE)
-    page = replace(page, url=fetched.url, cut=page.cut or fetched.truncated)
+    known = freshness(fetched.headers, time.time(), usual)
+    if fetched.cut in _BROKEN_OFF:  # another time there may be more of it
+        known = Freshness(0.0, store=False)
+    page = replace(page, url=fetched.url, cut=page.cut or fetched.truncated, freshness=known)
     status, problem = judge(fetched.status, page.title, page.text)
     if status != "ok":
         return replace(page, text="", links=(), status=status, error=problem)

@@ -6,6 +6,7 @@ Spec: RFC 9112 3
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 
@@ -15,14 +16,18 @@ from search_backend.urls import Target
 _ACCEPT = "text/html,application/xhtml+xml,text/*;q=0.9,application/*;q=0.8,*/*;q=0.1"
 
 
-def request_head(target: Target, user_agent: str) -> bytes:
-    """A GET of `target` with nothing that could go to the wrong server."""
+def request_head(target: Target, user_agent: str, conditions: Mapping[str, str]) -> bytes:
+    """A GET of `target` with nothing that could go to the wrong server.
+
+    `conditions` are headers that this server's own words were made of.
+    """
     lines = (
         f"GET {target.path} HTTP/1.1",
         f"Host: {target.authority}",
         f"User-Agent: {user_agent}",
         f"Accept: {_ACCEPT}",
         "Accept-Encoding: gzip, deflate",
+        *(f"{name}: {value}" for name, value in conditions.items()),
         "Connection: close",
     )
     return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")

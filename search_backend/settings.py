@@ -28,6 +28,11 @@ SETTINGS: tuple[tuple[str, str, str], ...] = (
         "300",
         "How long the same search gets the same answer, e.g. 300,exa=3600; 0 = never",
     ),
+    (
+        "SEARCH_PAGE_SECONDS",
+        "900",
+        "How long a page that does not say it may be shown again; 0 = fetch it each time",
+    ),
     ("SEARCH_CACHE_MB", "64", "Size of the file that keeps answers and pages; 0 = memory only"),
     ("SEARCH_RATES", "", "Requests a second that your plans allow, e.g. brave=20"),
     (
@@ -54,7 +59,8 @@ class Settings:
 
     `fanout` engines are asked together; a search takes at most `seconds`; answers are kept for
     `cache_seconds`, those of an engine in `fresh` for its own time, and in a file of `cache_mb`
-    (0 = in memory only); `rates` are requests a second by engine, where the user knows better;
+    (0 = in memory only), pages for `page_seconds` if they do not say; `rates` are requests a second
+    by engine, where the user knows better;
     `client_rate` is how often one client may ask in a minute where others can reach the backend;
     `readers` try a page in that order; `rules` and `country` hold for every request; `allow_ranges`
     are for networks whose names lead to stand-in addresses (see `addresses`).
@@ -72,6 +78,7 @@ class Settings:
     client_rate: float = 120.0
     fresh: Mapping[str, float] = field(default_factory=dict)
     cache_mb: float = 0.0
+    page_seconds: float = 900.0
     readers: tuple[str, ...] = (LOCAL,)
     rules: Rules = ANYWHERE
     country: str | None = None
@@ -102,6 +109,7 @@ class Settings:
             client_rate=_number(mapping, "SEARCH_CLIENT_RATE", 0, 1_000_000),
             fresh=_by_engine(_FRESH, ",".join(own)),
             cache_mb=_number(mapping, "SEARCH_CACHE_MB", 0, 100_000),
+            page_seconds=_number(mapping, "SEARCH_PAGE_SECONDS", 0, 86_400),
             readers=_names(mapping, "SEARCH_READERS", (LOCAL, *find_services())) or (LOCAL,),
             rules=Rules(
                 _domains(mapping, "SEARCH_ALLOWED_DOMAINS"),

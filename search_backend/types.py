@@ -158,6 +158,17 @@ class ReaderAttempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Freshness:
+    """For how many seconds a page may be shown again, counted from when it came; whether it may be
+    written down at all; and by what its server tells one version from another ("" = by nothing)."""
+
+    seconds: float = 900.0
+    store: bool = True
+    etag: str = ""
+    modified: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A page as read. `text` is its main content as Markdown, empty unless the status is ok.
 
@@ -178,6 +189,7 @@ class Page:
     cut: bool = False
     reader: str = "local"
     attempts: tuple[ReaderAttempt, ...] = ()
+    freshness: Freshness = Freshness()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +203,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """One slice of a page, or the passages that hold the text to find."""
+    """One slice of a page, or the passages that hold the text to find.
+
+    With the origin "cache" the text was there already, `age` seconds after its server last gave it
+    or said that it is unchanged.
+    """
 
     page: Page
     content: str
@@ -201,6 +217,7 @@ class PageView:
     matches: tuple[Match, ...] | None = None
     match_count: int = 0
     origin: Literal["web", "cache", "library"] = "web"
+    age: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """The answer of POST /api/open-page."""
@@ -224,6 +241,9 @@ class PageView:
             "origin": self.origin,
             "reader": page.reader,
         }
+        if self.origin == "cache":
+            shape["cached"] = True
+            shape["age"] = self.age
         if page.attempts:
             shape["attempts"] = [attempt.as_json() for attempt in page.attempts]
         if self.matches is not None:

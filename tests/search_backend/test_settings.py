@@ -69,6 +69,7 @@ def test_every_setting_is_listed() -> None:
         "SEARCH_SECONDS",
         "SEARCH_CACHE_SECONDS",
         "SEARCH_CACHE_MB",
+        "SEARCH_PAGE_SECONDS",
         "SEARCH_RATES",
         "SEARCH_CLIENT_RATE",
         "SEARCH_READERS",

@@ -70,3 +70,9 @@ class StoreError(AgentError):
 
 class Conflict(AgentError):
     """The session is answering already, or does not exist."""
+
+
+def busy() -> Conflict:
+    """What has to wait for the end of an answer."""
+    what = "This session is still answering."
+    return Conflict("busy", what, "Wait for the answer, or stop it first.")

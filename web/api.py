@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Protocol
 
 from agent import __version__
@@ -20,6 +19,7 @@ from agent.log import EventLog
 from agent.runner import Runner
 from agent.search_path import SEARCHES
 from agent.settings import Environment, Setting, Settings
+from web.agents_api import AgentsApi
 from web.calls import Call, Handler, OnLoop, Reply
 from web.export import EXPORTS, answer
 from web.library_api import LibraryApi
@@ -28,14 +28,17 @@ from web.openapi import document
 from web.policy_api import PolicyApi
 from web.preferences import PreferencesApi
 from web.schemas import FORMATS, MODES
+from web.sessions import SessionsApi
 from web.turns import TurnsApi
 
-_TITLE = 200  # characters
 _STATUS: Mapping[str, int] = {
     "no_session": 404,
     "no_turn": 404,
+    "no_plan": 404,
+    "no_agent": 404,
     "busy": 409,
     "nothing_to_approve": 409,
+    "agent_exists": 409,
     "no_pull": 404,
     "question_too_long": 413,
 }
@@ -101,11 +104,8 @@ class Api:
             ("get", "/api/openapi.json"): lambda call: Reply(document()),
             ("get", "/api/models"): self.models,
             **self.local_models.handlers(),
-            ("get", "/api/sessions"): self.sessions,
-            ("post", "/api/sessions"): self.create,
-            ("get", session): lambda call: Reply(self._log.session(call.session).as_dict()),
-            ("patch", session): self.change,
-            ("delete", session): self.delete,
+            **SessionsApi(self._house, self._on_loop).handlers(),
+            **AgentsApi(self._house.settings.home).handlers(),
             ("post", f"{session}/messages"): self.ask,
             ("post", f"{session}/cancel"): self.cancel,
             ("post", session + "/approvals/{call_id}"): self.approve,
@@ -132,39 +132,6 @@ class Api:
         usual = {"default": settings.model, "search": settings.search}
         choices = {"modes": list(MODES), "searches": list(SEARCHES)}
         return Reply({**listed, **choices, **usual})
-
-    def sessions(self, call: Call) -> Reply:
-        """Newest first."""
-        found = self._log.sessions(call.query.get("q") or None)
-        return Reply({"sessions": [session.as_dict() for session in found]})
-
-    def create(self, call: Call) -> Reply:
-        """A new session; what is not named is as the settings say, and search is off by default."""
-        settings = self._house.settings
-        body = {name: value for name, value in call.body.items() if value is not None}
-        self._check_model(body)
-        if "workspace" in body:
-            body["workspace"] = _folder(body["workspace"])
-        session = self._log.create_session(
-            **{"model": settings.model, "search": settings.search, **body}
-        )
-        return Reply(session.as_dict(), 201)
-
-    def change(self, call: Call) -> Reply:
-        """Title, model, mode, search."""
-        changes = dict(call.body)
-        self._check_model(changes)
-        if "title" in changes:
-            changes["title"] = _title(changes["title"])
-        self._log.session(call.session)
-        return Reply(self._log.update_session(call.session, **changes).as_dict())
-
-    def delete(self, call: Call) -> Reply:
-        """Stops what runs, then forgets everything."""
-        self._log.session(call.session)
-        self._on_loop(self._runner.cancel(call.session))
-        self._log.delete_session(call.session)
-        return Reply(status=204)
 
     def ask(self, call: Call) -> Reply:
         """Stores the question and starts the answer, which the event stream shows."""
@@ -205,31 +172,8 @@ class Api:
             text = export.write(session, events)
         return Reply(text, file=f"searchloop-{session.id[:8]}.{export.ending}", kind=export.kind)
 
-    def _check_model(self, body: Mapping[str, Any]) -> None:
-        if "model" in body:
-            self._on_loop(self._known(body["model"]))
-
-    async def _known(self, model: str) -> None:
-        self._runner.provider(model)
-
 
 def status_of(error: AgentError) -> int:
     """The HTTP status that says the same as this error."""
     known = next((status for kind, status in _KINDS if isinstance(error, kind)), 500)
     return _STATUS.get(error.code, known)
-
-
-def _title(text: str) -> str:
-    title = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())[:_TITLE]
-    if not title:
-        raise ConfigError("empty_title", "The title is empty.", "Write a few words.")
-    return title
-
-
-def _folder(name: str) -> str:
-    path = Path(name).expanduser()
-    if "\0" in name or not path.is_absolute() or not path.is_dir():
-        raise ConfigError(
-            "bad_workspace", f"{name[:200]!r} is not a folder.", "Give the full path of a folder."
-        )
-    return str(path)

@@ -45,13 +45,35 @@ _SEARCH: Schema = {"type": "string", "enum": list(SEARCHES)}
 _MODEL: Schema = {"type": "string", "description": "provider:model"}
 _DOMAINS: Schema = {"type": "array", "items": TEXT}
 
+_PATTERNS: Schema = {"type": ["array", "null"], "items": TEXT}
+_AGENT: Schema = {
+    "description": TEXT,
+    "system": {**TEXT, "description": "What the model is told in every turn"},
+    "model": MAYBE,
+    "mode": {"type": ["string", "null"], "enum": [*MODES, None]},
+    "search": _SEARCH,
+    "tools": {**_PATTERNS, "description": "Patterns of tools it may use; null: all"},
+    "servers": {**_PATTERNS, "description": "Patterns of MCP servers it may use; null: all"},
+}
+
 BODIES: Mapping[str, Schema] = {
     "NewSession": object_of(
-        {"model": _MODEL, "mode": _MODE, "search": _SEARCH, "workspace": MAYBE}, closed=True
+        {"model": MAYBE, "mode": _MODE, "search": _SEARCH, "workspace": MAYBE, "agent": MAYBE},
+        closed=True,
     ),
     "SessionChanges": object_of(
-        {"title": TEXT, "model": _MODEL, "mode": _MODE, "search": _SEARCH}, closed=True
+        {
+            "title": TEXT,
+            "model": _MODEL,
+            "mode": _MODE,
+            "search": _SEARCH,
+            "workspace": {**MAYBE, "description": "Full path of a folder; null takes it away"},
+            "agent": {**MAYBE, "description": "Name of an agent; null takes it away"},
+        },
+        closed=True,
     ),
+    "NewAgent": object_of({"name": TEXT, **_AGENT}, "name", closed=True),
+    "AgentChanges": object_of(_AGENT, closed=True),
     "NewMessage": object_of(
         {
             "text": TEXT,
@@ -145,6 +167,22 @@ SCHEMAS: Schema = {
         *("id", "title", "model", "mode", "search", "search_path", "created", "updated"),
     ),
     "Sessions": object_of({"sessions": list_of("Session")}, "sessions"),
+    "Agent": object_of(
+        {"name": TEXT, **_AGENT, "builtin": {"type": "boolean"}}, "name", *_AGENT, "builtin"
+    ),
+    "Agents": object_of({"agents": list_of("Agent")}, "agents"),
+    "Undone": object_of({"files": {"type": "array", "items": TEXT}}, "files"),
+    "Plan": object_of(
+        {
+            "plan_id": TEXT,
+            "title": TEXT,
+            "steps": {"type": "array", "items": _ANY},
+            "files": {"type": "array", "items": TEXT},
+            "sources": {"type": "array", "items": _ANY},
+            "by": {"type": "string", "enum": ["model", "text"]},
+        },
+        *("plan_id", "title", "steps", "files", "sources", "by"),
+    ),
     "Started": object_of(
         {
             "run_id": TEXT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.branches import Turns, no_turn
-from agent.errors import ConfigError, Conflict
+from agent.errors import ConfigError, busy
 from agent.log import EventLog
 from web.calls import Call, OnLoop, Reply
 
@@ -30,9 +30,7 @@ class TurnsApi:
     async def _note(self, session: str, kind: str, turn: int) -> list[int]:
         """On the loop that starts runs, so that none begins in between."""
         if self._log.session(session).running:
-            raise Conflict(
-                "busy", "This session is still answering.", "Wait for the answer, or stop it first."
-            )
+            raise busy()
         events = self._log.read(session)
         if turn not in Turns.of(events):
             raise no_turn(turn)

@@ -1,0 +1,120 @@
+"""Sessions made, changed and removed, what an answer did to files undone, and plans carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from agent.errors import ConfigError, busy
+from agent.log import EventLog
+from agent.opening import change_session, open_session
+from agent.plans import find_plan, plan_from_answer, run_text
+from agent.runner import Runner
+from agent.settings import Settings
+from agent.undoing import undo_files
+from agent.workspace import Workspace
+from web.calls import Call, Handler, OnLoop, Reply
+
+_TITLE = 200  # characters
+
+
+class House(Protocol):
+    """What sessions need of the house."""
+
+    @property
+    def settings(self) -> Settings:
+        """What was set."""
+
+    @property
+    def log(self) -> EventLog:
+        """Sessions and events."""
+
+    @property
+    def runner(self) -> Runner:
+        """Runs; belongs to the server's loop."""
+
+
+class SessionsApi:
+    """The handlers. `on_loop` waits for a coroutine of the runner."""
+
+    def __init__(self, house: House, on_loop: OnLoop) -> None:
+        self._house = house
+        self._log = house.log
+        self._on_loop = on_loop
+
+    def handlers(self) -> dict[tuple[str, str], Handler]:
+        """(method, path as in `openapi.ROUTES`) -> handler."""
+        session = "/api/sessions/{id}"
+        return {
+            ("get", "/api/sessions"): self.list,
+            ("post", "/api/sessions"): self.create,
+            ("get", session): lambda call: Reply(self._log.session(call.session).as_dict()),
+            ("patch", session): self.change,
+            ("delete", session): self.delete,
+            ("post", f"{session}/undo"): self.undo,
+            ("post", f"{session}/plans"): self.make_plan,
+            ("post", session + "/plans/{plan}/run"): self.run_plan,
+        }
+
+    def list(self, call: Call) -> Reply:
+        """Newest first."""
+        found = self._log.sessions(call.query.get("q") or None)
+        return Reply({"sessions": [session.as_dict() for session in found]})
+
+    def create(self, call: Call) -> Reply:
+        """A new session; what is not named is as its agent or the settings say."""
+        self._check_model(call.body)
+        return Reply(open_session(self._log, self._house.settings, call.body).as_dict(), 201)
+
+    def change(self, call: Call) -> Reply:
+        """Title, model, mode, search, workspace, agent."""
+        changes = dict(call.body)
+        self._check_model(changes)
+        if "title" in changes:
+            changes["title"] = _title(changes["title"])
+        session = change_session(self._log, self._house.settings, call.session, changes)
+        return Reply(session.as_dict())
+
+    def delete(self, call: Call) -> Reply:
+        """Stops what runs, then forgets everything."""
+        self._log.session(call.session)
+        self._on_loop(self._house.runner.cancel(call.session))
+        self._log.delete_session(call.session)
+        Workspace.of(self._house.settings).forget(call.session)
+        return Reply(status=204)
+
+    def undo(self, call: Call) -> Reply:
+        """Takes back what the last answer that changed files did to them."""
+        return Reply({"files": undo_files(self._log, self._house.settings, call.session)})
+
+    def make_plan(self, call: Call) -> Reply:
+        """Makes a plan of the list in the last answer, because the user asks for that."""
+        session = call.session
+        if self._log.session(session).running:
+            raise busy()
+        data = plan_from_answer(self._log.read(session))
+        self._log.append(session, [("plan", data)], durable=True)
+        return Reply(data, 201)
+
+    def run_plan(self, call: Call) -> Reply:
+        """Hands a plan to agent mode, in the same session."""
+        session = call.session
+        self._log.session(session)
+        plan = find_plan(self._log.read(session), call.path["plan"])
+        seq = self._log.last_seq(session) or 0
+        started = self._house.runner.start(session, run_text(plan), mode="agent")
+        return Reply({"run_id": self._on_loop(started), "session_id": session, "seq": seq}, 202)
+
+    def _check_model(self, body: Mapping[str, Any]) -> None:
+        if body.get("model") is not None:
+            self._on_loop(self._known(body["model"]))
+
+    async def _known(self, model: str) -> None:
+        self._house.runner.provider(model)
+
+
+def _title(text: str) -> str:
+    title = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())[:_TITLE]
+    if not title:
+        raise ConfigError("empty_title", "The title is empty.", "Write a few words.")
+    return title

@@ -17,6 +17,7 @@ from agent.backend import Wsgi, backend_for
 from agent.errors import ConfigError
 from agent.keys import Address
 from agent.log import EventLog
+from agent.mcp import McpServers
 from agent.providers import names
 from agent.runner import Runner
 from agent.search_options import SETTINGS as SEARCH_OPTIONS
@@ -36,6 +37,7 @@ class House:
     log: EventLog
     runner: Runner
     search_app: LazyApp
+    mcp: McpServers
 
     def declared(self) -> list[Setting]:
         """Every setting there is."""
@@ -98,7 +100,7 @@ def search_app(settings: Settings) -> LazyApp:
 
 def tool_sources(settings: Settings) -> tuple[ToolSource, ...]:
     """What brings tools to a session beside the search."""
-    return (StandardTools(), Workspace.of(settings))
+    return (StandardTools(), Workspace.of(settings), McpServers(settings))
 
 
 def open_house(env: Environment | None = None) -> House:
@@ -107,14 +109,16 @@ def open_house(env: Environment | None = None) -> House:
     log = EventLog(settings.store)
     app = search_app(settings)
     transport = Transport(offline=settings.offline)
+    sources = tool_sources(settings)
     runner = Runner(
         settings,
         log,
         backend_for(settings, transport, app),
         transport=transport,
-        bring=tool_sources(settings),
+        bring=sources,
     )
-    return House(settings, log, runner, app)
+    mcp = next(source for source in sources if isinstance(source, McpServers))
+    return House(settings, log, runner, app, mcp)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ bench: dev # our speed beside a bare HTTP client, in one run
 	@$(BIN)/python -m bench
 
 torture: dev # the suite with the slow tests in it and many more generated examples
-	@$(BIN)/python -m pytest -rs -m "" --hypothesis-profile=torture
+	@$(BIN)/python -m pytest -rs -m "not ollama" --hypothesis-profile=torture
 
 readme: dev # run the README's own commands
 	@$(BIN)/python scripts/readme.py README.md

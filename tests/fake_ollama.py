@@ -12,7 +12,7 @@ are counted as a quarter of the characters of the rendered prompt. The rules are
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,15 +96,15 @@ def slip(raw: str = '{"query": ]', **more: Any) -> Answer:
 class FakeOllama(FakeServer):
     """See the module. `chats` holds the accepted and refused bodies of `/api/chat`, in order.
 
-    `library`: what can be pulled; with `stalls` no pull comes further than half of its first layer.
-    `cuts`: an older server, which cuts a long prompt whatever the
-    request says of it.
+    `answers`: the script, or a function from a request's body. `library`: what can be pulled; with
+    `stalls` no pull comes further than half of its first layer. `cuts`: an older server, which cuts
+    a long prompt whatever the request says of it.
     """
 
     def __init__(
         self,
         models: Iterable[Model] = (),
-        answers: Iterable[Answer] = (),
+        answers: Iterable[Answer] | Callable[[Any], Answer] = (),
         *,
         cloud_disabled: bool = False,
         signed_in: bool = True,
@@ -115,7 +115,8 @@ class FakeOllama(FakeServer):
     ) -> None:
         super().__init__(self._answer)
         self._models = {model.full_name: model for model in models}
-        self._answers = iter(list(answers))
+        script = iter([] if callable(answers) else list(answers))
+        self._choose = answers if callable(answers) else lambda body: next(script, None)
         self._cloud_disabled = cloud_disabled
         self._signed_in = signed_in
         self._version = version
@@ -199,7 +200,7 @@ class FakeOllama(FakeServer):
                 return refuse(400, f"{sizes} tokens), try increasing it")
             tokens = window // 2 + 2
         self.prompt_tokens.append(tokens)
-        answer = next(self._answers, None)
+        answer = self._choose(body)
         if answer is None:
             return refuse(500, "the script is over")
         return play(model, answer, tokens, body.get("stream", True))

@@ -15,17 +15,18 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from agent.errors import AgentError
 from agent.library import Agent
+from agent.mcp import McpServers
 from agent.providers import split_model
 from agent.settings import Settings
 from agent.types import ModelInfo
 from cli.backend import ask
 from cli.host import servers
 from cli.main import FAILED, OK
-from cli.text import as_json, one_line
+from cli.text import as_json, number, one_line
 
 _ROOMY = 16_384  # tokens: below this pages have to be shortened all the time
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "hint": "hint   "}
@@ -46,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints the findings, those that stand in the way with what to do."""
     settings = Settings.load()
     findings = [*_machine(settings), *_servers(settings), *_models(settings), *_search(settings)]
+    findings += mcp_findings(settings)
     if args.output == "json":
         print(as_json({"findings": [asdict(f) for f in findings]}))
     else:
@@ -172,3 +174,31 @@ def _search(settings: Settings) -> Iterator[Finding]:
 
 def _position(engine: dict[str, int]) -> int:
     return engine["position"]
+
+
+def mcp_findings(settings: Settings) -> Iterator[Finding]:
+    """MCP servers that are switched on, each started once; those of a project are left alone."""
+    found = McpServers(settings).catalogue.find(None)
+    for problem in found.problems:
+        what = f"MCP server {problem.server}" if problem.server else "MCP servers"
+        place = f"{problem.file}:{problem.line}"
+        yield Finding("hint", what, f"{place}: {problem.message} {problem.remedy}")
+    names = [server.name for server in found.servers if not server.disabled]
+    for told in asyncio.run(_tried(settings, names)):
+        what, error = f"MCP server {told['name']}", told["error"]
+        if error:
+            yield Finding("hint", what, f"{error['message']} {error['remedy']}")
+        else:
+            suspended = [tool["name"] for tool in told["tools"] if tool["suspended"]]
+            said = number(sum(tool["enabled"] for tool in told["tools"]), "tool")
+            command = f"searchloop mcp approve {told['name']} {suspended[0]}" if suspended else ""
+            said += f", {len(suspended)} suspended because changed" if suspended else ""
+            yield Finding("hint" if suspended else "ok", what, said, command)
+
+
+async def _tried(settings: Settings, names: list[str]) -> list[dict[str, Any]]:
+    source = McpServers(settings)
+    try:
+        return list(await asyncio.gather(*(source.test(name) for name in names)))
+    finally:
+        await source.aclose()

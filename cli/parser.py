@@ -8,12 +8,28 @@ from typing import Any
 from cli.main import VERSION
 
 _MODES = ("ask", "plan", "agent")
+_EFFECTS = ("read", "network", "write", "exec")
+_MCP_ACTIONS = (
+    ("remove", "forget a server"),
+    ("test", "start a server and say what comes of it"),
+    ("tools", "show a server's tools"),
+    ("approve", "look at a changed tool and use it again"),
+    ("login", "log in to a server in the browser"),
+    ("enable", "switch a server on, or one of its tools"),
+    ("disable", "switch a server off, or one of its tools"),
+)
 _SEARCHES = ("auto", "native", "local", "off")
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The arguments; exits with code 2 and one line on bad usage."""
-    return build().parse_args(argv)
+    ours, after = argv, list[str]()
+    if argv[:2] == ["mcp", "add"] and "--" in argv:  # argparse takes no command behind options
+        ours, after = argv[: argv.index("--")], argv[argv.index("--") + 1 :]
+    args = build().parse_args(ours)
+    if args.module == "mcp":
+        args.command = after
+    return args
 
 
 def build() -> argparse.ArgumentParser:
@@ -32,6 +48,7 @@ def build() -> argparse.ArgumentParser:
         _models,
         _doctor,
         _library,
+        _mcp,
         _sessions,
         _config,
         _backend,
@@ -155,6 +172,36 @@ def _library(commands: Any) -> None:
     remove.add_argument("path")
     for action in actions.choices.values():
         _output(action)
+
+
+def _mcp(commands: Any) -> None:
+    command = _command(commands, "mcp", "Servers whose tools models may use")
+    actions = command.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("list", help="show the servers and what is wrong with them")
+    add = actions.add_parser("add", help="add a server: NAME -- COMMAND ARGUMENT..., or --url")
+    add.add_argument("name", nargs="?", metavar="NAME")
+    add.add_argument("--url", help="address of a server that speaks Streamable HTTP")
+    add.add_argument("--json", metavar="FILE", help='"mcpServers" JSON from a file (- = stdin)')
+    add.add_argument("--env", action="append", metavar="NAME=VALUE", help="a variable it gets")
+    add.add_argument("--header", action="append", metavar="NAME=VALUE", help="sent to its address")
+    add.add_argument("--cwd", metavar="DIR", help="folder to run it in")
+    add.add_argument("--effect", choices=_EFFECTS, help="what its tools do (default: exec)")
+    add.add_argument("--private", action="store_true", help="its results are your private data")
+    add.add_argument("--replace", action="store_true", help="replace a server of this name")
+    for name, help in _MCP_ACTIONS:
+        actions.add_parser(name, help=help).add_argument("name", metavar="NAME")
+    actions.choices["login"].add_argument("--no-browser", action="store_true", help="only show it")
+    actions.choices["approve"].add_argument("tool", metavar="TOOL")
+    for name in ("enable", "disable"):
+        actions.choices[name].add_argument("tool", nargs="?", metavar="TOOL")
+    trust = actions.add_parser("trust", help="use a project's .mcp.json, as it is now")
+    trust.add_argument("workspace", nargs="?", metavar="DIR", help="default: this folder")
+    for name in ("trust", "approve"):
+        actions.choices[name].add_argument("--yes", action="store_true", help="do not ask")
+    for name, action in actions.choices.items():
+        _output(action)
+        if name != "trust":
+            action.add_argument("--workspace", metavar="DIR", help="with this folder's .mcp.json")
 
 
 def _sessions(commands: Any) -> None:

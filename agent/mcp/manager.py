@@ -100,10 +100,15 @@ class McpServers:
         server = named(found, name)
         self._reconcile(found, workspace)
         connection = self._connection(server)
-        connection.retry_now()
-        await connection.ready(server.startup_seconds + 1)
+        if not server.disabled:
+            connection.retry_now()
+            await connection.ready(server.startup_seconds + 1)
         parts = server_parts(each.name for each in found.servers)
         return {**self._report(server, parts[name]), "stderr": connection.said.tail}
+
+    def named(self, name: str, workspace: str | None = None) -> Server:
+        """The server called so. Raises ConfigError."""
+        return named(self.catalogue.find(workspace), name)
 
     async def approve(
         self, name: str, tool: str, seen: str, workspace: str | None = None

@@ -101,13 +101,19 @@ class Guard:
                 self._denied.add(approval_key(call.name, call.arguments, definition(tool)))
                 raise _declined(_WHO_SAID_NO[answer.by if answer.by in _WHO_SAID_NO else "user"])
             changed = coerced(answer.arguments, tool.spec.parameters)
-            wrong = problems_with(changed, tool.spec.parameters)
-            found = None if wrong else self.egress.look(tool, changed)
-            if wrong is None and not (found and found.refuse):
+            wrong = problems_with(changed, tool.spec.parameters) or self._forbidden(tool, changed)
+            if wrong is None:
                 return replace(call, arguments=changed)
-            why = wrong or (found.why if found else "")
-            request = {**request, "arguments": dict(changed), "why": f"This cannot run: {why}"}
+            request = {**request, "arguments": dict(changed), "why": f"This cannot run: {wrong}"}
         raise _declined("The arguments were changed to ones that cannot run.")
+
+    def _forbidden(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+        """Why not even the user's yes lets this run; they can only change it again."""
+        finding = self.egress.look(tool, arguments)
+        if finding and finding.refuse:
+            return finding.why
+        action, said = self.policy.verdict(tool, arguments)
+        return said if action == "deny" else None
 
     async def _request(self, call: ToolCall, tool: Tool, why: str) -> dict[str, Any]:
         return {

@@ -101,6 +101,19 @@ def test_a_no_is_not_asked_again() -> None:
     assert all(r.is_error for r in results)
 
 
+def test_changed_arguments_meet_the_rules_too() -> None:
+    """What a rule forbids stays forbidden when the user writes it into the dialog."""
+    act, ran = made()
+    policy = Policy.of({"rules": [{"action": "deny", "domain": "evil.example"}]})
+    texts = iter(["https://evil.example/", "https://good.example/"])
+
+    def user(request: Mapping[str, Any]) -> Answer:
+        return Answer("once", {"url": next(texts)}, "user")
+
+    run(act, guard(user=user, policy=policy), call("act", text="a"))
+    assert [r["url"] for r in ran] == ["https://good.example/"]
+
+
 @given(st.sampled_from(["name", "arguments", "description", "effect", "server"]))
 def test_always_holds_for_that_very_call(changed: str) -> None:
     """Another argument, or a tool that is no longer the same, is asked about again."""

@@ -98,7 +98,7 @@ LOOKS = (
 )
 
 
-@pytest.mark.parametrize("text", LOOKS, ids=lambda text: text[:6])
+@pytest.mark.parametrize("text", LOOKS, ids=range(len(LOOKS)))
 def test_keys_ids_and_encoded_data_stand_out(text: str) -> None:
     """Nobody has said that these are secret, and still the user is asked."""
     assert suspicious(f"what is {text}?")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -120,10 +120,14 @@ def _runs(text: str) -> set[str]:
 
 
 class Egress:
-    """The outgoing calls of one run."""
+    """The outgoing calls of one run. `secrets` is asked when the first one is looked at."""
 
     def __init__(
-        self, secrets: Secrets, sources: SourceTable, exposure: Exposure, mixed: Mixed = "ask"
+        self,
+        secrets: Callable[[], Secrets],
+        sources: SourceTable,
+        exposure: Exposure,
+        mixed: Mixed = "ask",
     ) -> None:
         self._secrets = secrets
         self._sources = sources
@@ -141,7 +145,7 @@ class Egress:
     def _secret(self, text: str, met: bool) -> Finding | None:
         said = _strings(text)
         texts = forms(" ".join([*said, squeezed("".join(said))]))  # split over arguments, too
-        name = self._secrets.found_in(texts)
+        name = self._secrets().found_in(texts)
         if name:
             return Finding("own_key", f"It would send your {name} out.", refuse=True)
         if met:  # an address that somebody else made holds nothing that a model put there

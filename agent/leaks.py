@@ -21,6 +21,10 @@ from urllib.parse import unquote_plus
 
 from agent.neutral import INVISIBLE
 
+# Names under which people keep what must not leave.
+SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTHORIZATION|COOKIE", re.IGNORECASE
+)
 _LEAST = 8  # characters of a secret that can be told from a word
 _RUN = 12  # characters of it in a row that count as the secret
 _DEPTH = 3  # how many dresses one over the other

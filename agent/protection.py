@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from agent.approvals import Approvals, Approve
 from agent.egress import Egress, Exposure
 from agent.guard import Guard
-from agent.leaks import Secrets
+from agent.leaks import SECRET_NAME, Secrets
 from agent.log import EventLog
 from agent.policy import Policy, load_policy
 from agent.search_path import SearchPath, local_path
+from agent.session import Session
 from agent.settings import Settings
 from agent.sources import SourceTable
+from agent.tools import ToolSource
 from agent.types import Message
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _WHY = {
     "review": "You want to see what is looked up before it leaves",
     "private": "Your own data is in this conversation",
@@ -26,15 +26,18 @@ _WHY = {
 class Protection:
     """Guards for runs; `approvals` is where the user's answers come in."""
 
-    def __init__(self, settings: Settings, log: EventLog) -> None:
+    def __init__(
+        self, settings: Settings, log: EventLog, sources: Iterable[ToolSource] = ()
+    ) -> None:
         self._settings = settings
         self._log = log
-        self._secrets: Secrets | None = None
+        self._sources = tuple(sources)
+        self._secrets: tuple[Mapping[str, str], Secrets] = ({}, Secrets({}))
         self.approvals = Approvals(log)
 
     def use(self, settings: Settings) -> None:
-        """From now on these settings hold: there may be new keys."""
-        self._settings, self._secrets = settings, None
+        """From now on these settings hold."""
+        self._settings = settings
 
     def policy(self) -> Policy:
         """The rules as they stand now. Raises ConfigError for a broken file."""
@@ -42,27 +45,37 @@ class Protection:
 
     def guard(
         self,
-        session_id: str,
+        session: Session,
         policy: Policy,
         approve: Approve,
         sources: SourceTable,
         messages: Sequence[Message],
     ) -> Guard:
         """The gate of one run."""
-        if self._secrets is None:
-            # Every secret of this process, whoever it is for: none of them has to leave in a call.
-            env = self._settings.env
-            named = {n: env[n] for n in env if _SECRET_NAME.search(n)}
-            self._secrets = Secrets(named)
-        mixed = policy.private_and_untrusted
+        session_id = session.id
         return Guard(
             policy=policy,
-            egress=Egress(self._secrets, sources, Exposure.of(messages), mixed),
+            egress=Egress(
+                lambda: self._known(session.workspace),
+                sources,
+                Exposure.of(messages),
+                policy.private_and_untrusted,
+            ),
             live=lambda: self._log.session(session_id),
             ask=lambda request, emit: self.approvals.ask(session_id, request, emit),
             always=lambda: self.approvals.always(session_id),
             approve=approve,
         )
+
+    def _known(self, workspace: str | None) -> Secrets:
+        """Every secret of this process, whoever it is for: none of them has to leave in a call."""
+        env = self._settings.env
+        named = {name: env[name] for name in env if SECRET_NAME.search(name)}
+        for source in self._sources:
+            named |= source.secrets(workspace)
+        if named != self._secrets[0]:
+            self._secrets = (named, Secrets(named))
+        return self._secrets[1]
 
 
 def reviewable(

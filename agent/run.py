@@ -133,7 +133,7 @@ class Run:
             search = web_search(self.backend, fence, question.options, said)
             web = (search, open_page(self.backend, fence, question.options))
         guard = self.protection.guard(
-            question.session.id, question.policy, question.approve, table, self.messages
+            question.session, question.policy, question.approve, table, self.messages
         )
         toolset = Toolset(
             (*web, *self._own_tools(path)),

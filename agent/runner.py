@@ -62,7 +62,7 @@ class Runner:
         self._backend = backend
         self._tools = tuple(tools)
         self._bring = tuple(bring)
-        self._protection = Protection(settings, log)
+        self._protection = Protection(settings, log, self._bring)
         self.approvals = self._protection.approvals
         self._transport = transport or Transport(offline=settings.offline)
         self._owner = holder()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from agent.session import Session
 from agent.tools import Tool
@@ -22,6 +22,10 @@ class StandardTools:
         """
         plan = (present_plan(),) if session.mode == "plan" else ()
         return (current_time(), *plan) if session.workspace else plan
+
+    def secrets(self, workspace: str | None) -> Mapping[str, str]:
+        """None."""
+        return {}
 
     async def aclose(self) -> None:
         """Nothing was started."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from agent.errors import ConfigError
+from agent.leaks import SECRET_NAME
 from agent.mcp.calls import tool_of
 from agent.mcp.catalogue import Catalogue, Found
 from agent.mcp.connection import Connection
@@ -81,6 +82,15 @@ class McpServers:
         tools = [tool for c in connections for tool in self._tools_of(c, parts[c.server.name])]
         usable = [tool for tool in tools if tool.spec.effect in allowed]
         return self._offers.settle(session.id, usable, self._budget(session.model))
+
+    def secrets(self, workspace: str | None) -> dict[str, str]:
+        """What the files give to servers as keys: in their environment and in headers."""
+        return {
+            f"{name} of the MCP server {server.name}": value
+            for server in self.catalogue.find(workspace).servers
+            for name, value in {**server.env, **server.headers}.items()
+            if SECRET_NAME.search(name)
+        }
 
     def status(self, workspace: str | None = None) -> list[dict[str, Any]]:
         """Every server of this folder's files, as `agent.mcp.report` describes it."""

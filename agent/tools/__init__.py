@@ -83,6 +83,9 @@ class ToolSource(Protocol):
     async def tools(self, session: Session) -> Sequence[Tool]:
         """What there is for this session now. Never raises for one part that is broken."""
 
+    def secrets(self, workspace: str | None) -> Mapping[str, str]:
+        """Texts of its configuration that must not leave, by the names that people know."""
+
     async def aclose(self) -> None:
         """Ends what it has started."""
 

@@ -86,6 +86,10 @@ class Workspace:
             _writing("replace_in_file", REPLACE_IN_FILE, writer),
         )
 
+    def secrets(self, workspace: str | None) -> Mapping[str, str]:
+        """None."""
+        return {}
+
     async def aclose(self) -> None:
         """Nothing was started."""
 

@@ -54,7 +54,7 @@ def guard(
         return user(request)
 
     egress = Egress(
-        Secrets(secrets or {}),
+        lambda: Secrets(secrets or {}),
         SourceTable() if table is None else table,
         Exposure.of(messages),
         policy.private_and_untrusted,

@@ -79,7 +79,7 @@ def test_what_nobody_decided_is_not_left_open(asking: tuple[EventLog, str, Page]
     assert sent.value.post_data_json == {"decision": "deny"}
     expect(page.get_by_role("alert").first).to_be_visible()
     page.reload()
-    expect(page.get_by_role("button", name="Always allow this tool")).to_be_visible()
+    expect(page.get_by_role("button", name="Always allow this very call")).to_be_visible()
     finished = {"run_id": "r", "reason": "cancelled", "answer": "", "search_path": "off"}
     lists = {"citations": [], "sources": [], "usage": {}}
     log.append(chat, [("run_finished", {**finished, **lists})])

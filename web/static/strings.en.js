@@ -231,7 +231,7 @@ export default {
   "approval.diff": "What would change",
   "approval.badvalue": "“{name}” is not valid JSON.",
   "approval.once": "Allow once",
-  "approval.always": "Always allow this tool",
+  "approval.always": "Always allow this very call",
   "approval.deny": "Deny",
   "approval.said.once": "allowed once",
   "approval.said.always": "always allowed",

@@ -169,7 +169,7 @@ def _search(settings: Settings) -> Iterator[Finding]:
     more = [e for e in engines if e["missing"]]
     if more:
         said = ", ".join(f"{e['name']} ({' '.join(e['missing'])})" for e in more)
-        yield Finding("hint", "More engines", said, f"export {more[0]['missing'][0]}=...")
+        yield Finding("hint", "More engines", said, f"searchloop setup --engine {more[0]['name']}")
 
 
 def _position(engine: dict[str, int]) -> int:

@@ -13,6 +13,8 @@ from cli.backend import ask
 from cli.main import BAD_INPUT, FAILED, OK
 from cli.text import as_json, one_line, safe
 
+LOCAL = "local"
+
 
 def run(args: argparse.Namespace) -> int:
     """Prints the page, or says why it cannot be read."""
@@ -23,7 +25,16 @@ def run(args: argparse.Namespace) -> int:
         payload["find"] = args.find
     if args.max_length:
         payload["max_length"] = args.max_length
+    wishes = {
+        "allowed_domains": args.domain,
+        "blocked_domains": args.block_domain,
+        "reader": args.reader,
+    }
+    payload |= {name: wish for name, wish in wishes.items() if wish}
     page = ask("/api/open-page", payload)
+    for attempt in page.get("attempts", ())[:-1]:
+        why = error_words(attempt.get("error")) or attempt["status"]
+        print(safe(f"{attempt['reader']}: {why}"), file=sys.stderr)
     if args.output == "json":
         print(as_json(page))
         return _code(page)
@@ -36,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
         print("The page has no such text. Try one of its words, or read it whole.", file=sys.stderr)
         return OK
     print(safe(page["content"]))
+    if page["reader"] != LOCAL:
+        print(f"Read by {one_line(page['reader'])}.", file=sys.stderr)
     if page["next_offset"] is not None:
         rest = page["original_length"] - page["next_offset"]
         print(f"\n{rest} characters left: --offset {page['next_offset']}", file=sys.stderr)

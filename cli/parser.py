@@ -51,6 +51,7 @@ def build() -> argparse.ArgumentParser:
         _mcp,
         _sessions,
         _config,
+        _setup,
         _backend,
     ):
         add(commands)
@@ -125,11 +126,25 @@ def _search(commands: Any) -> None:
     command.add_argument("query", nargs="+", metavar="QUERY")
     command.add_argument("--engine", metavar="NAME", help="only this engine")
     command.add_argument("-n", dest="count", type=_positive, default=8, help="how many results")
-    command.add_argument(
-        "--domain", action="append", default=[], metavar="D", help="only results from D"
-    )
+    _domains(command)
     command.add_argument("--time-range", choices=("d", "w", "m", "y", "all"), default="all")
+    command.add_argument("--country", metavar="CC", help="meant for this country, e.g. de")
+    command.add_argument("--language", metavar="LL", help="in this language, e.g. de")
+    command.add_argument("--safe-search", choices=("off", "moderate", "strict"))
     _output(command)
+
+
+def _domains(command: Any) -> None:
+    command.add_argument(
+        "--domain",
+        action="append",
+        default=[],
+        metavar="D",
+        help="only this site, or several",
+    )
+    command.add_argument(
+        "--block-domain", action="append", default=[], metavar="D", help="never this site"
+    )
 
 
 def _open(commands: Any) -> None:
@@ -138,6 +153,8 @@ def _open(commands: Any) -> None:
     command.add_argument("--find", metavar="TEXT", help="only the passages around TEXT")
     command.add_argument("--offset", type=_natural, default=0, metavar="N", help="start here")
     command.add_argument("--max-length", type=_positive, metavar="N", help="characters at the most")
+    command.add_argument("--reader", metavar="NAME", help="only this reader, e.g. local")
+    _domains(command)
     _output(command)
 
 
@@ -213,6 +230,33 @@ def _sessions(commands: Any) -> None:
 def _config(commands: Any) -> None:
     command = _command(commands, "config", "Show the settings; secrets are not shown")
     command.add_argument("--origin", action="store_true", help="say where each value came from")
+    _output(command)
+
+
+def _setup(commands: Any) -> None:
+    command = _command(commands, "setup", "Choose engines, readers and models, and save their keys")
+    command.add_argument("--engine", metavar="NAME", help="set up this search engine")
+    command.add_argument("--reader", metavar="NAME", help="set up this reader")
+    command.add_argument("--provider", metavar="NAME", help="set up this provider of models")
+    command.add_argument(
+        "--key-stdin", action="store_true", help="its key comes on standard input, one line"
+    )
+    command.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting that is no key"
+    )
+    command.add_argument(
+        "--forget", action="append", default=[], metavar="NAME", help="forget this saved key"
+    )
+    command.add_argument("--file", action="store_true", help="leave the system's keyring alone")
+    command.add_argument(
+        "--no-test", dest="test", action="store_false", help="do not ask it once to see"
+    )
+    command.add_argument(
+        "--test-url",
+        metavar="URL",
+        default="https://example.com/",
+        help="the page that a reader is tried on",
+    )
     _output(command)
 
 

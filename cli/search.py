@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 from agent.backend import error_words
 from agent.errors import ConfigError
@@ -17,13 +18,17 @@ def run(args: argparse.Namespace) -> int:
     query = " ".join(args.query).strip()
     if not query:
         raise ConfigError("empty_query", "The query is empty.", "Write what to search for.")
-    payload = {"query": query, "max_results": args.count}
-    if args.domain:
-        payload["allowed_domains"] = args.domain
-    if args.time_range != "all":
-        payload["time_range"] = args.time_range
-    if args.engine:
-        payload["engine"] = args.engine
+    payload: dict[str, Any] = {"query": query, "max_results": args.count}
+    wishes = {
+        "allowed_domains": args.domain,
+        "blocked_domains": args.block_domain,
+        "time_range": args.time_range if args.time_range != "all" else None,
+        "country": args.country,
+        "language": args.language,
+        "safe_search": args.safe_search,
+        "engine": args.engine,
+    }
+    payload |= {name: wish for name, wish in wishes.items() if wish}
     answer = ask("/api/web-search", payload)
     if args.output == "json":
         print(as_json(answer))
@@ -36,6 +41,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"{n}. {one_line(result['title'] or result['url'])}")
         print(f"   {one_line(result['url'], 300)}")
         print(f"   {one_line(result['snippet'], 240)}\n")
+    if answer.get("not_applied"):
+        names = ", ".join(name.replace("_", " ") for name in answer["not_applied"])
+        print(f"Not every engine could respect: {names}.", file=sys.stderr)
     if answer["status"] == "ok":
         print(
             f"{number(len(answer['results']), 'result')} from {answer['engine']}", file=sys.stderr

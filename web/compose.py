@@ -45,12 +45,7 @@ class House:
 
     def check(self, env: Environment) -> Settings:
         """What these settings come to. Raises ConfigError naming one that cannot be used."""
-        settings = Settings.load(env)
-        search_options(env)
-        with _told():
-            own = import_module("search_backend.settings").Settings
-            own.from_mapping(env, home=settings.home)
-        return settings
+        return check_settings(env)
 
     def use(self, settings: Settings) -> None:
         """From now on these settings hold."""
@@ -119,6 +114,17 @@ def open_house(env: Environment | None = None) -> House:
     )
     mcp = next(source for source in sources if isinstance(source, McpServers))
     return House(settings, log, runner, app, mcp)
+
+
+def check_settings(env: Environment) -> Settings:
+    """What these settings come to, in every part. Raises ConfigError naming one that cannot be
+    used."""
+    settings = Settings.load(env)
+    search_options(env)
+    with _told():
+        own = import_module("search_backend.settings").Settings
+        own.from_mapping(env, home=settings.home)
+    return settings
 
 
 @contextmanager

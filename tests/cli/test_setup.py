@@ -1,0 +1,288 @@
+"""`searchloop setup`, and every engine and reader from the command line, against fakes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.settings import load_environment
+from cli.main import main
+from cli.setup import Setup
+from search_backend.engines import find_engines
+from search_backend.readers import find_services
+from tests.cli.conftest import Cli
+from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.search_backend.engine_cases import BY_NAME, CASES, Case
+from tests.search_backend.test_reading import NAMES, case
+from tests.search_backend.zim_archives import write
+
+KEY = "k-0123456789"
+# An address that needs no look-up; only a fake is told it.
+PAGE = "http://93.184.215.14/app"
+
+
+@dataclass
+class Ran:
+    """What a command printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+
+Here = Callable[..., Ran]
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Here:
+    """Runs `searchloop ARGS` in this process; keyword arguments are settings that stay set."""
+    for name in load_environment():
+        if name.startswith(("SEARCH", "ZIM")) or name.endswith(("_KEY", "_URL", "_TOKEN")):
+            monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SEARCHLOOP_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: str, stdin: str = "", **settings: str) -> Ran:
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        before, sys.stdin = sys.stdin, StringIO(stdin)
+        try:
+            code = main(list(args))
+        finally:
+            sys.stdin = before
+        told = capsys.readouterr()
+        return Ran(code, told.out, told.err)
+
+    return run
+
+
+def always(reply: Reply) -> Callable[[Received], Reply]:
+    """The same answer to everything."""
+    return lambda _received: reply
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_engine_searches_from_the_command_line(here: Here, case: Case) -> None:
+    """`search --engine X` asks the engine's documented API and shows what it found."""
+    with FakeServer(always(Reply([case.recording("results")]))) as server:
+        ran = here("search", "--engine", case.name, "tea", "-o", "json", **case.keys(server.url))
+        assert len(server.requests) == 1
+    assert (ran.code, ran.json["engine"], ran.json["status"]) == (0, case.name, "ok")
+    assert ran.json["results"]
+
+
+def test_the_engines_without_a_server(here: Here, tmp_path: Path) -> None:
+    """Archives and the library, with the network switched off; no engine is left out."""
+    archive = write(tmp_path / "tea.zim")
+    offline = {"SEARCHLOOP_OFFLINE": "1", "ZIM_FILES": str(archive)}
+    found = here("search", "--engine", "zim", "sencha", "-o", "json", **offline).json
+    page = here("open", found["results"][0]["url"], "--find", "sencha")
+    assert (page.code, "steamed at harvest" in page.out) == (0, True)
+    assert here("search", "--engine", "library", "native search").code == 0
+    assert {*BY_NAME, "zim", "library", "ddg"} == set(find_engines())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_reader_opens_from_the_command_line(here: Here, name: str) -> None:
+    """`open --reader Y` asks the reader's documented API and says who read."""
+    with FakeServer(always(json_reply(case(name, "").good))) as server:
+        ran = here("open", PAGE, "--reader", name, **case(name, server.url).settings)
+        (asked,) = server.requests
+    assert (ran.code, PAGE in asked.body.decode()) == (0, True)
+    assert "is brewed in a kettle" in ran.out
+    assert f"Read by {name}." in ran.err
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["open", PAGE, "--reader", "nope"], "There is no reader named 'nope'. Use one of: local,"),
+        (["open", PAGE, "--domain", "*.a.example"], "allowed_domains[0] is not a domain"),
+        (["search", "tea", "--block-domain", "a b"], "blocked_domains[0] is not a domain"),
+        (["search", "tea", "--country", "Germany"], "country is not a code of two letters"),
+        (["search", "x" * 10_000], "characters of at most 2000"),
+        (["setup", "--engine", "nope"], "There is no engine named 'nope'. Use one of: brave,"),
+        (["setup", "--engine", "brave"], "brave lacks BRAVE_API_KEY. Add --key-stdin."),
+        (["setup", "--engine", "searxng"], "Add --set SEARXNG_URL=..."),
+        (["setup", "--engine", "ddg", "--key-stdin"], "ddg takes no key."),
+        (["setup", "--key-stdin"], "Whose key is it?"),
+        (["setup", "--engine", "ddg", "--reader", "jina"], "One thing is set up at a time."),
+        (["setup", "--set", "NOPE=1"], "There is no setting 'NOPE'."),
+        (["setup", "--set", "SEARCH_ENGINES"], "--set wants NAME=VALUE."),
+        (["setup", "--set", "SEARCH_ENGINES=ddg,nope"], "SEARCH_ENGINES names what there is not"),
+        (["setup", "--set", f"BRAVE_API_KEY={KEY}"], "keys do not belong on the command line"),
+        (["setup", "--engine", "brave", "--key-stdin"], "What was given for BRAVE_API_KEY is no"),
+    ],
+)
+def test_bad_input_is_one_sentence(here: Here, args: list[str], words: str) -> None:
+    """It names what is wrong, leaves everything as it was, and never repeats a key."""
+    ran = here(*args)
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err
+    assert ran.err.count("\n") == 1
+    assert KEY not in ran.err
+    assert not list(Path("home").glob("*.toml")) + list(Path("home").glob("keys.json"))
+
+
+def test_an_engine_is_set_up_with_one_command(here: Here) -> None:
+    """The key comes on standard input, is kept, used from then on, and never shown."""
+    brave = BY_NAME["brave"]
+    with FakeServer(always(Reply([brave.recording("results")]))) as server:
+        address = {"BRAVE_BASE_URL": server.url}
+        made = here(
+            *("setup", "--engine", "brave", "--key-stdin", "--file", "-o", "json"),
+            stdin=f"{KEY}\n",
+            **address,
+        )
+        found = here("search", "--engine", "brave", "tea")
+        listed = here("setup", "-o", "json").json
+        told = here("config", "--origin")
+    assert made.json["key"] == {"setting": "BRAVE_API_KEY", "place": "keys.json"}
+    assert (made.code, made.json["test"]["works"], found.code) == (0, True, 0)
+    assert [asked.headers["x-subscription-token"] for asked in server.requests] == [KEY, KEY]
+    assert (listed["parts"]["engine"]["brave"], listed["saved"]) == ("ready", ["BRAVE_API_KEY"])
+    assert "BRAVE_API_KEY = (set, not shown)  # keys.json" in told.out
+    for ran in (made, found, told):
+        assert KEY not in ran.out + ran.err
+    # Another address gets no key.
+    with FakeServer(always(Reply([brave.recording("results")]))) as stranger:
+        lost = here("search", "--engine", "brave", "tea", BRAVE_BASE_URL=stranger.url)
+        assert stranger.requests == []
+    assert (lost.code, "BRAVE_API_KEY" in lost.err) == (1, True)
+    state = here("setup", "-o", "json").json["parts"]["engine"]["brave"]
+    assert state.endswith("needs BRAVE_API_KEY") or "leads elsewhere" in state
+
+
+def test_a_changed_address_drops_the_key(here: Here) -> None:
+    """And that is said; forgetting does the same on purpose."""
+    for name in ("tavily", "exa"):
+        here("setup", "--engine", name, "--key-stdin", "--file", "--no-test", stdin=KEY)
+    moved = here("setup", "--set", "TAVILY_BASE_URL=https://proxy.example/")
+    assert "TAVILY_API_KEY was forgotten" in moved.err
+    assert "EXA_API_KEY is forgotten." in here("setup", "--forget", "EXA_API_KEY").err
+    assert "There was no saved EXA_API_KEY." in here("setup", "--forget", "EXA_API_KEY").err
+    assert KEY not in Path("home/keys.json").read_text()
+
+
+def test_a_key_that_is_refused_is_said(here: Here) -> None:
+    """The exit code tells a script; the key is saved all the same."""
+    with FakeServer(always(json_reply({"error": f"bad key {KEY}"}, 401))) as server:
+        ran = here(
+            *("setup", "--engine", "tavily", "--key-stdin", "--file"),
+            stdin=KEY,
+            TAVILY_BASE_URL=server.url,
+        )
+    assert ran.code == 1
+    assert "The engine tavily does not work: Tavily does not accept the key" in ran.err
+    assert KEY not in ran.err
+
+
+def test_a_reader_is_set_up_and_chosen(here: Here) -> None:
+    """Who sets up a reader elsewhere wants it asked; local stays first."""
+    with FakeServer(always(json_reply(case("jina", "").good))) as server:
+        ran = here(
+            *("setup", "--reader", "jina", "--key-stdin", "--file", "--test-url", PAGE),
+            stdin=KEY,
+            JINA_READER_BASE_URL=server.url,
+        )
+    assert (ran.code, "The reader jina works: it read" in ran.err) == (0, True)
+    assert load_environment()["SEARCH_READERS"] == "local,jina"
+    again = here("setup", "--reader", "crawl4ai", "--set", "CRAWL4AI_URL=http://x", "--no-test")
+    assert (again.code, load_environment()["SEARCH_READERS"]) == (0, "local,jina,crawl4ai")
+    kept = here(
+        "setup", "--reader", "tavily", "--no-test", TAVILY_API_KEY=KEY, SEARCH_READERS="local"
+    )
+    assert "Add tavily to SEARCH_READERS: environment sets it." in kept.err
+    assert {*NAMES} == set(find_services())
+
+
+def test_a_provider_is_tried_by_its_list_of_models(here: Here) -> None:
+    """The key of a model's provider is saved and tried in the same way."""
+    models = json_reply({"object": "list", "data": [{"id": "gpt-x", "object": "model"}]})
+    with FakeServer(always(models)) as server:
+        ran = here(
+            *("setup", "--provider", "openai", "--key-stdin", "--file"),
+            stdin=KEY,
+            OPENAI_BASE_URL=server.url,
+        )
+    assert "OPENAI_API_KEY is saved in" in ran.err
+    assert (ran.code, "The provider openai works" in ran.err) == (0, True)
+    without = here("setup", "--provider", "anthropic")
+    assert (without.code, "ANTHROPIC_API_KEY" in without.err) == (1, True)
+
+
+def test_a_walk_through(here: Here) -> None:
+    """Names are chosen, keys typed without echo, and each is tried; Enter goes on."""
+    brave = BY_NAME["brave"]
+    answers = iter(["nope", "brave", "searxng", "", "", "", ""])
+    told: list[str] = []
+    asked: list[str] = []
+
+    def ask(question: str) -> str:
+        asked.append(question)
+        return next(answers)
+
+    with FakeServer(always(Reply([brave.recording("results")]))) as server:
+        here("config", BRAVE_BASE_URL=server.url)
+        code = Setup(ask, lambda question: KEY, told.append, in_file=True).walk()
+    text = "\n".join(told)
+    assert code == 0
+    assert "There is no engine nope." in text
+    assert "The engine brave works: it answers, with a result." in text
+    assert "The engine searxng needs SEARXNG_URL." in text
+    assert any("SEARXNG_URL" in question for question in asked)
+    assert KEY not in text
+    assert load_environment()["BRAVE_API_KEY"] == KEY
+
+
+def test_as_a_process_of_its_own(cli: Cli, tmp_path: Path) -> None:
+    """With a real keyring of the package `keyring`: the file holds no key, the keyring does."""
+    ring = tmp_path / "rings" / "fake_ring.py"
+    ring.parent.mkdir()
+    ring.write_text(RING)
+    settings = {
+        "PYTHONPATH": f"{Path(__file__).resolve().parents[2]}:{ring.parent}",
+        "PYTHON_KEYRING_BACKEND": "fake_ring.FileRing",
+        "RING_FILE": str(tmp_path / "ring.json"),
+    }
+    made = cli("setup", "--engine", "exa", "--key-stdin", "--no-test", stdin=KEY, **settings)
+    assert (made.code, "EXA_API_KEY is saved in the system's keyring." in made.err) == (0, True)
+    assert KEY not in (tmp_path / "home" / "keys.json").read_text()
+    assert KEY in (tmp_path / "ring.json").read_text()
+    told = cli("config", "--origin", **settings)
+    assert "EXA_API_KEY = (set, not shown)  # keyring" in told.out
+
+
+RING = """
+import json, os
+from keyring.backend import KeyringBackend
+
+class FileRing(KeyringBackend):
+    priority = 5
+
+    def _held(self):
+        path = os.environ["RING_FILE"]
+        return json.load(open(path)) if os.path.exists(path) else {}
+
+    def get_password(self, service, name):
+        return self._held().get(f"{service}/{name}")
+
+    def set_password(self, service, name, value):
+        held = {**self._held(), f"{service}/{name}": value}
+        with open(os.environ["RING_FILE"], "w") as file:
+            json.dump(held, file)
+"""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from cli import parser_search
 from cli.main import VERSION
+from cli.options import amount, output, port, positive, subcommand
 
 _MODES = ("ask", "plan", "agent")
 _EFFECTS = ("read", "network", "write", "exec")
@@ -43,42 +45,30 @@ def build() -> argparse.ArgumentParser:
     for add in (
         _serve,
         _ask,
-        _search,
-        _open,
+        parser_search.search,
+        parser_search.open,
         _models,
         _doctor,
-        _library,
+        parser_search.library,
         _mcp,
         _sessions,
         _config,
-        _setup,
+        parser_search.setup,
         _backend,
     ):
         add(commands)
     return parser
 
 
-def _command(commands: Any, name: str, help: str, module: str | None = None) -> Any:
-    command = commands.add_parser(name, help=help, description=help)
-    command.set_defaults(module=module or name.replace("-", "_"))
-    return command
-
-
-def _output(command: Any, *choices: str) -> None:
-    command.add_argument(
-        "-o", "--output", choices=("text", "json", *choices), default="text", help="output format"
-    )
-
-
 def _serve(commands: Any) -> None:
-    command = _command(commands, "serve", "Start the web UI and the API")
+    command = subcommand(commands, "serve", "Start the web UI and the API")
     command.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    command.add_argument("--port", type=_port, default=8321, help="port (0 = any free one)")
+    command.add_argument("--port", type=port, default=8321, help="port (0 = any free one)")
     command.add_argument("--open", action="store_true", help="open a browser")
 
 
 def _ask(commands: Any) -> None:
-    command = _command(commands, "ask", "Ask one question; text on stdin is added to it")
+    command = subcommand(commands, "ask", "Ask one question; text on stdin is added to it")
     command.usage = "searchloop ask [OPTIONS] [QUESTION ...]"
     command.add_argument("question", nargs="*", metavar="QUESTION")
     command.add_argument("-m", "--model", help="provider:model, see `searchloop models`")
@@ -101,7 +91,7 @@ def _ask(commands: Any) -> None:
         help="calls that need your approval: ask at the terminal, run them, or refuse them"
         " (default: ask; without a terminal: never)",
     )
-    _output(command, "stream-json")
+    output(command, "stream-json")
     command.add_argument(
         "-v", "--verbose", action="store_true", help="tell how fast a local model was"
     )
@@ -111,56 +101,19 @@ def _ask(commands: Any) -> None:
     )
     session.add_argument("--session", metavar="ID", help="go on with this session")
     limits = command.add_argument_group("limits of this turn")
-    limits.add_argument("--max-steps", type=_positive, metavar="N", help="model steps")
-    limits.add_argument("--max-searches", type=_positive, metavar="N", help="searches")
-    limits.add_argument("--max-pages", type=_positive, metavar="N", help="pages read")
-    limits.add_argument("--max-tokens", type=_positive, metavar="N", help="tokens")
-    limits.add_argument("--max-seconds", type=_amount, metavar="S", help="seconds")
+    limits.add_argument("--max-steps", type=positive, metavar="N", help="model steps")
+    limits.add_argument("--max-searches", type=positive, metavar="N", help="searches")
+    limits.add_argument("--max-pages", type=positive, metavar="N", help="pages read")
+    limits.add_argument("--max-tokens", type=positive, metavar="N", help="tokens")
+    limits.add_argument("--max-seconds", type=amount, metavar="S", help="seconds")
     limits.add_argument(
-        "--max-cost", type=_amount, metavar="USD", dest="max_cost_usd", help="dollars, if known"
+        "--max-cost", type=amount, metavar="USD", dest="max_cost_usd", help="dollars, if known"
     )
-
-
-def _search(commands: Any) -> None:
-    command = _command(commands, "search", "Search the web, without a model")
-    command.add_argument("query", nargs="+", metavar="QUERY")
-    command.add_argument("--engine", metavar="NAME", help="only this engine")
-    command.add_argument("-n", dest="count", type=_positive, default=8, help="how many results")
-    _domains(command)
-    command.add_argument("--time-range", choices=("d", "w", "m", "y", "all"), default="all")
-    command.add_argument("--country", metavar="CC", help="meant for this country, e.g. de")
-    command.add_argument("--language", metavar="LL", help="in this language, e.g. de")
-    command.add_argument("--safe-search", choices=("off", "moderate", "strict"))
-    _output(command)
-
-
-def _domains(command: Any) -> None:
-    command.add_argument(
-        "--domain",
-        action="append",
-        default=[],
-        metavar="D",
-        help="only this site, or several",
-    )
-    command.add_argument(
-        "--block-domain", action="append", default=[], metavar="D", help="never this site"
-    )
-
-
-def _open(commands: Any) -> None:
-    command = _command(commands, "open", "Read a web page as text", module="open_page")
-    command.add_argument("url", metavar="URL")
-    command.add_argument("--find", metavar="TEXT", help="only the passages around TEXT")
-    command.add_argument("--offset", type=_natural, default=0, metavar="N", help="start here")
-    command.add_argument("--max-length", type=_positive, metavar="N", help="characters at the most")
-    command.add_argument("--reader", metavar="NAME", help="only this reader, e.g. local")
-    _domains(command)
-    _output(command)
 
 
 def _models(commands: Any) -> None:
-    command = _command(commands, "models", "List the models and what each needs")
-    _output(command)
+    command = subcommand(commands, "models", "List the models and what each needs")
+    output(command)
     actions = command.add_subparsers(dest="action", metavar="ACTION")
     pull = actions.add_parser("pull", help="get a model for a local server, with progress")
     pull.add_argument("model", metavar="NAME", help="for example qwen3:8b")
@@ -171,28 +124,16 @@ def _models(commands: Any) -> None:
         action.add_argument("model", metavar="NAME", help="as `searchloop models` shows it")
         action.set_defaults(module="unload")
     for action in actions.choices.values():
-        _output(action)
+        output(action)
 
 
 def _doctor(commands: Any) -> None:
-    command = _command(commands, "doctor", "Say what is there, what is missing and how to get it")
-    _output(command)
-
-
-def _library(commands: Any) -> None:
-    command = _command(commands, "library", "Folders that can be searched without a network")
-    actions = command.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add = actions.add_parser("add", help="index a folder or a file")
-    add.add_argument("path")
-    actions.add_parser("list", help="show what is indexed")
-    remove = actions.add_parser("remove", help="forget a folder or a file")
-    remove.add_argument("path")
-    for action in actions.choices.values():
-        _output(action)
+    command = subcommand(commands, "doctor", "Say what is there, what is missing and how to get it")
+    output(command)
 
 
 def _mcp(commands: Any) -> None:
-    command = _command(commands, "mcp", "Servers whose tools models may use")
+    command = subcommand(commands, "mcp", "Servers whose tools models may use")
     actions = command.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("list", help="show the servers and what is wrong with them")
     add = actions.add_parser("add", help="add a server: NAME -- COMMAND ARGUMENT..., or --url")
@@ -216,90 +157,33 @@ def _mcp(commands: Any) -> None:
     for name in ("trust", "approve"):
         actions.choices[name].add_argument("--yes", action="store_true", help="do not ask")
     for name, action in actions.choices.items():
-        _output(action)
+        output(action)
         if name != "trust":
             action.add_argument("--workspace", metavar="DIR", help="with this folder's .mcp.json")
 
 
 def _sessions(commands: Any) -> None:
-    command = _command(commands, "sessions", "List the sessions, or find one")
+    command = subcommand(commands, "sessions", "List the sessions, or find one")
     command.add_argument("query", nargs="*", metavar="TEXT", help="only sessions with this text")
-    _output(command)
+    output(command)
 
 
 def _config(commands: Any) -> None:
-    command = _command(commands, "config", "Show the settings; secrets are not shown")
+    command = subcommand(commands, "config", "Show the settings; secrets are not shown")
     command.add_argument("--origin", action="store_true", help="say where each value came from")
-    _output(command)
-
-
-def _setup(commands: Any) -> None:
-    command = _command(commands, "setup", "Choose engines, readers and models, and save their keys")
-    command.add_argument("--engine", metavar="NAME", help="set up this search engine")
-    command.add_argument("--reader", metavar="NAME", help="set up this reader")
-    command.add_argument("--provider", metavar="NAME", help="set up this provider of models")
-    command.add_argument(
-        "--key-stdin", action="store_true", help="its key comes on standard input, one line"
-    )
-    command.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting that is no key"
-    )
-    command.add_argument(
-        "--forget", action="append", default=[], metavar="NAME", help="forget this saved key"
-    )
-    command.add_argument("--file", action="store_true", help="leave the system's keyring alone")
-    command.add_argument(
-        "--no-test", dest="test", action="store_false", help="do not ask it once to see"
-    )
-    command.add_argument(
-        "--test-url",
-        metavar="URL",
-        default="https://example.com/",
-        help="the page that a reader is tried on",
-    )
-    _output(command)
+    output(command)
 
 
 def _backend(commands: Any) -> None:
-    command = _command(commands, "search-backend", "Run the search backend alone")
+    command = subcommand(commands, "search-backend", "Run the search backend alone")
     actions = command.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("clear-cache", help="forget the answers and pages that are kept")
     serve = actions.add_parser("serve", help="listen for search requests")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    serve.add_argument("--port", type=_port, default=3002, help="port")
+    serve.add_argument("--port", type=port, default=3002, help="port")
     serve.add_argument(
         "--name",
         action="append",
         default=[],
         help="a further host name by which it is called, e.g. host.docker.internal",
     )
-
-
-def _port(text: str) -> int:
-    value = _natural(text)
-    if value > 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port; ports go up to 65535")
-    return value
-
-
-def _natural(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    value = _natural(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value
-
-
-def _amount(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return value

@@ -20,7 +20,8 @@ _CHOICES = ("model", "mode", "search")
 
 
 def open_session(log: EventLog, settings: Settings, wanted: Mapping[str, Any]) -> Session:
-    """A new session; `wanted` may name model, mode, search, workspace and agent (None: not).
+    """A new session; `wanted` may name model, mode, search, workspace and agent (None: not),
+    and say that it is `temporary`: for its user's eyes while it is open, and in no list.
 
     Raises ConfigError for an agent there is not and a folder that cannot be a workspace.
     """
@@ -28,10 +29,11 @@ def open_session(log: EventLog, settings: Settings, wanted: Mapping[str, Any]) -
     preset = _preset(settings.home, chosen.pop("agent", None))
     if "workspace" in chosen:
         chosen["workspace"] = checked_folder(chosen["workspace"], settings.home)
+    passing = {"temporary": True} if chosen.pop("temporary", False) else {}
     usual = {"model": settings.model, "search": settings.search}
     return log.create_session(
         **{**usual, **_said(preset), **chosen},
-        settings=settings_of(preset) if preset else None,
+        settings={**(settings_of(preset) if preset else {}), **passing},
     )
 
 
@@ -50,6 +52,8 @@ def change_session(
         preset = _preset(settings.home, chosen.pop("agent"))
         kept = settings_of(preset)
         chosen = {**_said(preset), **chosen}
+    if "pinned" in chosen:
+        kept = {**kept, "pinned": chosen.pop("pinned") or None}
     if chosen.get("workspace") is not None:
         chosen["workspace"] = checked_folder(chosen["workspace"], settings.home)
     return log.update_session(session_id, kept, **chosen)

@@ -58,7 +58,14 @@ _AGENT: Schema = {
 
 BODIES: Mapping[str, Schema] = {
     "NewSession": object_of(
-        {"model": MAYBE, "mode": _MODE, "search": _SEARCH, "workspace": MAYBE, "agent": MAYBE},
+        {
+            "model": MAYBE,
+            "mode": _MODE,
+            "search": _SEARCH,
+            "workspace": MAYBE,
+            "agent": MAYBE,
+            "temporary": {"type": "boolean", "description": "Not listed, forgotten in a day"},
+        },
         closed=True,
     ),
     "SessionChanges": object_of(
@@ -69,6 +76,7 @@ BODIES: Mapping[str, Schema] = {
             "search": _SEARCH,
             "workspace": {**MAYBE, "description": "Full path of a folder; null takes it away"},
             "agent": {**MAYBE, "description": "Name of an agent; null takes it away"},
+            "pinned": {"type": "boolean"},
         },
         closed=True,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from agent.workspace import Workspace
 from web.calls import Call, Handler, OnLoop, Reply
 
 _TITLE = 200  # characters
+_DAY = 86_400  # seconds
 
 
 class House(Protocol):
@@ -57,9 +59,13 @@ class SessionsApi:
         }
 
     def list(self, call: Call) -> Reply:
-        """Newest first."""
+        """Newest first, but for temporary ones."""
         found = self._log.sessions(call.query.get("q") or None)
-        return Reply({"sessions": [session.as_dict() for session in found]})
+        passing = [session for session in found if session.settings.get("temporary")]
+        for session in passing:  # a page that was closed in peace has forgotten its own
+            if session.updated < time.time() - _DAY and not session.running:
+                self._forget(session.id)
+        return Reply({"sessions": [s.as_dict() for s in found if s not in passing]})
 
     def create(self, call: Call) -> Reply:
         """A new session; what is not named is as its agent or the settings say."""
@@ -67,7 +73,7 @@ class SessionsApi:
         return Reply(open_session(self._log, self._house.settings, call.body).as_dict(), 201)
 
     def change(self, call: Call) -> Reply:
-        """Title, model, mode, search, workspace, agent."""
+        """Title, model, mode, search, workspace, agent, and whether it is pinned."""
         changes = dict(call.body)
         self._check_model(changes)
         if "title" in changes:
@@ -79,9 +85,12 @@ class SessionsApi:
         """Stops what runs, then forgets everything."""
         self._log.session(call.session)
         self._on_loop(self._house.runner.cancel(call.session))
-        self._log.delete_session(call.session)
-        Workspace.of(self._house.settings).forget(call.session)
+        self._forget(call.session)
         return Reply(status=204)
+
+    def _forget(self, session: str) -> None:
+        self._log.delete_session(session)
+        Workspace.of(self._house.settings).forget(session)
 
     def undo(self, call: Call) -> Reply:
         """Takes back what the last answer that changed files did to them."""

@@ -29,10 +29,17 @@ def ask(page: Page, question: str = QUESTION) -> None:
     box(page).press("Enter")
 
 
-def choose_model(page: Page, model: str) -> None:
+def model(page: Page) -> Locator:
+    """The button that shows the chosen model and opens the list."""
+    return page.get_by_role("button", name="Model ")
+
+
+def choose_model(page: Page, wanted: str) -> None:
     """Picks a model by its id, and waits for the server's word."""
+    model(page).click()
     with page.expect_response(lambda r: r.request.method in ("POST", "PATCH")):
-        page.get_by_label("Model", exact=True).select_option(model)
+        page.locator(f'[role="option"][data-id="{wanted}"]').click()
+    expect(model(page)).to_have_attribute("data-id", wanted)
 
 
 def last_turn(page: Page) -> Locator:

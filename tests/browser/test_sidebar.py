@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.house import MODEL, STALL, House, LedOllama
-from tests.browser.steps import ask
+from tests.browser.steps import ask, last_turn, model, wait_for_answer
 
 TITLES = ("Trains at night", "Résumé שלום 🚂")
 
@@ -41,9 +41,51 @@ def test_chats_are_listed_by_date_and_open_with_their_settings(
     row(page, chats[1]).locator("a").click()
     expect(page.locator("#title")).to_have_text(TITLES[0])
     expect(page.locator(".bubble")).to_have_text(TITLES[0])
-    expect(page.get_by_label("Model", exact=True)).to_have_value(f"ollama:{MODEL}")
+    expect(model(page)).to_have_attribute("data-id", f"ollama:{MODEL}")
     page.go_back()
     expect(page.locator("#title")).to_have_text(TITLES[1])
+
+
+def test_pinned_chats_stand_first_and_temporary_ones_nowhere(
+    chats: list[dict[str, Any]], page: Page, house: House, ollama: LedOllama
+) -> None:
+    """A pin survives a reload; a temporary chat is not listed and is gone once it is left."""
+    ollama.script = lambda messages: ["Between us."]
+    line = row(page, chats[1])
+    line.hover()
+    line.get_by_role("button", name="Pin").click()
+    expect(page.locator("#sessions h2")).to_have_text(["Pinned", "Today"])
+    page.reload()
+    expect(page.locator(".session").first).to_have_attribute("data-id", chats[1]["id"])
+    page.get_by_role("button", name="New temporary chat").click()
+    expect(page.locator("#temporary")).to_be_visible()
+    ask(page, "/pl")
+    expect(page.get_by_label("Mode", exact=True)).to_have_value("plan")
+    ask(page, "Not to be kept")
+    wait_for_answer(page)
+    chat = page.url.rpartition("/")[2]
+    expect(page.locator(".session")).to_have_count(2)
+    with page.expect_response(lambda r: r.request.method == "DELETE" and chat in r.url):
+        page.get_by_role("button", name="New chat").click()
+    expect(page.locator("#temporary")).to_be_hidden()
+
+
+def test_a_file_goes_along_as_text(page: Page, house: House) -> None:
+    """Its name and length stand beside the box, its text under its name; a picture is refused."""
+    chooser = page.locator("#files")
+    chooser.set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": b"\x89PNG\x00"})
+    expect(page.get_by_role("alert")).to_contain_text("a.png is not a text file")
+    text = b"one ``` two\n````\nthree"
+    chooser.set_input_files({"name": "notes.md", "mimeType": "text/plain", "buffer": text})
+    expect(page.locator("#shelf")).to_contain_text("notes.md")
+    ask(page, "What is in my notes?")
+    wait_for_answer(page)
+    expect(page.locator("#shelf")).to_be_hidden()
+    attached = last_turn(page).locator(".attached")
+    attached.locator("summary").click()
+    expect(attached.locator("pre")).to_have_text(text.decode())
+    events = house.call("GET", f"/api/sessions/{page.url.rpartition('/')[2]}/export?format=json")
+    assert "Attached file: notes.md\n`````\none" in events["events"][0]["text"]
 
 
 def test_search_narrows_the_list(chats: list[dict[str, Any]], page: Page) -> None:

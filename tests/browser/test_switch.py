@@ -8,7 +8,15 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import ask, choose_model, last_turn, switch, turn_on, wait_for_answer
+from tests.browser.steps import (
+    ask,
+    choose_model,
+    last_turn,
+    model,
+    switch,
+    turn_on,
+    wait_for_answer,
+)
 
 
 def tools(ollama: LedOllama) -> set[str]:
@@ -137,11 +145,28 @@ def test_an_empty_chat_that_was_only_switched_leaves_no_trace(enter: Enter, hous
     assert last_turn(page).count() == 0
 
 
-def test_models_that_can_be_chosen_come_first(page: Page) -> None:
-    """Nobody has to scroll past what lacks a key."""
-    model = page.get_by_label("Model", exact=True)
-    expect(model.locator("option:enabled")).not_to_have_count(0)
-    expect(model.locator("option:disabled")).not_to_have_count(0)
-    groups = model.locator("optgroup")
-    usable = [bool(g.locator("option:enabled").count()) for g in groups.all()]
-    assert usable == sorted(usable, reverse=True)
+def test_the_model_picker_is_searched_and_walked_by_keys(page: Page) -> None:
+    """What can be chosen comes first, badges say what it can do, keys do the rest."""
+    model(page).click()
+    options = page.locator(".picker").get_by_role("option")
+    expect(options.first).not_to_have_attribute("aria-disabled", "true")
+    groups = [
+        bool(g.locator(":not([aria-disabled])[role=option]").count())
+        for g in page.locator(".picker [role=group]").all()
+    ]
+    assert groups == sorted(groups, reverse=True)
+    expect(page.locator(f'[data-id="ollama:{MODEL}"]')).to_contain_text("on this machine")
+    find = page.get_by_role("combobox", name="Find a model")
+    expect(find).to_be_focused()
+    find.fill("needs nothing like it")
+    expect(page.locator(".picker")).to_contain_text("No model matches")
+    find.fill("QWEN")
+    expect(options).to_have_count(1)
+    with page.expect_response(lambda r: r.request.method == "POST"):
+        page.keyboard.press("Enter")
+    expect(model(page)).to_be_focused()
+    expect(model(page)).to_have_accessible_name("Model qwen3:8b (8.2B)")
+    model(page).click()
+    page.keyboard.press("Escape")
+    expect(page.locator(".picker")).to_have_count(0)
+    expect(model(page)).to_be_focused()

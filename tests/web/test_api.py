@@ -103,6 +103,23 @@ def test_a_new_session_searches_nothing_unless_asked(tmp_path: Path) -> None:
     with_api(tmp_path, scenario)
 
 
+def test_pins_and_temporary_sessions(tmp_path: Path) -> None:
+    """A pin comes and goes; a temporary session can be used but is not listed."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        kept = (await ask("POST", "/api/sessions", {})).data
+        passing = (await ask("POST", "/api/sessions", {"temporary": True})).data
+        assert passing["settings"] == {"temporary": True}
+        assert (await ask("GET", f"/api/sessions/{passing['id']}")).status == 200
+        listed = (await ask("GET", "/api/sessions")).data["sessions"]
+        assert [s["id"] for s in listed] == [kept["id"]]
+        for pinned, settings in ((True, {"pinned": True}), (False, {})):
+            changed = await ask("PATCH", f"/api/sessions/{kept['id']}", {"pinned": pinned})
+            assert changed.data["settings"] == settings
+
+    with_api(tmp_path, scenario)
+
+
 def test_one_answer_at_a_time(tmp_path: Path) -> None:
     """A second question is refused while the first is answered; stopping makes room."""
 

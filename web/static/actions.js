@@ -4,6 +4,7 @@
 // button), exportAs(format), models() -> those that can be chosen.
 
 import { h, iconButton } from "./dom.js";
+import { questionParts } from "./files.js";
 import { openMenu } from "./menu.js";
 import { nameOf, t, titleOf } from "./strings.js";
 
@@ -13,7 +14,7 @@ const MOST_MODELS = 12; // in the menu; the picker below has them all
 /** The question's bubble: {element, update(turn)}; it can be edited in place. */
 export function questionView(first, on) {
   let turn = first;
-  const bubble = h("div", { class: "bubble", dir: "auto" }, first.question);
+  const bubble = h("div", { class: "bubble", dir: "auto" }, questionParts(first.question));
   const tools = h("div", { class: "tools question-tools" });
   const element = h("div", { class: "question" }, h("h2", { class: "vh" }, t("turn.you")), bubble, tools);
 

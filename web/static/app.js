@@ -50,9 +50,13 @@ const box = composer(el, {
   send: ask.send,
   stop: ask.stop,
   tooLong: ask.tooLong,
+  complain,
+  newChat: (temporary) => openSession(null, { temporary }),
+  settings: () => openSettings(),
+  exportAs: ask.exportAs,
   recall: chat.lastQuestion,
 });
-const sidebar = sessionList(el("sessions"), { open: openSession, rename, remove });
+const sidebar = sessionList(el("sessions"), { open: openSession, change, remove });
 
 /** A part of the page that is fetched when it is first used. */
 function later(fetched) {
@@ -66,6 +70,7 @@ function draw() {
   box.update({ ...facts });
   const title = facts.session.title || t("untitled");
   el("title").textContent = title;
+  el("temporary").hidden = !facts.session.settings?.temporary;
   document.title = facts.session.title ? `${title} - searchloop` : "searchloop";
   sidebar.update(facts.list, facts.running);
   const { messages, pending } = facts.session;
@@ -106,20 +111,28 @@ function connection(state) {
 // -- chats ----------------------------------------------------------------------------------------
 
 /** Opens a chat; without an id a new one. */
-async function openSession(id, { push = true } = {}) {
+async function openSession(id, { push = true, temporary = false } = {}) {
   drawer.close();
   if (id && id === facts.session.id) return;
-  if (isUnused(facts, chat.turns())) api.deleteSession(facts.session.id).catch(() => {});
+  forget();
   connection("live");
   hideCard();
   calm();
   facts.running = false;
   adopt(facts, facts.list.sessions.find((s) => s.id === id) ?? draft(facts, id));
+  if (temporary) facts.session.settings = { temporary: true };
   if (push) history.pushState(null, "", id ? `#/s/${id}` : "#/");
   chat.show(id);
   draw();
   box.focus();
   if (id) await reread(id);
+}
+
+// A chat that was only switched, or that was to be temporary, does not outlive its being looked at.
+function forget() {
+  const { id, settings } = facts.session;
+  const gone = settings?.temporary || isUnused(facts, chat.turns());
+  if (id && gone) api.deleteSession(id).catch(() => {});
 }
 
 async function reread(id) {
@@ -165,9 +178,9 @@ async function refresh() {
   if (list.sessions.some((s) => s.running)) refreshTimer = setTimeout(refresh, REFRESH);
 }
 
-async function rename(id, title) {
+async function change(id, changes) {
   try {
-    await api.changeSession(id, { title });
+    await api.changeSession(id, changes);
   } catch (failure) {
     complain(failure);
   }
@@ -247,10 +260,14 @@ async function load() {
 
 el("open-settings").addEventListener("click", () => openSettings());
 el("new-chat").addEventListener("click", () => openSession(null));
+el("new-temporary").addEventListener("click", () => openSession(null, { temporary: true }));
 el("find-session").addEventListener("input", find);
 addEventListener("keydown", onKey);
 addEventListener("popstate", () => openSession(fromAddress(), { push: false }));
-addEventListener("pagehide", chat.stop);
+addEventListener("pagehide", (event) => {
+  chat.stop();
+  if (!event.persisted && facts.session.settings?.temporary) forget();
+});
 addEventListener("pageshow", (event) => event.persisted && chat.show(facts.session.id));
 addEventListener("focus", look);
 tabs.addEventListener("message", look);

@@ -4,7 +4,8 @@
 // the server; until it answers the control is busy, and if it refuses the control goes back.
 
 import { h, setText } from "./dom.js";
-import { nameOf, t, titleOf } from "./strings.js";
+import { fileShelf } from "./files.js";
+import { t, titleOf } from "./strings.js";
 import { describeSwitch } from "./switch.js";
 
 const VIAS = ["auto", "native", "local"];
@@ -14,7 +15,7 @@ const LONGEST = 1_000_000; // characters; the server takes no more
 /**
  * `el(id)` finds the page's elements.
  * `on` holds change(changes) -> promise, send(text) -> promise<boolean>, stop(), recall() -> text,
- * tooLong(length, most).
+ * tooLong(length, most), complain(failure), newChat(temporary), settings(), exportAs(format).
  * Returns {update(facts), fill(text), send(), focus()}.
  */
 export function composer(el, on) {
@@ -28,10 +29,17 @@ export function composer(el, on) {
     mode: el("mode"),
     modeEffect: el("mode-effect"),
     model: el("model"),
+    modelName: el("model-name"),
+    slash: el("slash"),
+    attach: el("attach"),
+    files: el("files"),
+    drop: el("main"),
     send: el("send"),
     stop: el("stop"),
   };
   const { question } = page;
+  const shelf = fileShelf(el("shelf"), on.complain);
+  let slash = null;
   let facts = null;
   let sending = Promise.resolve();
 
@@ -39,13 +47,10 @@ export function composer(el, on) {
   fillSelect(page.mode, MODES, (m) => t(`mode.${m}`));
 
   function update(next) {
-    const models = facts?.models;
     facts = next;
     const { session } = facts;
-    if (models !== facts.models || page.model.value !== session.model) {
-      page.model.replaceChildren(...modelOptions(facts.models, session.model));
-    }
-    page.model.value = session.model;
+    setText(page.modelName, modelName(facts.models, session.model));
+    page.model.dataset.id = session.model;
     page.mode.value = session.mode;
     setText(page.modeEffect, t(`mode.${session.mode}.effect`));
     page.modeEffect.dataset.mode = session.mode;
@@ -82,22 +87,51 @@ export function composer(el, on) {
     }
   }
 
+  async function pickModel() {
+    const { openPicker } = await import("./picker.js");
+    openPicker(page.model, facts.models, facts.session.model, (model) => change(page.model, { model }));
+  }
+
   // The box is emptied at once, so that what is typed meanwhile is never lost; a question that the
   // server did not take comes back.
   async function send() {
     const text = question.value;
     if (facts.running || facts.session.pending || !text.trim()) return;
+    const files = shelf.take();
     fill("");
     question.focus();
     const before = sending;
-    sending = before.then(() => !facts.running && on.send(text));
-    const taken = await sending;
-    if (!taken && !question.value) fill(text);
+    sending = before.then(() => !facts.running && on.send(text + files.text));
+    if (await sending) return;
+    if (!question.value) fill(text);
+    files.back();
   }
 
   function fill(text) {
     question.value = text;
     grow();
+  }
+
+  // Commands are fetched when somebody types the first slash.
+  async function typed() {
+    grow();
+    if (!slash && !question.value.startsWith("/")) return;
+    slash ??= (await import("./slash.js")).slashList(question, page.slash, { ...on, pickModel });
+    slash.update();
+  }
+
+  function onDrop(event) {
+    const files = [...(event.dataTransfer?.files ?? [])];
+    page.drop.classList.remove("dropping");
+    if (!files.length) return;
+    event.preventDefault();
+    shelf.add(files);
+  }
+
+  function onDrag(event) {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    page.drop.classList.toggle("dropping", event.type === "dragover");
   }
 
   function grow() {
@@ -106,7 +140,7 @@ export function composer(el, on) {
   }
 
   function onKey(event) {
-    if (event.isComposing) return;
+    if (event.isComposing || slash?.key(event)) return;
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       send();
@@ -125,7 +159,15 @@ export function composer(el, on) {
     on.tooLong(pasted.length, LONGEST);
   }
 
-  question.addEventListener("input", grow);
+  question.addEventListener("input", typed);
+  for (const kind of ["dragover", "dragleave"]) page.drop.addEventListener(kind, onDrag);
+  page.drop.addEventListener("drop", onDrop);
+  page.attach.addEventListener("click", () => page.files.click());
+  page.files.addEventListener("change", async () => {
+    await shelf.add([...page.files.files]);
+    page.files.value = "";
+    question.focus();
+  });
   question.addEventListener("paste", onPaste);
   question.addEventListener("keydown", onKey);
   el("composer").addEventListener("submit", (event) => {
@@ -139,7 +181,7 @@ export function composer(el, on) {
   page.web.addEventListener("change", () => change(page.web, { search: page.web.checked ? "auto" : "off" }));
   page.via.addEventListener("change", () => change(page.via, { search: page.via.value }));
   page.mode.addEventListener("change", () => change(page.mode, { mode: page.mode.value }));
-  page.model.addEventListener("change", () => change(page.model, { model: page.model.value }));
+  page.model.addEventListener("click", pickModel);
 
   return { update, fill, send, focus: () => question.focus() };
 }
@@ -148,32 +190,8 @@ function fillSelect(select, values, label) {
   select.replaceChildren(...values.map((value) => h("option", { value }, label(value))));
 }
 
-function modelOptions(models, current) {
-  const options = [];
-  if (current && !models.some((m) => m.id === current)) {
-    options.push(h("option", { value: current }, t("model.unlisted", { id: current })));
-  }
-  for (const [provider, list] of byProvider(models)) {
-    options.push(h("optgroup", { label: nameOf(provider) }, list.map(modelOption)));
-  }
-  return options;
-}
-
-function byProvider(models) {
-  const groups = new Map();
-  for (const model of models) {
-    const provider = model.id.split(":")[0];
-    groups.set(provider, [...(groups.get(provider) ?? []), model]);
-  }
-  const usable = ([, list]) => list.some((m) => m.available !== false);
-  return [...groups].sort((a, b) => usable(b) - usable(a)); // what can be chosen stands first
-}
-
-function modelOption(model) {
-  const title = titleOf(model);
-  const unusable = model.available === false;
-  const { missing } = model;
-  const key = /^[A-Z0-9_]+$/.test(missing ?? "") ? "model.needs" : "model.lacks";
-  const label = unusable && missing ? t(key, { title, missing }) : title;
-  return h("option", { value: model.id, disabled: unusable, title: model.remedy }, label);
+// What stands on the button of the model picker.
+function modelName(models, id) {
+  const model = models.find((m) => m.id === id);
+  return model ? titleOf(model) : t("model.unlisted", { id });
 }

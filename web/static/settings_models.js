@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { copyText, h, iconButton } from "./dom.js";
 import { errorText } from "./notes.js";
+import { badges } from "./picker.js";
 import { nameOf, t, titleOf } from "./strings.js";
 
 const LOOK = 700; // milliseconds between looks at models on their way
@@ -100,19 +101,6 @@ function pullRow(pull, look) {
     h("div", { class: "grow" }, h("strong", {}, pull.model), h("p", { class: "muted" }, words)),
     pull.state === "running" ? [bar, h("span", { class: "muted" }, share === null ? "" : `${share} %`), cancel] : null,
   );
-}
-
-/** What a model can do, in a few words each. */
-export function badges(model) {
-  const caps = model.capabilities ?? {};
-  const found = [];
-  if (caps.native_search) found.push(t("badge.native"));
-  else if (caps.tools !== false) found.push(t("badge.local"));
-  if (caps.tools) found.push(t("badge.tools"));
-  if (caps.vision) found.push(t("badge.vision"));
-  if (caps.context) found.push(t("badge.context", { k: Math.round(caps.context / 1024) }));
-  found.push(t(model.local ? "badge.here" : "badge.cloud"));
-  return found;
 }
 
 /** What each provider lacks, with the line that mends it. */

@@ -4,7 +4,7 @@ import { h, iconButton } from "./dom.js";
 import { t } from "./strings.js";
 
 /**
- * Draws into `nav`. `on` holds open(id), rename(id, title), remove(session).
+ * Draws into `nav`. `on` holds open(id), change(id, changes), remove(session).
  * Returns {update({sessions, current, query, hidden}, running)}; `running`: whether the open chat
  * is being answered, which its own events tell sooner than the list.
  */
@@ -19,7 +19,7 @@ export function sessionList(nav, on) {
     const rows = state.sessions
       .filter((s) => !state.hidden.has(s.id))
       .map((s) => (s.id === state.current ? { ...s, running } : s));
-    const key = JSON.stringify([state.current, state.query, rows.map((s) => [s.id, s.title, s.running, s.updated])]);
+    const key = JSON.stringify([state.current, state.query, rows.map((s) => [s.id, s.title, s.running, s.updated, pinned(s)])]);
     if (key === drawn) return;
     drawn = key;
     const focused = document.activeElement?.closest?.("[data-focus]")?.dataset.focus;
@@ -55,6 +55,7 @@ export function sessionList(nav, on) {
       "li",
       { class: "session", "data-id": session.id },
       link,
+      iconButton("pin", t(pinned(session) ? "sidebar.unpin" : "sidebar.pin", { title }), () => on.change(session.id, { pinned: !pinned(session) }), { class: "quiet", "data-focus": `pin-${session.id}`, "aria-pressed": String(pinned(session)) }),
       iconButton("pencil", t("sidebar.rename", { title }), (e) => rename(e, session), { class: "quiet", "data-focus": `rename-${session.id}` }),
       iconButton("trash", t("sidebar.delete", { title }), () => on.remove(session), { class: "quiet", "data-focus": `delete-${session.id}` }),
     );
@@ -81,7 +82,7 @@ export function sessionList(nav, on) {
       const title = input.value.trim();
       update(...latest);
       nav.querySelector(`[data-focus="open-${CSS.escape(session.id)}"]`)?.focus();
-      if (save && title && title !== session.title) on.rename(session.id, title);
+      if (save && title && title !== session.title) on.change(session.id, { title });
     };
     input.addEventListener("blur", () => end(true));
     input.addEventListener("keydown", (e) => {
@@ -95,6 +96,10 @@ export function sessionList(nav, on) {
   return { update };
 }
 
+function pinned(session) {
+  return Boolean(session.settings?.pinned);
+}
+
 function emptyLine(query) {
   return h("p", { class: "muted" }, query ? t("sidebar.nomatch", { q: query }) : t("sidebar.none"));
 }
@@ -103,9 +108,9 @@ function emptyLine(query) {
 export function groups(sessions, now = new Date()) {
   const today = new Date(now.getFullYear(), now.getMonth(), now.getDate()).getTime() / 1000;
   const yesterday = new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1).getTime() / 1000;
-  const parts = { today: [], yesterday: [], earlier: [] };
+  const parts = { pinned: [], today: [], yesterday: [], earlier: [] };
   for (const session of [...sessions].sort((a, b) => b.updated - a.updated)) {
-    const label = session.updated >= today ? "today" : session.updated >= yesterday ? "yesterday" : "earlier";
+    const label = pinned(session) ? "pinned" : session.updated >= today ? "today" : session.updated >= yesterday ? "yesterday" : "earlier";
     parts[label].push(session);
   }
   return Object.entries(parts).filter(([, list]) => list.length);

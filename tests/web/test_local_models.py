@@ -34,6 +34,7 @@ def with_server(
                 return await request(app, method, target, allowed(), body)
 
             await scenario(ask)
+        assert not [t for t in asyncio.all_tasks() if t.get_name().startswith("pull ")]
 
     try:
         asyncio.run(run())

@@ -23,11 +23,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one engine's part in a search ended: results that passed the rules, how many did not."""
+    """How one engine's part in a search ended: results that passed the rules, how many were
+    outside the domains, how many too old."""
 
     attempt: Attempt
     results: tuple[SearchResult, ...] = ()
     dropped: int = 0
+    stale: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +125,19 @@ class Lineup:
         else:
             self.circuits.succeeded(engine.name)
             self.latencies.note(engine.name, seconds)
-        kept, dropped = keep(found, query)
+        kept = keep(found, query, engine.respects(query))
         if problem is None:
-            status = "ok" if kept else "empty"
-            if not kept and dropped:
+            status = "ok" if kept.results else "empty"
+            if not kept.results and (kept.outside or kept.stale):
                 problem = Problem(
                     "filtered",
-                    f"All {dropped} results are outside the domains asked for.",
-                    "Loosen the domain rules.",
+                    f"All {kept.outside + kept.stale} results are outside the domains or the time "
+                    "asked for.",
+                    "Loosen these wishes.",
                 )
         ms, waited_ms = round((seconds + waited) * 1000), round(waited * 1000)
-        return Outcome(Attempt(engine.name, status, ms, problem, waited_ms), kept, dropped)
+        attempt = Attempt(engine.name, status, ms, problem, waited_ms)
+        return Outcome(attempt, kept.results, kept.outside, kept.stale)
 
     def too_slow(self, engine: Engine, seconds: float) -> Outcome:
         """The engine was given up after `seconds`; the next searches leave it alone."""

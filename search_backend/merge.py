@@ -9,8 +9,9 @@ Spec: Cormack, Clarke, Buettcher: Reciprocal Rank Fusion (SIGIR 2009)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 
 from search_backend.canonical import canonical_key
 from search_backend.clean import one_line
@@ -20,13 +21,28 @@ from search_backend.types import Filtered, Query, SearchResult
 LONGEST_TITLE = 300
 LONGEST_SNIPPET = 2_000
 RANK_CONSTANT = 60
+_DAYS = {"d": 1, "w": 7, "m": 31, "y": 366}
 
 
-def keep(found: Sequence[SearchResult], query: Query) -> tuple[tuple[SearchResult, ...], int]:
-    """Results that pass the rules of `query`, and how many did not.
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Results that pass, how many were outside the domains, and how many too old."""
+
+    results: tuple[SearchResult, ...]
+    outside: int = 0
+    stale: int = 0
+
+
+def keep(
+    found: Sequence[SearchResult],
+    query: Query,
+    respected: Container[str] = ("time_range",),
+    today: date | None = None,
+) -> Kept:
+    """What passes the rules of `query`, of which the engine has already `respected` some.
 
     An address that can be read in two ways is no result at all; one with a host in other letters
-    than ASCII is shown by its A-labels.
+    than ASCII is shown by its A-labels. A result without a date is never too old.
     """
     readable = [
         result if shown == result.url else replace(result, url=shown)
@@ -34,10 +50,16 @@ def keep(found: Sequence[SearchResult], query: Query) -> tuple[tuple[SearchResul
         if (shown := plain_url(result.url)) is not None
     ]
     rules = Rules(query.allowed_domains, query.blocked_domains)
-    if rules == ANYWHERE:
-        return tuple(readable), 0
-    passing = tuple(result for result in readable if rules.passes_url(result.url))
-    return passing, len(readable) - len(passing)
+    inside = readable
+    if rules != ANYWHERE:
+        inside = [result for result in readable if rules.passes_url(result.url)]
+    fresh = inside
+    if query.time_range and "time_range" not in respected:
+        # A day more, for places where it is still yesterday.
+        days = timedelta(days=_DAYS[query.time_range] + 1)
+        oldest = ((today or datetime.now(UTC).date()) - days).isoformat()
+        fresh = [result for result in inside if (result.published or oldest) >= oldest]
+    return Kept(tuple(fresh), len(readable) - len(inside), len(inside) - len(fresh))
 
 
 def fuse(lists: Sequence[Sequence[SearchResult]], most: int) -> tuple[SearchResult, ...]:
@@ -54,12 +76,12 @@ def fuse(lists: Sequence[Sequence[SearchResult]], most: int) -> tuple[SearchResu
     return tuple(_cleaned(best[key]) for key in order[:most])
 
 
-def filtered(query: Query, dropped: int) -> Filtered | None:
-    """What the domain rules took away, if they did."""
-    if not dropped:
-        return None
+def filtered(query: Query, outside: int, stale: int) -> Filtered | None:
+    """What the rules took away here, if they did."""
     rules = [("allowed_domains", query.allowed_domains), ("blocked_domains", query.blocked_domains)]
-    return Filtered("; ".join(f"{name}={','.join(r)}" for name, r in rules if r), dropped)
+    told = [f"{name}={','.join(r)}" for name, r in rules if r] if outside else []
+    told += [f"time_range={query.time_range}"] if stale else []
+    return Filtered("; ".join(told), outside + stale) if told else None
 
 
 def _distinct(found: Sequence[SearchResult], most: int) -> Iterable[tuple[str, SearchResult]]:

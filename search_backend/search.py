@@ -155,7 +155,7 @@ class Chain:
         if width == 1:
             found = found[:1]
         attempts = tuple(outcome.attempt for outcome in outcomes)
-        dropped = filtered(query, sum(outcome.dropped for outcome in outcomes))
+        dropped = filtered(query, sum(o.dropped for o in outcomes), sum(o.stale for o in outcomes))
         if not found:
             status = _status(attempts, {engine.name for engine in chain if engine.remote})
             return SearchAnswer(query.text, None, status, (), attempts, dropped)
@@ -176,7 +176,8 @@ class Chain:
         return tuple(
             option
             for option in _OPTIONS
-            if getattr(query, option) and any(option not in engine.applies for engine in engines)
+            if getattr(query, option)
+            and any(option not in engine.respects(query) for engine in engines)
         )
 
 

@@ -51,7 +51,8 @@ class Engine:
     parts of a query ("domains", "time_range", "country", "language", "safe_search") that it
     respects by itself. `remote` engines are left alone when offline. `rate` is how many requests
     a second it allows (0 = no limit known), `off_by` a setting that switches it off, `package` a
-    module that an extra of the same name as the engine installs.
+    module that an extra of the same name as the engine installs. `cannot`: what it has to leave out
+    of `applies` for a certain query, where it can do one thing or another but not both.
 
     An engine whose results have addresses of a `scheme` of its own has `open`, which gives the
     document at such an address as if a server at `shelf.web_form` of it had answered; it raises
@@ -71,6 +72,11 @@ class Engine:
     scheme: str = ""
     open: Callable[[str, Access], Fetched] | None = None
     package: str = ""
+    cannot: Callable[[Query], frozenset[str]] | None = None
+
+    def respects(self, query: Query) -> frozenset[str]:
+        """The parts of this query that the engine respects by itself."""
+        return self.applies - self.cannot(query) if self.cannot else self.applies
 
     def missing(self, keys: Keys) -> tuple[str, ...]:
         """Names of the needed settings that have no value."""

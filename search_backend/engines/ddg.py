@@ -18,7 +18,51 @@ from search_backend.engines import Access, Engine
 from search_backend.errors import EngineError
 from search_backend.types import Query, SearchResult
 
-BACKENDS = "duckduckgo,brave,mojeek"
+# The sites asked through the package, and which wishes each one respects (read from its source).
+BACKENDS: Mapping[str, frozenset[str]] = {
+    "duckduckgo": frozenset({"time_range", "country", "language"}),
+    "brave": frozenset({"time_range", "safe_search"}),
+    "mojeek": frozenset({"country", "language", "safe_search"}),
+}
+# Of wishes that no site respects together, those that come first count.
+ORDER = ("safe_search", "time_range", "language", "country")
+SAFE = {"off": "off", "moderate": "moderate", "strict": "on"}
+# Codes of places differ from those of languages, and the package wants both: the usual partner of
+# a code where it is not the code itself, and the sites' own codes.
+LANGUAGES = {
+    **dict.fromkeys(("us", "uk", "au", "ca", "nz", "ie", "in", "za", "sg", "ph"), "en"),
+    **dict.fromkeys(("at", "ch"), "de"),
+    **dict.fromkeys(("mx", "ar", "cl", "co", "pe"), "es"),
+    "be": "nl",
+    "br": "pt",
+    "cn": "zh",
+    "tw": "tzh",
+    "hk": "tzh",
+    "se": "sv",
+    "dk": "da",
+    "cz": "cs",
+    "gr": "el",
+    "ua": "uk",
+    "il": "he",
+    "ee": "et",
+}
+PLACES = {
+    "en": "us",
+    "zh": "cn",
+    "sv": "se",
+    "da": "dk",
+    "cs": "cz",
+    "el": "gr",
+    "uk": "ua",
+    "he": "il",
+    "et": "ee",
+    "ja": "jp",
+    "ko": "kr",
+    "ar": "xa",
+    "nb": "no",
+    "ca": "ct",
+}
+OWN_PLACES, OWN_LANGUAGES = {"gb": "uk"}, {"ja": "jp", "ko": "kr", "nb": "no"}
 CALL_TIMEOUT = 5
 DEADLINE = 8.0
 
@@ -37,17 +81,54 @@ def make_engine(client_factory: Callable[[], Client], deadline: float = DEADLINE
 
     def search(query: Query, _access: Access) -> list[SearchResult]:
         def call() -> list[Mapping[str, Any]]:
+            options: dict[str, str] = {}
+            if query.country or query.language:
+                options["region"] = region(query)
+            if query.safe_search:
+                options["safesearch"] = SAFE[query.safe_search]
             rows = client_factory().text(
                 with_sites(query),
                 max_results=query.max_results,
                 timelimit=query.time_range,
-                backend=BACKENDS,
+                backend=",".join(backends(query)),
+                **options,
             )
             return list(rows)
 
         return [result for row in _within(deadline, call) if (result := _result(row)) is not None]
 
-    return Engine("ddg", "DuckDuckGo", search, applies=frozenset({"domains", "time_range"}))
+    applies = frozenset({"domains", *ORDER})
+    return Engine("ddg", "DuckDuckGo", search, applies=applies, cannot=left_out)
+
+
+def backends(query: Query) -> list[str]:
+    """The sites that respect what is wished; all of them when nothing is."""
+    able = list(BACKENDS)
+    for wish in ORDER:
+        if getattr(query, wish):
+            able = [name for name in able if _respects(name, wish, query)] or able
+    return able
+
+
+def left_out(query: Query) -> frozenset[str]:
+    """Wishes that one of the sites that are asked does not respect."""
+    wished = [wish for wish in ORDER if getattr(query, wish)]
+    asked = backends(query)
+    return frozenset(w for w in wished if not all(_respects(name, w, query) for name in asked))
+
+
+def _respects(name: str, wish: str, query: Query) -> bool:
+    # Mojeek filters strictly or not at all.
+    half = name == "mojeek" and wish == "safe_search" and query.safe_search == "moderate"
+    return wish in BACKENDS[name] and not half
+
+
+def region(query: Query) -> str:
+    """PLACE-LANGUAGE; what was not wished is the usual partner of what was."""
+    place, language = query.country or "", query.language or ""
+    place = OWN_PLACES.get(place, place) or PLACES.get(language, language)
+    language = OWN_LANGUAGES.get(language, language) or LANGUAGES.get(place, place)
+    return f"{place}-{language}"
 
 
 def _within(

@@ -66,6 +66,59 @@ def test_rows_become_results(access: Access) -> None:
     assert "auto" not in options["backend"]
 
 
+@pytest.mark.parametrize(
+    ("wishes", "asked", "left"),
+    [
+        ({}, ["duckduckgo", "brave", "mojeek"], set()),
+        ({"time_range": "w"}, ["duckduckgo", "brave"], set()),
+        ({"country": "de"}, ["duckduckgo", "mojeek"], set()),
+        ({"country": "de", "time_range": "w"}, ["duckduckgo"], set()),
+        ({"safe_search": "strict"}, ["brave", "mojeek"], set()),
+        ({"safe_search": "moderate"}, ["brave"], set()),
+        ({"safe_search": "strict", "time_range": "d"}, ["brave"], set()),
+        ({"safe_search": "strict", "language": "de"}, ["mojeek"], set()),
+        ({"safe_search": "strict", "time_range": "d", "country": "de"}, ["brave"], {"country"}),
+        ({"safe_search": "moderate", "language": "de"}, ["brave"], {"language"}),
+    ],
+)
+def test_only_sites_that_respect_the_wishes_are_asked(
+    access: Access, wishes: dict[str, Any], asked: list[str], left: set[str]
+) -> None:
+    """What none of them respects together is told as not applied; safe search comes first."""
+    client = FakeClient(list)
+    engine = make_engine(lambda: client)
+    assert engine.search is not None
+    query = Query("tea", **wishes)
+    engine.search(query, access)
+    assert client.calls[0][1]["backend"].split(",") == asked
+    assert engine.applies - engine.respects(query) == left
+
+
+@pytest.mark.parametrize(
+    ("country", "language", "code"),
+    [
+        ("de", None, "de-de"),
+        ("gb", "en", "uk-en"),
+        ("gb", None, "uk-en"),
+        ("at", None, "at-de"),
+        (None, "de", "de-de"),
+        (None, "en", "us-en"),
+        (None, "ja", "jp-jp"),
+        ("ch", "fr", "ch-fr"),
+        ("br", None, "br-pt"),
+    ],
+)
+def test_places_and_languages_become_regions(
+    access: Access, country: str | None, language: str | None, code: str
+) -> None:
+    """The package wants both in one code, and breaks without the hyphen."""
+    client = FakeClient(list)
+    engine = make_engine(lambda: client)
+    assert engine.search is not None
+    engine.search(Query("tea", country=country, language=language), access)
+    assert client.calls[0][1]["region"] == code
+
+
 def test_domains_become_site_terms() -> None:
     """The engine's only way to name domains is inside the query."""
     query = Query("tea", allowed_domains=("a.org", "b.org"), blocked_domains=("c.org",))

@@ -182,15 +182,15 @@ def test_results_are_shown_by_their_ascii_names() -> None:
         SearchResult("d", "library://docs/a.md", "", "x"),
         SearchResult("e", "https://example.org/%C3%BC", "", "x"),
     ]
-    kept, dropped = keep(found, Query("q"))
-    assert [r.url for r in kept] == [
+    kept = keep(found, Query("q"))
+    assert [r.url for r in kept.results] == [
         "https://xn--exmple-4nf.org:8080/ü?ex\u0430mple.org",
         "library://docs/a.md",
         "https://example.org/%C3%BC",
     ]
-    assert dropped == 0
-    kept, dropped = keep(found, Query("q", allowed_domains=("example.org",)))
-    assert ([r.title for r in kept], dropped) == (["e"], 2)
+    assert kept.outside == 0
+    kept = keep(found, Query("q", allowed_domains=("example.org",)))
+    assert ([r.title for r in kept.results], kept.outside) == (["e"], 2)
 
 
 def test_library_documents_are_on_no_domain() -> None:

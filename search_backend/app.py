@@ -72,7 +72,7 @@ def create_app(
     service = _Service(
         chain or Chain(settings, shelf, disk=disk), make_pages(settings, shelf, fetch, disk)
     )
-    _add_routes(app, service, shelf)
+    _add_routes(app, service, shelf, token is not None)
     _add_shapes(app, service)
     _add_errors(app)
     _add_limits(app, token, quota)
@@ -99,6 +99,9 @@ class _Service:
         query, engine = payload.web_search(asked)
         return self.chain.search(query, engine)
 
+    def check(self, asked: Mapping[str, Any]) -> None:
+        payload.web_search(asked)
+
     def open_page(self, asked: Mapping[str, Any]) -> PageView:
         page = payload.open_page(asked)
         return self.pages.open_page(
@@ -111,7 +114,7 @@ class _Service:
         )
 
 
-def _add_routes(app: Flask, service: _Service, library: Library) -> None:
+def _add_routes(app: Flask, service: _Service, library: Library, secured: bool) -> None:
     @app.post("/api/web-search")
     def web_search() -> Response:
         return jsonify(service.search(_body()).as_json())
@@ -139,7 +142,7 @@ def _add_routes(app: Flask, service: _Service, library: Library) -> None:
 
     @app.get("/api/openapi.json")
     def described() -> Response:
-        return jsonify(openapi.document())
+        return jsonify(openapi.document(secured=secured))
 
 
 def _add_shapes(app: Flask, service: _Service) -> None:

@@ -28,10 +28,19 @@ def _list(of: str) -> Schema:
     return {"type": "array", "items": {"$ref": f"#/components/schemas/{of}"}}
 
 
+def _asked(properties: Mapping[str, Schema], needed: str, *, closed: bool = False) -> Schema:
+    """A body: what is not needed may be null, which is the same as leaving it out."""
+    loose = {
+        name: schema if name == needed else {"anyOf": [schema, {"type": "null"}]}
+        for name, schema in properties.items()
+    }
+    return _object(loose, needed, closed=closed)
+
+
 _PROBLEM = _object(dict.fromkeys(("code", "message", "remedy"), _TEXT), "code", "message")
 _SCHEMAS: Mapping[str, Schema] = {
     "Error": _object({"error": _PROBLEM}, "error"),
-    "WebSearch": _object(
+    "WebSearch": _asked(
         {
             "query": {**_TEXT, "minLength": 1, "maxLength": payload.LONGEST_QUERY},
             "max_results": {"type": "integer", "minimum": 1, "maximum": payload.MOST_RESULTS},
@@ -74,7 +83,7 @@ _SCHEMAS: Mapping[str, Schema] = {
         },
         *("query", "engine", "status", "results", "attempts"),
     ),
-    "OpenPage": _object(
+    "OpenPage": _asked(
         {
             "url": {**_TEXT, "minLength": 1, "maxLength": payload.LONGEST_URL},
             "find": {**_TEXT, "minLength": 1, "maxLength": payload.LONGEST_FIND},
@@ -85,6 +94,7 @@ _SCHEMAS: Mapping[str, Schema] = {
             "reader": {**_TEXT, "minLength": 1, "maxLength": 100},
         },
         "url",
+        closed=True,
     ),
     "Page": _object(
         {
@@ -126,8 +136,8 @@ _OWN: tuple[tuple[str, str, str, str | None, str], ...] = (
 )
 
 
-def document() -> dict[str, Any]:
-    """The OpenAPI 3.1 document."""
+def document(*, secured: bool = False) -> dict[str, Any]:
+    """The OpenAPI 3.1 document; `secured`: every route but health wants the token."""
     paths: dict[str, Any] = {}
     for method, path, words, body, answer in _OWN:
         refused = _content({"$ref": "#/components/schemas/Error"})
@@ -150,7 +160,7 @@ def document() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "searchloop search backend", "version": "1"},
-        "security": [{"bearer": []}, {"basic": []}],
+        "security": [{"bearer": []}, {"basic": []}] if secured else [],
         "paths": paths,
         "components": {
             "schemas": dict(_SCHEMAS),
@@ -176,7 +186,7 @@ def _foreign(route: Route, method: str) -> dict[str, Any]:
         ]
         return operation
     kind = "application/x-www-form-urlencoded" if route.form else "application/json"
-    schema = _object(route.asked, route.needed)
+    schema = (_object if route.form else _asked)(route.asked, route.needed)
     operation["requestBody"] = {"required": True, "content": {kind: {"schema": schema}}}
     return operation
 

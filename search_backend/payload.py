@@ -143,7 +143,9 @@ def _text(most: int) -> Check:
 
 def _number(least: int, most: int) -> Check:
     def check(name: str, value: Any) -> int:
-        # True is an int to Python, and not to the caller.
+        # 5.0 is a whole number in JSON; True is one to Python only.
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise BadRequest(
                 f"{name} is not a whole number from {least} to {most}.", f"Change {name}."

@@ -21,10 +21,13 @@ Schema = dict[str, Any]
 
 
 class Service(Protocol):
-    """What our contract offers. Both raise SearchBackendError for what cannot be asked."""
+    """What our contract offers. All raise SearchBackendError for what cannot be asked."""
 
     def search(self, asked: Values) -> SearchAnswer:
         """The answer to a body of POST /api/web-search."""
+
+    def check(self, asked: Values) -> None:
+        """Raises what `search` would raise at once, and searches nothing."""
 
     def open_page(self, asked: Values) -> PageView:
         """The answer to a body of POST /api/open-page."""

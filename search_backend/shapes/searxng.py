@@ -19,6 +19,7 @@ from search_backend.types import Problem, SearchAnswer
 RESULTS = 10
 _TIME = {"day": "d", "week": "w", "month": "m", "year": "y"}
 _SAFE = {"0": "off", "1": "moderate", "2": "strict"}
+_PAGE = re.compile(r"[1-9][0-9]{0,3}")
 _LANGUAGE = re.compile(r"([A-Za-z]{2})(?:[-_]([A-Za-z]{2}))?")
 
 
@@ -33,9 +34,11 @@ def _answer(values: Values, service: Service) -> dict[str, Any]:
     # "all", "auto" and what we cannot read leave the choice to the engines.
     if found := _LANGUAGE.fullmatch(values.get("language") or ""):
         asked["language"], asked["country"] = found.groups()
-    if (page := values.get("pageno") or "1") != "1":
-        if not page.isascii() or not page.isdigit():
-            raise SearchBackendError("bad_request", "pageno is not a number.", "Leave it out.")
+    page = values.get("pageno") or "1"
+    if not _PAGE.fullmatch(page):
+        raise SearchBackendError("bad_request", "pageno is not a number from 1.", "Leave it out.")
+    if page != "1":
+        service.check(asked)
         return _written(str(asked["query"]), ())
     answer = service.search(asked)
     return _written(answer.query, tuple(_rows(answer)), answer)

@@ -145,7 +145,7 @@ def test_engines_are_listed_with_what_they_lack(client: FlaskClient) -> None:
         ("web-search", {"query": "x", "max_results": 21}, "from 1 to 20"),
         ("web-search", {"query": "x", "max_results": "5"}, "from 1 to 20"),
         ("web-search", {"query": "x", "max_results": True}, "from 1 to 20"),
-        ("web-search", {"query": "x", "max_results": 2.0}, "from 1 to 20"),
+        ("web-search", {"query": "x", "max_results": 2.5}, "from 1 to 20"),
         ("web-search", {"query": "x", "time_range": "z"}, "d, w, m, y"),
         ("web-search", {"query": "x", "time_range": ["d"]}, "d, w, m, y"),
         ("web-search", {"query": "x", "country": "Germany"}, "code of two letters"),

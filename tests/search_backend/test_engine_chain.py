@@ -321,14 +321,14 @@ def test_five_searches_at_once_keep_to_the_rate_and_the_order(tmp_path: Path) ->
 
     def limited(_: Received) -> Reply:
         times.append(time.monotonic())
-        early = len(times) > 1 and times[-1] - times[-2] < 1 / 20
+        early = len(times) > 1 and times[-1] - times[-2] < 1 / 8
         return Reply(b"", 429) if early else found("https://a.example/")
 
-    with house(tmp_path, {"one": limited}, engine_rates={"one": 20.0}) as h:
+    with house(tmp_path, {"one": limited}, engine_rates={"one": 8.0}) as h:
         chain = Chain(
             Settings(tmp_path, ("one",)),
             Library(tmp_path, dict),
-            {"one": wired("one", h.servers["one"], 20.0)},
+            {"one": wired("one", h.servers["one"], 8.0)},
         )
         with ThreadPoolExecutor(5) as pool:
             answers = list(pool.map(lambda n: chain.search(Query(f"q{n}")), range(5)))

@@ -246,6 +246,11 @@ class Runner:
             self._prices = load_prices(self._settings.home)
         return self._prices
 
+    def window(self, model: str) -> int | None:
+        """How many tokens a model takes, where its provider knows. Raises ConfigError."""
+        provider, name = self.provider(model)
+        return provider.capabilities(name).context
+
     def provider(self, model: str) -> tuple[Provider, str]:
         """The provider behind `provider:model`, and the model's own name."""
         return self._catalogue.provider(model)

@@ -16,6 +16,7 @@ from agent.errors import ConfigError
 from agent.events import Event, public_data
 from agent.library import Agent
 from agent.limits import Limits
+from agent.mcp import McpServers
 from agent.search_options import domains, search_options
 from agent.settings import Settings
 from agent.types import NativeSearch
@@ -33,8 +34,9 @@ def run(args: argparse.Namespace) -> int:
     """Asks, shows what happens while it happens, and returns the exit code."""
     question = _question(" ".join(args.question))
     settings = Settings.load()
-    app, sources = search_app(settings), tool_sources(settings)
-    with Agent(settings, search_backend=app, bring=sources) as agent:
+    app, mcp = search_app(settings), McpServers(settings)
+    with Agent(settings, search_backend=app, bring=tool_sources(settings, mcp)) as agent:
+        mcp.window = agent.runner.window
         approve = settled(args.approve, args.output)
         events = agent.stream(
             question,

@@ -112,11 +112,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 async def _remove(args: argparse.Namespace, settings: Settings) -> int:
-    source = McpServers(settings)
-    known = {server.name: server for server in source.catalogue.find(None).servers}
-    edit.remove(source.catalogue.user_file, args.name)
-    if args.name in known:
-        source.forget(known[args.name])
+    McpServers(settings).remove(args.name)
     print(as_json({"removed": args.name}) if args.output == "json" else "Removed.")
     return OK
 

@@ -16,6 +16,7 @@ from agent import __version__
 from agent.backend import Wsgi
 from agent.errors import AgentError, ConfigError, Conflict, ProviderError, StoreError, ToolError
 from agent.log import EventLog
+from agent.mcp import McpServers
 from agent.runner import Runner
 from agent.search_path import SEARCHES
 from agent.settings import Environment, Setting, Settings
@@ -24,6 +25,7 @@ from web.calls import Call, Handler, OnLoop, Reply
 from web.export import EXPORTS, answer
 from web.library_api import LibraryApi
 from web.local_models import LocalModels
+from web.mcp_api import McpApi
 from web.openapi import document
 from web.policy_api import PolicyApi
 from web.preferences import PreferencesApi
@@ -40,6 +42,8 @@ _STATUS: Mapping[str, int] = {
     "nothing_to_approve": 409,
     "agent_exists": 409,
     "no_pull": 404,
+    "no_server": 404,
+    "no_tool": 404,
     "question_too_long": 413,
 }
 _KINDS: tuple[tuple[type[AgentError], int], ...] = (
@@ -69,6 +73,10 @@ class House(Protocol):
     @property
     def search_app(self) -> Wsgi:
         """The search backend."""
+
+    @property
+    def mcp(self) -> McpServers:
+        """MCP servers; they belong to the same loop."""
 
     def declared(self) -> Iterable[Setting]:
         """Every setting there is."""
@@ -105,6 +113,7 @@ class Api:
             ("get", "/api/models"): self.models,
             **self.local_models.handlers(),
             **SessionsApi(self._house, self._on_loop).handlers(),
+            **McpApi(self._house, self._on_loop).handlers(),
             **AgentsApi(self._house.settings.home).handlers(),
             ("post", f"{session}/messages"): self.ask,
             ("post", f"{session}/cancel"): self.cancel,

@@ -51,6 +51,7 @@ class House:
         """From now on these settings hold."""
         self.settings = settings
         self.runner.use(settings)
+        self.mcp.use(settings)
         self.search_app.renew()
 
     @contextmanager
@@ -93,9 +94,9 @@ def search_app(settings: Settings) -> LazyApp:
     return LazyApp(make)
 
 
-def tool_sources(settings: Settings) -> tuple[ToolSource, ...]:
+def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
     """What brings tools to a session beside the search."""
-    return (StandardTools(), Workspace.of(settings), McpServers(settings))
+    return (StandardTools(), Workspace.of(settings), mcp)
 
 
 def open_house(env: Environment | None = None) -> House:
@@ -104,15 +105,15 @@ def open_house(env: Environment | None = None) -> House:
     log = EventLog(settings.store)
     app = search_app(settings)
     transport = Transport(offline=settings.offline)
-    sources = tool_sources(settings)
+    mcp = McpServers(settings)
     runner = Runner(
         settings,
         log,
         backend_for(settings, transport, app),
         transport=transport,
-        bring=sources,
+        bring=tool_sources(settings, mcp),
     )
-    mcp = next(source for source in sources if isinstance(source, McpServers))
+    mcp.window = runner.window
     return House(settings, log, runner, app, mcp)
 
 

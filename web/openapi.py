@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from agent import __version__
-from web.schemas import BODIES, COUNT, FORMATS, SCHEMAS, TEXT, Schema, ref
+from web.schemas import BODIES, FORMATS, SCHEMAS
+from web.shapes import COUNT, TEXT, Schema, ref
 
 
 def _query(name: str, schema: Schema, words: str) -> Schema:
@@ -18,6 +19,7 @@ _AFTER = _query("after", COUNT, "The last event that you have")
 _VIEW = _query("view", {"type": "string", "enum": ["events", "page"]}, "page adds rendered text")
 _Q = _query("q", TEXT, "Words in the title or in a question")
 _MODEL = _query("model", TEXT, "provider:model, as /api/models lists it")
+_FOLDER = _query("workspace", TEXT, "With the servers of this folder's .mcp.json")
 _STREAM, _FILE = "text/event-stream", "*/*"
 
 # method, path, what it does, body, answer (a schema's name, a media type or None), status, query
@@ -82,6 +84,16 @@ ROUTES: tuple[tuple[str, str, str, str | None, str | None, int, tuple[Schema, ..
     ("patch", "/api/settings", "Change settings", "SettingChanges", "Settings", 200, ()),
     ("get", "/api/policy", "Rules for approvals", None, "Policy", 200, ()),
     ("put", "/api/policy", "Change the rules for approvals", "Policy", "Policy", 200, ()),
+    ("get", "/api/mcp", "MCP servers and their tools", None, "McpServers", 200, (_FOLDER,)),
+    ("post", "/api/mcp", "What servers would run; or add them", "McpConfig", "McpPlan", 200, ()),
+    ("post", "/api/mcp/trust", "Trust a project's file", "McpTrust", "McpServers", 200, ()),
+    ("patch", "/api/mcp/{name}", "Switch a server", "McpChanges", "McpServers", 200, ()),
+    ("delete", "/api/mcp/{name}", "Forget a server", None, None, 204, ()),
+    ("post", "/api/mcp/{name}/test", "Try a server", "Nothing", "McpServer", 200, (_FOLDER,)),
+    (
+        *("post", "/api/mcp/{name}/tools/{tool}/approve", "Use a changed tool again"),
+        *("McpApproval", "McpServer", 200, (_FOLDER,)),
+    ),
     ("get", "/api/library", "What is in the library", None, "Library", 200, ()),
     ("post", "/api/library", "Add a folder or file", "LibraryPath", "LibraryAdded", 200, ()),
     ("delete", "/api/library", "Forget a folder", "LibraryPath", "LibraryRemoved", 200, ()),

@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import get_args
 
 from agent.approvals import DECISIONS
 from agent.egress import Mixed
 from agent.search_path import SEARCHES
 from agent.tools import ALLOWED
+from web.mcp_schemas import MCP_BODIES, MCP_SCHEMAS
+from web.shapes import COUNT, MAYBE, MAYBECOUNT, TEXT, Schema, list_of, object_of
 
 MODES = tuple(ALLOWED)
 FORMATS = ("md", "html", "json", "trace")
 
-Schema = dict[str, Any]
-
-
-def object_of(properties: Schema, *required: str, closed: bool = False) -> Schema:
-    """An object with these properties; `closed`: and no others."""
-    schema: Schema = {"type": "object", "properties": properties}
-    if required:
-        schema["required"] = list(required)
-    return {**schema, "additionalProperties": False} if closed else schema
-
-
-def list_of(of: str) -> Schema:
-    """A list of what the schema of this name describes."""
-    return {"type": "array", "items": ref(of)}
-
-
-def ref(name: str) -> Schema:
-    """The schema of this name."""
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-TEXT: Schema = {"type": "string"}
-MAYBE: Schema = {"type": ["string", "null"]}
-COUNT: Schema = {"type": "integer", "minimum": 0}
-MAYBECOUNT: Schema = {"type": ["integer", "null"]}
 _TIME: Schema = {"type": "number", "description": "Seconds since 1970"}
 _ANY: Schema = {"type": "object"}
 _MODE: Schema = {"type": "string", "enum": list(MODES)}
@@ -57,6 +34,7 @@ _AGENT: Schema = {
 }
 
 BODIES: Mapping[str, Schema] = {
+    **MCP_BODIES,
     "NewSession": object_of(
         {
             "model": MAYBE,
@@ -151,6 +129,7 @@ BODIES: Mapping[str, Schema] = {
 
 SCHEMAS: Schema = {
     **BODIES,
+    **MCP_SCHEMAS,
     "Error": object_of(
         {"error": object_of({"code": TEXT, "message": TEXT, "remedy": TEXT}, "code", "message")},
         "error",

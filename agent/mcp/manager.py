@@ -16,6 +16,7 @@ from agent.mcp.calls import tool_of
 from agent.mcp.catalogue import Catalogue, Found
 from agent.mcp.connection import Connection
 from agent.mcp.definitions import Unusable, spec_of
+from agent.mcp.edit import remove
 from agent.mcp.names import server_parts, tool_name
 from agent.mcp.oauth import forget
 from agent.mcp.offers import Offers
@@ -55,12 +56,12 @@ class Asking(Protocol):
 
 
 class McpServers:
-    """A source of tools. `window` tells how many tokens a model takes."""
+    """A source of tools. `window` tells how many tokens a model takes, where that is known."""
 
     def __init__(self, settings: Settings, window: Window = lambda model: None) -> None:
         self.catalogue = Catalogue(settings.home, settings.env)
         self._settings = settings
-        self._window = window
+        self.window = window
         self._pins = Pins(settings.home)
         self._offers = Offers()
         self._connections: dict[Key, Connection] = {}
@@ -138,11 +139,22 @@ class McpServers:
         self._listed(connection)
         return await self.test(name, workspace)
 
-    def forget(self, server: Server) -> None:
-        """Forgets what is known of a server that the user has removed. Raises StoreError."""
-        self._pins.forget(server)
-        if server.url:
-            forget(self._settings.home, server.url)
+    def remove(self, name: str) -> None:
+        """Takes a server out of the user's file, and forgets its pins and its login.
+
+        Raises ConfigError when it is not there, and StoreError.
+        """
+        known = [s for s in self.catalogue.find(None).servers if s.name == name]
+        remove(self.catalogue.user_file, name)
+        for server in known:
+            self._pins.forget(server)
+            if server.url:
+                forget(self._settings.home, server.url)
+
+    def use(self, settings: Settings) -> None:
+        """From now on these settings hold: variables may be different ones."""
+        self._settings = settings
+        self.catalogue = Catalogue(settings.home, settings.env)
 
     async def aclose(self) -> None:
         """Ends all connections."""
@@ -204,7 +216,7 @@ class McpServers:
         return server_report(server, connection, part, self._suspended.get(key, {}))
 
     def _budget(self, model: str) -> int:
-        return int(self._settings.mcp_share * (self._window(model) or CONTEXT))
+        return int(self._settings.mcp_share * (self.window(model) or CONTEXT))
 
 
 def named(found: Found, name: str) -> Server:

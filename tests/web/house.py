@@ -19,6 +19,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from agent.approvals import Approvals
 from agent.errors import ConfigError
 from agent.leases import Lease
 from agent.log import EventLog
+from agent.mcp import McpServers
 from agent.providers import split_model
 from agent.question import asked_data
 from agent.settings import SETTINGS, Environment, Setting, Settings
@@ -142,6 +144,11 @@ class FakeHouse:
         headers = [("Content-Type", "application/json"), ("Access-Control-Allow-Origin", "*")]
         start_response("200 OK", headers)
         return [b'{"engines": [], "asked": %s}' % (body or b"null")]
+
+    @cached_property
+    def mcp(self) -> McpServers:
+        """Real MCP servers, of the file in the house's folder."""
+        return McpServers(self.settings)
 
     def declared(self) -> Iterable[Setting]:
         """Every setting of the agent."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -58,6 +58,18 @@ def pending(events: Iterable[Event]) -> dict[str, Mapping[str, Any]]:
     return waiting
 
 
+def asked_before(events: Sequence[Event], request: Mapping[str, Any]) -> int | None:
+    """The number of this very request, if it was made in the turn that runs."""
+    for event in reversed(events):
+        if event.type == "run_started":
+            return None
+        if event.type == "approval_requested" and all(
+            event.data[name] == request[name] for name in ("call_id", "arguments", "definition")
+        ):
+            return event.seq
+    return None
+
+
 class Approvals:
     """The approvals of all sessions of one log."""
 
@@ -74,9 +86,14 @@ class Approvals:
         }
 
     async def ask(self, session_id: str, request: Mapping[str, Any], emit: Emit) -> Answer:
-        """Asks, and waits for as long as the run lives."""
-        after = self._log.last_seq(session_id) or 0
-        await emit.event("approval_requested", request)
+        """Asks, and waits for as long as the run lives.
+
+        What a run that goes on after a crash had asked before is not asked again.
+        """
+        after = asked_before(await self._log.aside(self._log.read, session_id), request)
+        if after is None:
+            after = await self._log.aside(self._log.last_seq, session_id) or 0
+            await emit.event("approval_requested", request)
         async with aclosing(self._log.follow(session_id, after)) as batches:
             async for batch in batches:
                 for event in batch:

@@ -169,6 +169,8 @@ class Toolset:
         except AgentError as error:
             return _failed(call, error)
         async with room:  # who waits for the user keeps nobody else from running
+            if found.spec.effect in ("write", "exec"):  # after a crash it is not done again
+                await emit.event("tool_started", {"call_id": call.id})
             result = await self._run(permitted, found, emit)
         return self._told(found, call, permitted, result)
 

@@ -4,12 +4,14 @@
 |---|---|
 | user_message | text, replaces? (the question that this one stands beside), note? |
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.branches`) |
+| run_resumed | run_id, takeovers (another process goes on; deltas before it do not count) |
 | run_started | run_id, session_id, model, mode, search, search_path |
 | text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
 | search_started | query, by, years? (past ones in the query that the user never named) |
 | search_finished | query, by, status, results, attempts, error?, years? |
 | page_opened | url, status, title?, error? |
 | tool_call | call_id, name, arguments, effect, server? |
+| tool_started | call_id (of a call that may change something, once it may run) |
 | approval_requested | call_id, name, arguments, effect, server, why, preview?, definition |
 | approval_decided | call_id, decision, arguments, by, key |
 | tool_result | call_id, name, is_error, content, details, sources |
@@ -100,7 +102,9 @@ def _call_data(call: ToolCall) -> dict[str, Any]:
 
 def result_data(result: ToolResult) -> dict[str, Any]:
     """A tool result as the data of a `tool_result` event."""
+    used = {f: n for f, n in result.usage.as_dict().items() if n is not None}
     return {
+        **({"usage": used} if used else {}),
         "call_id": result.call_id,
         "name": result.name,
         "is_error": result.is_error,
@@ -154,7 +158,9 @@ def messages_from(events: Iterable[Event], *, before: int | None = None) -> list
     partial: list[str] = []
     for event in shown(events, before=before):
         data = event.data
-        if event.type == "user_message":
+        if event.type == "run_resumed":
+            partial.clear()
+        elif event.type == "user_message":
             _close(transcript, waiting, partial)
             transcript.append(dated_question(question_text(data), day_of(event.at), transcript))
         elif event.type == "text_delta":
@@ -167,7 +173,7 @@ def messages_from(events: Iterable[Event], *, before: int | None = None) -> list
             waiting = {call.id: _stopped(call) for call in message.tool_calls}
             answered.clear()
         elif event.type == "tool_result" and data["call_id"] in waiting.keys() - answered:
-            waiting[data["call_id"]] = _tool(data)
+            waiting[data["call_id"]] = result_message(result_from(data))
             answered.add(data["call_id"])
     _close(transcript, waiting, partial)
     return transcript
@@ -177,7 +183,7 @@ def unfinished(events: Iterable[Event]) -> str:
     """The text of an answer whose message never came."""
     pieces: list[str] = []
     for event in events:
-        if event.type in ("message", "user_message"):
+        if event.type in ("message", "user_message", "run_resumed"):
             pieces.clear()
         elif event.type == "text_delta":
             pieces.append(event.data["text"])
@@ -210,16 +216,16 @@ def _assistant(data: Mapping[str, Any]) -> Message:
     )
 
 
-def _tool(data: Mapping[str, Any]) -> Message:
-    return result_message(
-        ToolResult(
-            call_id=data["call_id"],
-            name=data["name"],
-            content=data["content"],
-            is_error=data["is_error"],
-            details=data.get("details", {}),
-            sources=tuple(Source(**s) for s in data.get("sources", ())),
-        )
+def result_from(data: Mapping[str, Any]) -> ToolResult:
+    """A tool result read back from its event."""
+    return ToolResult(
+        call_id=data["call_id"],
+        name=data["name"],
+        content=data["content"],
+        is_error=data["is_error"],
+        details=data.get("details", {}),
+        sources=tuple(Source(**s) for s in data.get("sources", ())),
+        usage=Usage(**data.get("usage", {})),
     )
 
 

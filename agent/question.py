@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
+from agent.approvals import Approve
 from agent.errors import ConfigError
+from agent.limits import Limits
 from agent.search_path import SEARCHES, SearchPath
 from agent.session import Session
 from agent.text import well_formed
 from agent.tools import ALLOWED
+from agent.types import NativeSearch
 
 MAX_QUESTION = 1_000_000  # characters
 UNDONE = "undone"  # in a session's settings: files whose changes the user has taken back
@@ -73,3 +76,26 @@ def title_of(text: str) -> str:
     """What a session is called after its first question."""
     line = " ".join(text.split())
     return line if len(line) <= 60 else line[:59].rsplit(" ", 1)[0] + "…"
+
+
+def turn_data(limits: Limits, options: NativeSearch, approve: Approve) -> dict[str, Any]:
+    """What a turn is held to, as it is kept for whoever goes on with it."""
+    return {"limits": asdict(limits), "options": asdict(options), "approve": approve}
+
+
+def turn_from(data: Mapping[str, Any]) -> tuple[Limits, NativeSearch, Approve]:
+    """The same, read back; what an older version did not keep is as by default."""
+    options: Mapping[str, Any] = data.get("options", {})
+    held: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
+    approve: Approve = data.get("approve", "ask")
+    return Limits(**data.get("limits", {})), NativeSearch(**held), approve
+
+
+def gave_up(takeovers: int) -> ConfigError:
+    """Why a run is not gone on with."""
+    return ConfigError(
+        "interrupted",
+        "searchloop stopped before the answer was finished"
+        + (f", {takeovers} times." if takeovers > 1 else "."),
+        "What came is kept. Send the question again.",
+    )

@@ -9,7 +9,7 @@ results of a step before the model is asked again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -160,7 +160,7 @@ class Recorder:
         """
         if type in ("approval_requested", "approval_decided"):
             return True
-        if type == "tool_call" and data["effect"] in ("write", "exec"):
+        if type == "tool_started":
             self._effects.add(data["call_id"])
         return data.get("call_id") in self._effects
 
@@ -196,6 +196,20 @@ class Recorder:
             await self.event("page_opened", {"url": event.url, "status": event.status})
         elif isinstance(event, Notice):
             await self.event("notice", asdict(event))
+
+    def remember(self, written: Iterable[Pending], usage: Usage) -> None:
+        """Takes over the counts of a run that goes on."""
+        self.usage = usage
+        for type, data in written:
+            if type == "search_finished":
+                self._searched(data)
+            elif type == "page_opened":
+                self.pages += data["status"] == "ok"
+
+    def stop(self) -> None:
+        """No more is written; the run is not over."""
+        if self._timer:
+            self._timer.cancel()
 
     def partial(self) -> str:
         """What was said since the last message: all there is of an answer that broke off."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from agent.approvals import Approve
 from agent.backend import Backend
+from agent.closing import partial_message
 from agent.dates import asked, day_of, first_day
 from agent.dispatcher import Toolset
 from agent.errors import AgentError, IncompleteError, NativeSearchRejected
-from agent.events import Event, message_data, source_data, unfinished
+from agent.events import source_data
 from agent.fence import Fence
 from agent.guard import Watched
 from agent.leases import Lease
@@ -30,6 +30,8 @@ from agent.prompts import system_text
 from agent.protection import Protection
 from agent.providers import Provider
 from agent.recorder import Recorder
+from agent.resume import REJECTED, Past, Remembering
+from agent.seams import Calls, Emit, Streams
 from agent.search_path import ANYWHERE, SearchPath, local_path
 from agent.session import Session
 from agent.sources import SourceTable
@@ -40,6 +42,10 @@ from agent.tools.web_search import web_search
 from agent.types import Message, NativeSearch, Request, RunReason, Usage
 
 _log = logging.getLogger(__name__)
+
+
+class HandedOver(Exception):
+    """The run is not over: another process goes on with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +75,25 @@ class Run:
     backend: Backend
     messages: list[Message]
     protection: Protection
+    past: Past | None = None
     began: float = field(default_factory=time.monotonic)
     clean: bool = False
+    leaving: bool = False
     asked: int = 0  # how many messages there were when the question was asked
 
     async def answer(self) -> None:
-        """Answers, and writes `run_finished` last. Raises StoreError when the log cannot."""
+        """Answers, and writes `run_finished` last. Raises StoreError when the log cannot.
+
+        Raises HandedOver instead when it was stopped because its process is `leaving`.
+        """
         question = self.question
         self.asked = len(self.messages)
         recorder = Recorder(self.log, question.session.id, question.path.name, self.lease.fence)
         table = SourceTable.of(self.messages)
+        for message in self._known():
+            table.remember(message)
+        if self.past:
+            recorder.remember(self.past.written, self.past.usage)
         outcome: Outcome | None = None
         error: dict[str, str] | None = None
         reason: RunReason = "error"
@@ -87,6 +102,9 @@ class Run:
             reason = outcome.reason
             self.clean = True
         except asyncio.CancelledError:
+            if self.leaving:
+                recorder.stop()
+                raise HandedOver from None
             reason = "cancelled"
         except IncompleteError as problem:
             reason, error = "incomplete", problem.as_dict()
@@ -107,6 +125,9 @@ class Run:
 
     async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
         path = self.question.path
+        if self.past and self.past.fell_back:
+            path = local_path()
+            recorder.path = path.name
         try:
             return await self._loop(path, recorder, table)
         except NativeSearchRejected as problem:
@@ -117,7 +138,7 @@ class Run:
             await recorder.event(
                 "notice",
                 {
-                    "code": "native_search_rejected",
+                    "code": REJECTED,
                     "message": f"{problem.message} Using local search for this turn.",
                     "remedy": "Choose local search to avoid the extra request.",
                 },
@@ -132,8 +153,9 @@ class Run:
             said = "\n".join(asked(m) for m in self.messages if m.role == "user")
             search = web_search(self.backend, fence, question.options, said)
             web = (search, open_page(self.backend, fence, question.options))
+        known = [*self.messages, *self._known()]
         guard = self.protection.guard(
-            question.session, question.policy, question.approve, table, self.messages
+            question.session, question.policy, question.approve, table, known
         )
         toolset = Toolset(
             (*web, *self._own_tools(path)),
@@ -141,7 +163,7 @@ class Run:
             table,
             gate=guard,
             fence=fence,
-            overflow=Overflow.of(self.messages),
+            overflow=Overflow.of(known),
         )
         request = Request(
             model=question.model,
@@ -156,12 +178,17 @@ class Run:
             native_search=path.native,
             session_id=question.session.id,
         )
+        provider: Streams = Watched(question.provider, guard, recorder)
+        tools: Calls = toolset
+        emit: Emit = recorder
+        if self.past:
+            provider = tools = emit = Remembering(self.past, provider, tools, emit)
         return await run_agent_loop(
             self.messages,
             request,
-            provider=Watched(question.provider, guard, recorder),
-            tools=toolset,
-            emit=recorder,
+            provider=provider,
+            tools=tools,
+            emit=emit,
             sources=table,
             limits=question.limits,
             price=question.price,
@@ -173,6 +200,10 @@ class Run:
         both = question.provider.capabilities(question.model).tools_with_native_search
         return question.tools if both or path.native is None else without_spare(question.tools)
 
+    def _known(self) -> tuple[Message, ...]:
+        """What this run had come to before it was taken over."""
+        return self.past.transcript if self.past else ()
+
     def _ending(
         self,
         recorder: Recorder,
@@ -183,7 +214,7 @@ class Run:
     ) -> list[Pending]:
         usage = self._usage(recorder, outcome)
         message = outcome.message if outcome else Message("assistant", recorder.partial())
-        events = self._offered(outcome) if outcome else _partial(message.content, usage)
+        events = self._offered(outcome) if outcome else partial_message(message.content, usage)
         finished: dict[str, Any] = {
             "run_id": self.question.run_id,
             "reason": reason,
@@ -228,33 +259,3 @@ def _nothing(outcome: Outcome | None) -> str:
     if outcome and outcome.limit:
         return f"Stopped at {outcome.limit} before there was an answer."
     return ""
-
-
-def interrupted(run_id: str, search_path: str, events: Sequence[Event]) -> list[Pending]:
-    """The last words of a run whose process died, made of its session's events; none if it had."""
-    last = events[-1] if events else None
-    if last and last.type == "run_finished" and last.data["run_id"] == run_id:
-        return []
-    said = unfinished(events)
-    finished = {
-        "run_id": run_id,
-        "reason": "incomplete",
-        "answer": said,
-        "citations": [],
-        "sources": [],
-        "usage": Usage().as_dict(),
-        "search_path": search_path,
-        "error": {
-            "code": "interrupted",
-            "message": "searchloop stopped before the answer was finished.",
-            "remedy": "What came is kept. Send the question again.",
-        },
-    }
-    return [*_partial(said, Usage()), ("run_finished", finished)]
-
-
-def _partial(text: str, usage: Usage) -> list[Pending]:
-    """What there is of an answer that broke off, as a message; nothing if there is nothing."""
-    message = Message("assistant", text)
-    data = message_data(message, step=0, usage=usage, stop_reason=None, partial=True)
-    return [("message", data)] if text else []

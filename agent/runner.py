@@ -7,41 +7,55 @@ the agent is used as a library) and writes to the log; nobody waits for it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import time
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from agent.approvals import Approve
 from agent.backend import Backend
 from agent.catalogue import Catalogue
+from agent.closing import close_run
 from agent.dates import dated_question, day_of
-from agent.errors import AgentError, Conflict, ToolError
-from agent.events import messages_from, question_text
+from agent.errors import AgentError, ConfigError
+from agent.events import Event, question_text
+from agent.first_engine import FirstEngine
 from agent.gathering import gathered
-from agent.leases import BEAT, LEASE, Lease, gone, holder
+from agent.keeper import Keeper
+from agent.leases import Lease
 from agent.limits import Limits
 from agent.log import EventLog, Pending
 from agent.prices import PriceTable, load_prices, pricer
 from agent.protection import Protection, reviewable
 from agent.providers import Provider
-from agent.question import UNDONE, asked_data, changed, checked, run_started, title_of
-from agent.run import Question, Run, interrupted
+from agent.question import (
+    UNDONE,
+    asked_data,
+    changed,
+    checked,
+    gave_up,
+    run_started,
+    title_of,
+    turn_data,
+    turn_from,
+)
+from agent.resume import Past
+from agent.run import HandedOver, Question, Run
 from agent.search_options import search_options
 from agent.search_path import OFF, SearchPath, choose_path, local_path
+from agent.session import Session
 from agent.settings import Settings
 from agent.standard_tools import without_spare
 from agent.tools import ALLOWED, Tool, ToolSource
+from agent.transcripts import Transcripts
 from agent.transport import Transport
 from agent.types import Message, ModelInfo, NativeSearch
 
 _log = logging.getLogger(__name__)
-_KEPT = 32  # transcripts kept in memory, so that a turn costs nothing for the turns before it
-_ENGINE_SECONDS = 30.0
+_TAKEOVERS = 3  # how often a run may outlive its process: more, and it is what kills them
 
 
 class Runner:
@@ -65,17 +79,18 @@ class Runner:
         self._protection = Protection(settings, log, self._bring)
         self.approvals = self._protection.approvals
         self._transport = transport or Transport(offline=settings.offline)
-        self._owner = holder()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._runs: dict[str, Run] = {}
         self._catalogue = Catalogue(settings.env, self._transport, providers)
-        self._kept: OrderedDict[str, tuple[int, list[Message]]] = OrderedDict()
-        self._engine: tuple[float, str | None] = (0.0, None)
-        self._beating: asyncio.Task[None] | None = None
+        self._transcripts = Transcripts(log)
+        self._engine = FirstEngine(backend)
+        self._keeper = Keeper(log, self._stop, self._resume)
         self._prices: tuple[PriceTable, ...] | None = None
 
     def use(self, settings: Settings) -> None:
         """From now on these settings hold; a turn under way ends with those it began with."""
-        self._settings, self._engine, self._prices = settings, (0.0, None), None
+        self._settings, self._prices = settings, None
+        self._engine = FirstEngine(self._backend)
         self._catalogue.renew()
         self._protection.use(settings)
 
@@ -104,31 +119,34 @@ class Runner:
         asked = {"model": model, "mode": mode, "search": search}
         changes = {name: value for name, value in asked.items() if value is not None}
         session = changed(self._log.session(session_id), changes)
-        provider, name = self.provider(session.model)
-        provider.check(name)
-        price = pricer(f"{provider.name}:{name}", self._price_tables())
         limits = limits or self._settings.limits
         held = options or search_options(self._settings.env, max_searches=limits.searches)
         run_id = secrets.token_hex(8)
-        tools = await gathered(self._tools, self._bring, session)
-        question = Question(
-            *(run_id, session, provider, name, OFF, limits, price, held),
-            *(tools, approve, self._protection.policy()),
-        )
-        lease = await self._claim(session_id, run_id)
+        question = await self._question(run_id, session, limits, held, approve)
+        lease = await self._keeper.claim(session_id, run_id, turn_data(limits, held, approve))
         try:
-            before = self._transcript(session_id, replaces)
+            before = self._transcripts.take(session_id, replaces)
             said = asked_data(text, session, replaces)
             question = await self._stored(question, lease, changes, before, said)
         except BaseException:
-            self._log.leases.release(lease)
+            await self._keeper.release(lease)
             raise
         before.append(dated_question(question_text(said), day_of(time.time()), before))
         run = Run(question, lease, self._log, self._backend, before, self._protection)
-        task = asyncio.create_task(self._answer(run), name=f"run {run_id}")
-        self._tasks[session_id] = task
-        await asyncio.sleep(0)  # lets the run begin: a task cancelled before that would say nothing
+        await self._begin(run)
         return run_id
+
+    async def _question(
+        self, run_id: str, session: Session, limits: Limits, held: NativeSearch, approve: Approve
+    ) -> Question:
+        """What is asked of whom, and with which tools; the path is not chosen yet."""
+        provider, name = self.provider(session.model)
+        provider.check(name)
+        price = pricer(f"{provider.name}:{name}", self._price_tables())
+        tools = await gathered(self._tools, self._bring, session)
+        policy = self._protection.policy()
+        start = (run_id, session, provider, name, OFF, limits, price, held)
+        return Question(*start, tools, approve, policy)
 
     async def _stored(
         self,
@@ -164,29 +182,47 @@ class Runner:
             tools=any(t.spec.effect in ALLOWED[session.mode] for t in tools),
             offline=self._settings.offline,
         )
-        return local_path(await self._first_engine()) if path.local else path
+        return local_path(await self._engine.name()) if path.local else path
+
+    async def _begin(self, run: Run) -> None:
+        session_id = run.question.session.id
+        task = asyncio.create_task(self._answer(run), name=f"run {run.question.run_id}")
+        self._tasks[session_id] = task
+        self._runs[session_id] = run
+        await asyncio.sleep(0)  # lets the run begin: a task cancelled before that would say nothing
 
     async def _answer(self, run: Run) -> None:
         session_id = run.question.session.id
         try:
             await run.answer()
             if run.clean:
-                self._keep(session_id, run.messages)
-            await self._log.aside(self._log.leases.release, run.lease)
-        except Exception as error:  # the log failed: `recover` writes the end once it works again
+                self._transcripts.keep(session_id, run.messages)
+            await self._keeper.release(run.lease)
+        except HandedOver:
+            await self._keeper.hand_over(run.lease)
+        except Exception as error:  # the log failed: `recover` goes on once it works again
             words = error.remedy if isinstance(error, AgentError) else "See the log."
             _log.error("searchloop: the end of an answer was not saved: %s %s", error, words)
         finally:
+            self._keeper.forget(run.lease)
             self._tasks.pop(session_id, None)
+            self._runs.pop(session_id, None)
 
     async def cancel(self, session_id: str) -> bool:
-        """Stops the session's run and waits until it has said so; False when there is none."""
+        """Stops the session's run, wherever it is, and waits until it has said so.
+
+        False when there is none.
+        """
         task = self._tasks.get(session_id)
         if task is None:
-            return False
+            return await self._keeper.cancel(session_id)
         task.cancel()
         await asyncio.wait([task])
         return True
+
+    def _stop(self, session_id: str) -> None:
+        if session_id in self._tasks:
+            self._tasks[session_id].cancel()
 
     async def wait(self, session_id: str) -> None:
         """Until the session's run is over."""
@@ -199,47 +235,52 @@ class Runner:
         return await self._catalogue.models()
 
     async def recover(self) -> int:
-        """Closes the runs whose process is gone; what they said is kept. Returns how many."""
-        self._keep_beating()
-        leases, done = self._log.leases, 0
-        for lost in await self._log.aside(leases.held):
-            ours = lost.owner == self._owner
-            if lost.session in self._tasks if ours else lost.silent < LEASE and not gone(lost):
-                continue
-            lease = await self._log.aside(leases.take_over, lost, self._owner)
-            if lease:
-                await asyncio.to_thread(self._close, lease)
-                done += 1
-        return done
+        """Goes on with the runs whose process is gone, from now on too. Returns how many."""
+        return await self._keeper.recover()
 
-    def _close(self, lease: Lease) -> None:
-        """Says that the run ended with its process, as its holder."""
-        path = self._log.session(lease.session).search_path
-        ending = interrupted(lease.run_id, path, self._log.read(lease.session))
-        if ending:
-            self._log.append(lease.session, ending, durable=True, fence=lease.fence)
-        self._log.leases.release(lease)
+    async def _resume(self, lease: Lease) -> None:
+        """Goes on with a run that we have taken over; one that cannot go on is closed."""
+        log = self._log
+        try:
+            events = await log.aside(log.read, lease.session)
+            past = Past.of(events, lease.run_id)
+            if past is None or past.finished or lease.takeovers > _TAKEOVERS:
+                raise gave_up(lease.takeovers)
+            resumed = {"run_id": lease.run_id, "takeovers": lease.takeovers}
+            write = partial(log.append, durable=True, fence=lease.fence)
+            await log.aside(write, lease.session, [("run_resumed", resumed)])
+            await self._begin(await self._run_of(lease, past, events))
+        except ConfigError as error:
+            await asyncio.to_thread(close_run, log, lease, "incomplete", error)
+            self._keeper.forget(lease)
+        except AgentError as error:
+            _log.warning("a run cannot go on yet: %s", error)
+            self._keeper.forget(lease)
 
-    async def aclose(self) -> None:
-        """Stops every run, says so in the log, and closes the connections."""
-        if self._beating:
-            self._beating.cancel()
-            await asyncio.wait([self._beating])
+    async def _run_of(self, lease: Lease, past: Past, events: Sequence[Event]) -> Run:
+        """The run as it was asked for, with what it came to."""
+        limits, held, approve = turn_from(lease.turn)
+        started = {name: past.started[name] for name in ("model", "mode", "search")}
+        session = changed(self._log.session(lease.session), started)
+        question = await self._question(lease.run_id, session, limits, held, approve)
+        before, asked = past.before(events)
+        path, _ = reviewable(await self._path(question), question.policy, before)
+        question = replace(question, path=path)
+        messages = [*before, asked]
+        return Run(question, lease, self._log, self._backend, messages, self._protection, past)
+
+    async def aclose(self, *, hand_over: bool = False) -> None:
+        """Stops every run and closes the connections.
+
+        With `hand_over` other processes go on with the runs; else the log says that they ended.
+        """
+        await self._keeper.aclose()
         for session_id in list(self._tasks):
+            self._runs[session_id].leaving = hand_over
             await self.cancel(session_id)
         for source in self._bring:
             await source.aclose()
         await self._transport.aclose()
-
-    async def _claim(self, session_id: str, run_id: str) -> Lease:
-        self._keep_beating()
-        claim = self._log.leases.claim
-        try:
-            return await self._log.aside(claim, session_id, run_id, self._owner)
-        except Conflict as conflict:
-            if conflict.code != "busy" or not await self.recover():
-                raise
-            return await self._log.aside(claim, session_id, run_id, self._owner)
 
     def _price_tables(self) -> tuple[PriceTable, ...]:
         if self._prices is None:
@@ -254,41 +295,3 @@ class Runner:
     def provider(self, model: str) -> tuple[Provider, str]:
         """The provider behind `provider:model`, and the model's own name."""
         return self._catalogue.provider(model)
-
-    def _transcript(self, session_id: str, before: int | None) -> list[Message]:
-        seq, messages = self._kept.pop(session_id, (-1, []))
-        if before is None and seq == self._log.last_seq(session_id):
-            return messages
-        return messages_from(self._log.read(session_id), before=before)
-
-    def _keep(self, session_id: str, messages: list[Message]) -> None:
-        self._kept[session_id] = (self._log.last_seq(session_id) or 0, messages)
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
-
-    async def _first_engine(self) -> str | None:
-        """The local engine that would be asked first, as the backend tells it; None if unknown."""
-        asked, engine = self._engine
-        if asked and time.monotonic() - asked < _ENGINE_SECONDS:
-            return engine
-        with contextlib.suppress(ToolError, LookupError, TypeError):  # not ours, or newer
-            answer = await self._backend.ask("/api/engines")
-            usable = [e for e in answer["engines"] if e["available"] and e["position"]]
-            first = min(usable, key=lambda e: e["position"], default={"name": None})
-            self._engine = (time.monotonic(), first["name"])
-        return self._engine[1]
-
-    def _keep_beating(self) -> None:
-        if self._beating is None:
-            self._beating = asyncio.create_task(self._beat())
-
-    async def _beat(self) -> None:
-        """Tells other processes that our runs are alive, and closes those of dead ones."""
-        while True:
-            await asyncio.sleep(BEAT)
-            try:
-                if self._tasks:
-                    await self._log.aside(self._log.leases.beat, self._owner)
-                await self.recover()
-            except AgentError as error:
-                _log.warning("the session store does not answer: %s", error)

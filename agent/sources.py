@@ -36,17 +36,21 @@ class SourceTable:
         """The table as it stands after these messages."""
         table = cls()
         for message in messages:
-            if message.role == "user":
-                table.see(urls_in(message.content))
-            for source in message.sources:
-                table.restore(source)
-            if message.role == "tool":
-                table.see(message.details.get("links", ()))
-                start, end = message.details.get("text", (0, 0))
-                if end:
-                    table.read(message.details["url"], message.content[start:end])
+            table.remember(message)
         table._touched.clear()
         return table
+
+    def remember(self, message: Message) -> None:
+        """Takes over what a message says of sources."""
+        if message.role == "user":
+            self.see(urls_in(message.content))
+        for source in message.sources:
+            self.restore(source)
+        if message.role == "tool":
+            self.see(message.details.get("links", ()))
+            start, end = message.details.get("text", (0, 0))
+            if end:
+                self.read(message.details["url"], message.content[start:end])
 
     def __len__(self) -> int:
         return len(self._by_number)

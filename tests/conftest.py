@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.postgres import Postgres, programs
+
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MAC_BROWSERS = (
@@ -115,6 +117,24 @@ def recordings() -> Path:
     if not path.is_dir():
         pytest.skip("the large set of recordings is not beside this clone (../shared/recordings)")
     return path
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Generator[Postgres]:
+    """A PostgreSQL server of this run's own."""
+    if programs() is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    with Postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """An empty store of each kind, as `EventLog` takes it."""
+    if request.param == "sqlite":
+        return tmp_path / "sessions.sqlite3"
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.url()
 
 
 def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -111,6 +111,6 @@ def test_looking_something_up_waits_for_no_disk(tmp_path: Path) -> None:
 def test_a_call_with_an_effect_is_on_disk_before_it_runs(tmp_path: Path) -> None:
     """Such a call and its result are synced, each before anything else happens."""
     assert called(tmp_path, [change], [ToolCall("c", "change", {"n": 1})]) == [
-        (["tool_call"], True),
+        (["tool_call", "tool_started"], True),
         (["tool_result"], True),
     ]

@@ -107,7 +107,7 @@ def test_no_gap_and_no_double_whoever_appends(ops: list[Op]) -> None:
         other.close()
 
 
-def test_threads_that_push_out_of_order_lose_nothing(tmp_path: Path) -> None:
+def test_threads_that_push_out_of_order_lose_nothing() -> None:
     """The later of two numbers may arrive first; the store is asked for the other."""
 
     async def scenario() -> None:
@@ -123,7 +123,7 @@ def test_threads_that_push_out_of_order_lose_nothing(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_stored_first_then_live(tmp_path: Path) -> None:
+def test_stored_first_then_live(store: Path | str) -> None:
     """A follower that comes late gets the past in one batch, then the present."""
 
     async def scenario(log: EventLog, session: str) -> None:
@@ -133,12 +133,12 @@ def test_stored_first_then_live(tmp_path: Path) -> None:
             log.append(session, [("notice", {})])
             assert [e.seq for e in await anext(batches)] == [6]
 
-    log = EventLog(tmp_path / "s.sqlite3")
+    log = EventLog(store)
     asyncio.run(scenario(log, log.create_session(model="m").id))
     log.close()
 
 
-def test_a_follower_that_lags_holds_little(tmp_path: Path) -> None:
+def test_a_follower_that_lags_holds_little(store: Path | str) -> None:
     """However much comes, the queue is bounded, and the reader still gets all of it."""
 
     async def scenario(log: EventLog, session: str) -> None:
@@ -154,12 +154,12 @@ def test_a_follower_that_lags_holds_little(tmp_path: Path) -> None:
                 got += len(await anext(batches))
             assert got == 2000
 
-    log = EventLog(tmp_path / "s.sqlite3")
+    log = EventLog(store)
     asyncio.run(scenario(log, log.create_session(model="m").id))
     log.close()
 
 
-def test_a_number_from_the_future_is_no_trap(tmp_path: Path) -> None:
+def test_a_number_from_the_future_is_no_trap(store: Path | str) -> None:
     """A client that claims to have seen more than there is still gets what comes next."""
 
     async def scenario(log: EventLog, session: str) -> None:
@@ -169,12 +169,12 @@ def test_a_number_from_the_future_is_no_trap(tmp_path: Path) -> None:
         log.append(session, [END])
         assert [e.seq for e in await asyncio.wait_for(reading, 20)] == [4]
 
-    log = EventLog(tmp_path / "s.sqlite3")
+    log = EventLog(store)
     asyncio.run(scenario(log, log.create_session(model="m").id))
     log.close()
 
 
-def test_another_process_is_noticed(tmp_path: Path) -> None:
+def test_another_process_is_noticed(store: Path | str) -> None:
     """What another process appends comes without anything happening in this one."""
 
     async def scenario(log: EventLog, other: EventLog, session: str) -> None:
@@ -183,13 +183,13 @@ def test_another_process_is_noticed(tmp_path: Path) -> None:
         other.append(session, [("notice", {}), END])
         assert [e.seq for e in await asyncio.wait_for(reading, 20)] == [1, 2]
 
-    log, other = (EventLog(tmp_path / "s.sqlite3") for _ in range(2))
+    log, other = (EventLog(store) for _ in range(2))
     asyncio.run(scenario(log, other, log.create_session(model="m").id))
     log.close()
     other.close()
 
 
-def test_deleting_ends_its_followers(tmp_path: Path) -> None:
+def test_deleting_ends_its_followers(store: Path | str) -> None:
     """All followers of the session end, at once, also when another thread deletes it."""
 
     async def scenario(log: EventLog, session: str) -> None:
@@ -199,12 +199,12 @@ def test_deleting_ends_its_followers(tmp_path: Path) -> None:
         assert await asyncio.wait_for(asyncio.gather(*readers), 20) == [[], [], []]
         assert not log._followers
 
-    log = EventLog(tmp_path / "s.sqlite3")
+    log = EventLog(store)
     asyncio.run(scenario(log, log.create_session(model="m").id))
     log.close()
 
 
-def test_a_follower_that_leaves_is_forgotten(tmp_path: Path) -> None:
+def test_a_follower_that_leaves_is_forgotten(store: Path | str) -> None:
     """Closing the iterator takes its queue away."""
 
     async def scenario(log: EventLog, session: str) -> None:
@@ -214,15 +214,15 @@ def test_a_follower_that_leaves_is_forgotten(tmp_path: Path) -> None:
             assert log._followers
         assert not log._followers
 
-    log = EventLog(tmp_path / "s.sqlite3")
+    log = EventLog(store)
     asyncio.run(scenario(log, log.create_session(model="m").id))
     log.close()
 
 
-def test_a_reader_whose_loop_is_gone_stops_nobody(tmp_path: Path) -> None:
+def test_a_reader_whose_loop_is_gone_stops_nobody(store: Path | str) -> None:
     """Appending works on when a follower's event loop was closed under it."""
     loop = asyncio.new_event_loop()
-    log = EventLog(tmp_path / "s.sqlite3")
+    log = EventLog(store)
     session = log.create_session(model="m").id
     log.append(session, [("notice", {})])
     batches = log.follow(session)

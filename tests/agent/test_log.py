@@ -16,9 +16,9 @@ from agent.types import Message, Usage
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Iterator[EventLog]:
-    """An empty log."""
-    opened = EventLog(tmp_path / "sessions.sqlite3")
+def log(store: Path | str) -> Iterator[EventLog]:
+    """An empty log, on each store."""
+    opened = EventLog(store)
     yield opened
     opened.close()
 

@@ -295,6 +295,7 @@ class Walk:
                 model=f"{turn.provider}:{model}",
                 mode=turn.mode,
                 search=search,
+                approve="never",  # nobody is there to be asked
             )
         except ConfigError as error:
             if (error.code, search, turn.tools) != ("no_native_search", "native", True):
@@ -319,8 +320,12 @@ class Walk:
             with sqlite3.connect(self._home / "sessions.sqlite3") as db:
                 db.execute("UPDATE runs SET beat = 0")  # nobody has heard of that process since
             db.close()
+            sent = self.transport.sent
             self._start()
+            self.transport.sent = sent
+            self.transport.plan = list(ENDS["answer"])
             assert await self.runner.recover() == 1
+            await self._settle("stop")
 
     def _check(self, turn: Turn) -> None:
         events = self.log.read(self._session)

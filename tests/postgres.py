@@ -1,0 +1,110 @@
+"""A real PostgreSQL server of the suite's own, on a free port of 127.0.0.1, gone when it is over.
+
+`url` gives each caller an empty database. The server writes without waiting for the disk: what is
+tested is that our processes may die, not that PostgreSQL may.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.waiting import until
+
+_PLACES = ("/usr/lib/postgresql", "/usr/local/pgsql", "/opt/homebrew/opt")
+
+
+def programs() -> Path | None:
+    """The folder that holds `initdb` and `postgres`, the newest version of them."""
+    found = [path for place in _PLACES for path in Path(place).glob("*/bin/initdb")]
+    if found:
+        return max(found).parent
+    on_path = shutil.which("initdb")
+    return Path(on_path).resolve().parent if on_path else None
+
+
+def _user() -> str | None:
+    """PostgreSQL refuses to run as the superuser: somebody else, then."""
+    if os.geteuid() != 0:
+        return None
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in known else "nobody"
+
+
+class Postgres:
+    """Use with `with`."""
+
+    def __init__(self, *, careful: bool = False) -> None:
+        """With `careful` it waits for the disk as a user's server does: for measuring."""
+        self._bin = programs()
+        self._numbers = itertools.count(1)
+        self._folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+        self._user = _user()
+        self._careful = careful
+        self._server: subprocess.Popen[bytes] | None = None
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+
+    def __enter__(self) -> Postgres:
+        assert self._bin is not None
+        if self._user:
+            shutil.chown(self._folder, self._user)
+        self._run("initdb", "-D", "data", "-U", "tests", "-A", "trust", "-E", "UTF8", "--locale=C")
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Starts the server, after a stop too, and waits until it answers."""
+        assert self._bin is not None
+        speed = () if self._careful else ("-c", "fsync=off", "-c", "full_page_writes=off")
+        self._server = subprocess.Popen(
+            [
+                *(str(self._bin / "postgres"), "-D", "data", "-p", str(self.port), *speed),
+                *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={'.'}"),
+                *("-c", "max_connections=200"),
+            ],
+            cwd=self._folder,
+            user=self._user,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until(lambda: self._run("pg_isready", "-q", "-h", "127.0.0.1", check=False) == 0)
+
+    def stop(self, *, hard: bool = False) -> None:
+        """Stops the server: at once, or as after a crash."""
+        if self._server is not None:
+            (self._server.kill if hard else self._server.terminate)()
+            if not hard:
+                self._run("pg_ctl", "-D", "data", "-m", "immediate", "stop", check=False)
+            self._server.wait()
+            self._server = None
+
+    def url(self) -> str:
+        """The address of a new, empty database."""
+        name = f"t{next(self._numbers)}"
+        self._run("createdb", "-h", "127.0.0.1", "-U", "tests", name)
+        return f"postgresql://tests@127.0.0.1:{self.port}/{name}"
+
+    def _run(self, program: str, *words: str, check: bool = True) -> int:
+        assert self._bin is not None
+        done = subprocess.run(
+            [str(self._bin / program), *words],
+            cwd=self._folder,
+            user=self._user,
+            env={**os.environ, "PGPORT": str(self.port)},
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0 or not check, done.stderr.decode()
+        return done.returncode
+
+    def __exit__(self, *rest: object) -> None:
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)

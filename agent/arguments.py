@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from agent.schema import json_kind
+
 
 def read_arguments(raw: Any) -> tuple[dict[str, Any], str | None]:
     """(arguments, problem): an object, or {} and what is wrong. Nothing at all is no arguments."""
@@ -24,7 +26,7 @@ def read_arguments(raw: Any) -> tuple[dict[str, Any], str | None]:
     except (ValueError, RecursionError) as error:
         return {}, f"The arguments are not valid JSON: {error}."
     if not isinstance(value, dict):
-        return {}, f"The arguments must be a JSON object, not {type(value).__name__}."
+        return {}, f"The arguments must be a JSON object, not {json_kind(value)}."
     return value, None
 
 

@@ -31,6 +31,23 @@ _CHECKS: dict[str, tuple[type, ...]] = {
 }
 
 
+_SAID = {
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "object": "an object",
+    "array": "an array",
+}
+
+
+def json_kind(value: Any) -> str:
+    """What a value of JSON is called: an object, a string, null ..."""
+    kinds = ("null", "boolean", "integer", "number", "string", "array", "object")
+    kind = next((kind for kind in kinds if _is(value, kind)), "")
+    return str(value).lower() if kind == "boolean" else _SAID.get(kind, kind) or "no JSON"
+
+
 def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
     """A function's parameters as a JSON Schema object; TypeError for a type it cannot say."""
     hints = typing.get_type_hints(function)
@@ -67,7 +84,8 @@ def problems_with(value: Any, schema: Mapping[str, Any], where: str = "") -> str
     kinds = schema.get("type")
     allowed = [kinds] if isinstance(kinds, str) else list(kinds or ())
     if allowed and not any(_is(value, kind) for kind in allowed):
-        return f"{label} must be {' or '.join(allowed)}, not {type(value).__name__}."
+        wanted = " or ".join(_SAID.get(kind, kind) for kind in allowed)
+        return f"{label} must be {wanted}, not {json_kind(value)}."
     if "enum" in schema and value not in schema["enum"]:
         return f"{label} must be one of {', '.join(map(repr, schema['enum']))}."
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -48,7 +48,7 @@ def choose_path(
         raise ConfigError(
             "no_native_search",
             f"The model's own web search was asked for, but {hindrance}.",
-            "Use --search local for our own search, or --search auto to let searchloop choose.",
+            "Choose local search, which is our own, or auto to let searchloop choose.",
         )
     if search == "local" or hindrance:
         return local_path()

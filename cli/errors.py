@@ -13,7 +13,14 @@ from search_backend.errors import FetchRefused, SearchBackendError
 
 KNOWN = (AgentError, SearchBackendError, OSError)
 _BAD_INPUT = (ConfigError, Conflict, FetchRefused)
-_BAD_CODES = ("bad_request", "bad_domain", "unknown_engine", "unknown_reader", "not_found")
+_BAD_CODES = (
+    "bad_request",
+    "bad_domain",
+    "unknown_engine",
+    "unknown_reader",
+    "not_found",
+    "built_in",
+)
 
 
 def report(error: Exception, args: argparse.Namespace) -> int:

@@ -145,11 +145,17 @@ class Library:
                 "SELECT id FROM roots WHERE (path = ? OR collection = ?) AND kind != 'docs'",
                 (str(Path(path).expanduser().resolve()), str(path)),
             ).fetchone()
+            if row is None and str(path) == DOCS:
+                raise SearchBackendError(
+                    "built_in",
+                    "These are searchloop's own documents, which are always in the library.",
+                    "Name a folder or file that you added.",
+                )
             if row is None:
                 raise SearchBackendError(
                     "not_found",
                     f"{path} is not in the library.",
-                    "Run `searchloop library list` to see what is.",
+                    "Give a folder or file as the list of the library names it.",
                 )
             numbers = connection.execute(
                 "SELECT id FROM documents WHERE root = ?", (row[0],)

@@ -51,7 +51,7 @@ class Refusal:
     status: int
     code: str
     message: str
-    remedy: str = ""
+    remedy: str
     headers: tuple[Header, ...] = ()
 
 

@@ -100,7 +100,8 @@ class Gate:
     def _refusal(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | None:
         """Why this request may not come in, or None."""
         if b"" in head:
-            return Refusal(400, "ambiguous", f"The header {head[b''].decode()} is there twice.")
+            words = f"The header {head[b''].decode()} is there twice."
+            return Refusal(400, "ambiguous", words, "Send it once.")
         if not self._is_ours(head.get(b"host", b""), scope):
             return Refusal(
                 403,
@@ -112,7 +113,12 @@ class Gate:
         if origin is not None and not (
             origin.startswith(b"http://") and self._is_ours(origin[7:], scope)
         ):
-            return Refusal(403, "foreign_origin", "Requests of other sites are not answered.")
+            return Refusal(
+                403,
+                "foreign_origin",
+                "Requests of other sites are not answered.",
+                "Open this server's own page and ask from there.",
+            )
         if head.get(b"sec-fetch-site", b"none") not in _SAME:
             return Refusal(
                 403,
@@ -122,7 +128,8 @@ class Gate:
             )
         method, path = scope["method"], scope["path"]
         if method not in _METHODS:
-            return Refusal(405, "bad_method", f"The method {method[:20]!r} is not used here.")
+            words = f"The method {method[:20]!r} is not used here."
+            return Refusal(405, "bad_method", words, f"Use one of {', '.join(sorted(_METHODS))}.")
         if path[:1] != "/" or path[:2] == "//" or not scope["query_string"].isascii():
             return Refusal(400, "bad_address", "This is not an address of this server.", _PLAINLY)
         free = self._access.open_to_all or path in OPEN_PATHS or _is_start(scope)

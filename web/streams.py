@@ -81,7 +81,7 @@ class Streams:
         if scope["method"] != "GET":
             allow = ((b"allow", b"GET"),)
             words = "A stream of events is read with GET."
-            return Refusal(405, "method_not_allowed", words, "", allow), 0, ""
+            return Refusal(405, "method_not_allowed", words, "Use GET.", allow), 0, ""
         try:
             after, view = _asked(scope)
             self._log.session(session_id)

@@ -124,7 +124,7 @@ def test_search_and_functions_together() -> None:
     assert sent["toolConfig"] == {"includeServerSideToolInvocations": True}
     with pytest.raises(NativeSearchRejected) as caught:
         ask(model="gemini-2.5-flash", tools=(FERRY,), native_search=NativeSearch())
-    assert "--search local" in caught.value.remedy
+    assert "local search" in caught.value.remedy
 
 
 def test_what_this_search_cannot_do() -> None:

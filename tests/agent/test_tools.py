@@ -133,8 +133,8 @@ def test_results_come_in_call_order() -> None:
     [
         (call("nothing"), "There is no tool called 'nothing'. Tools you can call: broken, echo"),
         (call("echo"), "'text' is missing"),
-        (call("echo", text=["a"]), "text must be string, not list"),
-        (call("echo", text="a", times="two"), "times must be integer, not str"),
+        (call("echo", text=["a"]), "text must be a string, not an array"),
+        (call("echo", text="a", times="two"), "times must be a whole number, not a string"),
         (call("ecco"), "Did you mean echo?"),
         (call("echo"), "It takes text (string, required), times (integer)."),
         (call("echo", text="a", colour="red"), "there is no 'colour'; it takes text, times"),

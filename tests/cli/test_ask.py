@@ -268,7 +268,7 @@ def test_the_speed_of_a_local_model_is_told(cli: Cli) -> None:
         (["-m", "nobody:x", "hi"], 2, "no provider called 'nobody'"),
         (["-m", "builtin:x", "hi"], 2, "no model builtin:x"),
         (["-m", "openai:gpt-5.5", "hi"], 2, "OPENAI_API_KEY"),
-        (["--search", "native", "hi"], 2, "--search local"),
+        (["--search", "native", "hi"], 2, "Choose local search"),
         (["--session", "none", "hi"], 2, "There is no session 'none'"),
         (["-c", "hi"], 2, "no session to go on with"),
         (["--max-steps", "0", "hi"], 2, "must be at least 1"),

@@ -22,7 +22,8 @@ from tests.cli.conftest import Cli
         (["open", "ftp://a.example/"], 2, "not an absolute http or https address"),
         (["open", "http://127.0.0.1:9/"], 1, "No public web server could be reached"),
         (["library", "add", "/no/such/folder"], 2, "Check the path."),
-        (["library", "remove", "/no/such/folder"], 2, "searchloop library list"),
+        (["library", "remove", "/no/such/folder"], 2, "is not in the library"),
+        (["library", "remove", "docs"], 2, "own documents, which are always in the library"),
     ],
 )
 def test_bad_input_has_its_own_code(cli: Cli, args: list[str], code: int, words: str) -> None:

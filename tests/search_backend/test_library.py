@@ -162,7 +162,7 @@ def test_collections_are_listed_and_removed(library: Library, folder: Path, tmp_
     assert not library.search("kettle zeppelin", 5)
     with pytest.raises(SearchBackendError, match="not in the library"):
         library.remove(folder)
-    with pytest.raises(SearchBackendError, match="not in the library"):
+    with pytest.raises(SearchBackendError, match="always in the library"):
         library.remove("docs")
 
 

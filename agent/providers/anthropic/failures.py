@@ -141,7 +141,7 @@ def _refused(means: int, text: str, status: int | None, server: str, said: str) 
         return NativeSearchRejected(
             "native_search_rejected",
             f"The model does not search by itself.{said}",
-            "Choose --search local, or another model.",
+            "Choose local search, or another model.",
             status=status,
         )
     else:

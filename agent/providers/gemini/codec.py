@@ -104,7 +104,7 @@ def _check_search(request: Request, *, both: bool) -> None:
     elif search.allowed_domains or search.blocked_domains:
         why = "Gemini's own search cannot be limited to certain domains."
     if why:
-        remedy = "Choose --search local, or another model."
+        remedy = "Choose local search, or another model."
         raise NativeSearchRejected("native_search_rejected", why, remedy)
 
 

@@ -135,7 +135,7 @@ def _refused(
         return NativeSearchRejected(
             "native_search_rejected",
             f"The model does not search by itself here.{said}",
-            "Choose --search local, or another model.",
+            "Choose local search, or another model.",
             status=status,
         )
     elif _TOO_LONG.search(text):

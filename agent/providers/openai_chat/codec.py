@@ -109,13 +109,13 @@ def _check_switch(request: Request) -> None:
         raise ConfigError(
             "no_native_search",
             f"{request.model} is not known to search the web by itself.",
-            "Use --search local for our own search.",
+            "Choose local search, which is our own.",
         )
     if request.native_search.allowed_domains or request.native_search.blocked_domains:
         raise ConfigError(
             "no_domain_filter",
             f"{request.model} cannot restrict its search to domains.",
-            "Leave the domains out, or use --search local.",
+            "Leave the domains out, or choose local search.",
         )
 
 

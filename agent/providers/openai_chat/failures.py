@@ -154,7 +154,7 @@ def _refused(
         return NativeSearchRejected(
             "native_search_rejected",
             f"The model does not search by itself.{said}",
-            "Choose --search local, or another model.",
+            "Choose local search, or another model.",
             status=status,
         )
     elif "context_length_exceeded" in codes or _CONTEXT.search(" ".join((text, *codes))):

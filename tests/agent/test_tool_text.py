@@ -119,10 +119,14 @@ def test_a_call_is_never_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["<" * 50_000, "{" * 50_000, "[" * 50_000, "<tool_call>" * 5_000, "web_search(" * 5_000]
+    "text",
+    [
+        *("<" * 50_000, "{" * 50_000, "[" * 50_000, "<tool_call>" * 5_000, "web_search(" * 5_000),
+        *("web_search\n{a:<escape>" * 3_000, "<start_function_call>" * 3_000),
+    ],
 )
 def test_hostile_text_costs_little(text: str) -> None:
     """Long runs of opening marks are read in a moment."""
-    began = time.monotonic()
+    began = time.process_time()
     read(text, 4096)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5

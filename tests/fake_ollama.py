@@ -26,8 +26,9 @@ CREATED = "2026-11-20T10:00:00.000000Z"
 class Model:
     """One installed model. `num_ctx` is what the server gives it when nobody asks for more.
 
-    `native` models hand over all calls in the last line and let llama.cpp count their prompt.
-    `listed` False: an older server, whose list does not tell capabilities.
+    `letters` is how many characters a token has. `native` models hand over all calls in the last
+    line and let llama.cpp count their prompt. `listed` False: an older server, whose list does not
+    tell capabilities.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Model:
     listed: bool = True
     size: str = "8.2B"
     family: str = "fake"
+    letters: float = 4
 
     @property
     def full_name(self) -> str:
@@ -193,7 +195,7 @@ class FakeOllama(FakeServer):
         window = min(options.get("num_ctx") or model.num_ctx, model.trained)
         self._windows[model.full_name] = window
         self._expires[model.full_name] = expiry(body.get("keep_alive"))
-        tokens = count_tokens(body)
+        tokens = int(count_tokens(body) * 4 / model.letters)
         if tokens > window:
             if body.get("truncate") is False and not self._cuts:
                 sizes = f"request ({tokens} tokens) exceeds the available context size ({window}"

@@ -65,6 +65,27 @@ def test_a_long_research_session_in_a_small_window(tmp_path: Path, native: bool)
     assert any(d.get("shortened") for d in session.details())
 
 
+@pytest.mark.parametrize("letters", [2.5, 3.2, 6])
+def test_a_tokenizer_that_differs_from_the_estimate(tmp_path: Path, letters: float) -> None:
+    """Where tokens are shorter than planned, the same session is corrected and loses nothing."""
+    questions, script = research()
+    model = Model("qwen3:4b", num_ctx=4096, letters=letters)
+    with (
+        FakeOllama([model], script) as server,
+        desk(server, tmp_path, lake(12_000, 6)) as session,
+    ):
+        for question in questions:
+            sent = len(server.chats)
+            told = session.ask(question, "ollama:qwen3:4b")
+            assert (told.reason, told.error) == ("stop", None)
+            assert told.citations
+            for body in server.chats[sent:]:
+                assert question in [m["content"] for m in body["messages"] if m["role"] == "user"]
+    assert len(server.prompt_tokens) == len(script)
+    assert max(server.prompt_tokens) <= 4096
+    assert len(server.chats) - len(script) <= 3  # refused for their size, never cut
+
+
 def test_a_question_too_large_for_the_window_is_told_before(tmp_path: Path) -> None:
     """A question that cannot fit is one clear error, and the next one is answered."""
     env = {"OLLAMA_CONTEXT_LENGTH": "4096"}

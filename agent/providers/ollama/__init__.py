@@ -9,6 +9,7 @@ https://github.com/ollama/ollama/blob/main/docs/api.md
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -92,9 +93,10 @@ class Ollama:
 
     async def server(self) -> Server:
         """See `Hosts.server`."""
+        version = None
         if self._problem is None:
-            await self._catalog.look_cloud()
-        version = None if self._problem else await self._catalog.version()
+            catalog = self._catalog
+            version, _ = await asyncio.gather(catalog.version(), catalog.look_cloud())
         cloud = False if self._config.local_only else self._catalog.cloud
         return Server(self.name, "Ollama", self._config.address.base, version, cloud)
 

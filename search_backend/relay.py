@@ -68,6 +68,7 @@ class Relay:
                 now = time.monotonic()
                 if now >= deadline:
                     self._give_up(now)
+                    self._ask_here(waiting)
                     break
                 self._send_due(now)
                 next_moment = min(deadline, self._next_moment(waiting, width, now))
@@ -173,6 +174,9 @@ class Relay:
                 asked.hedged = True
                 self._late += 1
                 self._begin_remote(waiting)
+        # When the reserve of a late one failed, the next one takes its place.
+        if not self._has_results() and all(asked.hedged for asked in self._asked.values()):
+            self._begin_remote(waiting)
 
     def _begin_remote(self, waiting: deque[Engine]) -> None:
         """Ask the next engine of the web that may be asked."""
@@ -231,6 +235,12 @@ class Relay:
             self._race.drop(asked.engine.name)
             self._outcomes.append(self._lineup.too_slow(asked.engine, max(now - asked.sent, 0)))
         self._asked.clear()
+
+    def _ask_here(self, waiting: deque[Engine]) -> None:
+        """The web did not answer in time; what this machine knows takes none."""
+        for engine in waiting:
+            if not engine.remote and not self._has_results():
+                self._begin(engine)
 
     def _leave(self) -> list[Outcome]:
         """What there is. Calls at work are hung up, but for probes: they end in the background."""

@@ -1,0 +1,120 @@
+"""Any four of five engines may be down, slow or lying: the fifth answers, soon at its own pace."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from search_backend.engines import Access, Engine
+from search_backend.library import Library
+from search_backend.search import Chain
+from search_backend.settings import Settings
+from search_backend.types import Query, SearchAnswer, SearchResult
+from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.search_backend.test_engine_chain import HANG, found, house, wired
+
+NAMES = "abcde"
+LATE = 0.6  # seconds of an engine that answers, but not in time
+
+
+def slow(_: Received) -> Reply:
+    """A good answer that nobody should have waited for."""
+    threading.Event().wait(LATE)
+    return found("https://slow.example/")
+
+
+FAULTS: dict[str, Reply | Callable[[Received], Reply]] = {
+    "hangs": HANG,
+    "resets": Reply(before="reset"),
+    "fails": Reply(b"", 500),
+    "lies": Reply(b"<html>Just a moment...</html>", 200),
+    "garbles": json_reply({"results": "none"}),
+    "limits": json_reply({}, 429, {"retry-after": "60"}),
+    "is slow": slow,
+}
+
+
+def survives(home: Path, good: str, faults: tuple[str, ...], width: int) -> None:
+    """All engines are well, then all but one get a fault: every search still has results, and
+    after a few searches only the good engine is asked."""
+    ill = dict(zip([name for name in NAMES if name != good], faults, strict=True))
+    sick = threading.Event()
+
+    def moody(name: str) -> Callable[[Received], Reply]:
+        def answer(received: Received) -> Reply:
+            if name not in ill or not sick.is_set():
+                return found(f"https://{name}.example/")
+            fault = FAULTS[ill[name]]
+            return fault if isinstance(fault, Reply) else fault(received)
+
+        return answer
+
+    answers = {name: moody(name) for name in NAMES}
+    with house(home, answers, fanout=width, seconds=8.0) as h:  # type: ignore[arg-type]
+        for n in range(20):  # how fast a healthy engine answers is known after that
+            h.ask(f"well {n}")
+        sick.set()
+        told = [h.ask(f"ill {n}") for n in range(3)]
+        assert all(answer.engine == good for answer in told), told
+        before = {name: h.asked(name) for name in NAMES}
+        for n in range(5):
+            last = h.ask(f"known {n}")
+            assert (last.status, last.engine) == ("ok", good)
+        asked = {name: h.asked(name) - before[name] for name in NAMES}
+        # One request to one healthy engine: the search takes what that engine takes.
+        assert asked == {name: 5 * (name == good) for name in NAMES}
+        # As a chain, those behind the good one are not needed.
+        needed = ill if width == 5 else [name for name in ill if name < good]
+        assert _reasons(last) == dict.fromkeys(needed, "resting")
+
+
+def _reasons(answer: SearchAnswer) -> dict[str, str]:
+    return {a.engine: a.error.code for a in answer.attempts if a.error}
+
+
+@pytest.mark.parametrize("good", NAMES)
+def test_each_engine_alone_carries_the_chain(tmp_path: Path, good: str) -> None:
+    """Four different faults at once, wherever the healthy engine stands."""
+    survives(tmp_path, good, ("hangs", "lies", "limits", "is slow"), 5)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("good", NAMES)
+@pytest.mark.parametrize("width", [1, 5])
+@pytest.mark.parametrize("faults", [*itertools.combinations(FAULTS, 4)])
+def test_every_combination_of_faults(
+    tmp_path: Path, good: str, faults: tuple[str, ...], width: int
+) -> None:
+    """Any fault in any place, as a chain and together."""
+    survives(tmp_path, good, faults, width)
+
+
+def test_a_reserve_that_fails_is_replaced(tmp_path: Path) -> None:
+    """The first hangs, the one asked in its place fails at once: the third answers at once."""
+    survives(tmp_path, "c", ("hangs", "resets", "fails", "lies"), 1)
+
+
+def test_the_library_is_asked_when_the_web_does_not_answer_in_time(tmp_path: Path) -> None:
+    """The only engine of the web hangs until the deadline: what this machine knows is found."""
+
+    def here(_query: Query, _access: Access) -> list[SearchResult]:
+        return [SearchResult("Notes", "library://notes/a", "x", "here")]
+
+    with FakeServer(lambda _: HANG) as server:
+        engines = {
+            "web": wired("web", server),
+            "here": Engine("here", "Here", here, remote=False),
+        }
+        settings = Settings(tmp_path, ("web", "here"), seconds=0.4)
+        chain = Chain(settings, Library(tmp_path, dict), engines)
+        began = time.monotonic()
+        answer = chain.search(Query("tea"))
+        assert time.monotonic() - began < 0.4 + 1
+        chain.close()
+    assert (answer.status, answer.engine) == ("ok", "here")
+    assert _reasons(answer) == {"web": "timeout"}

@@ -18,8 +18,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from web.highlight import coloured
 from web.links import KnownLinks, shown_host
 from web.marks import Mark, find_marks, substitute
+from web.maths import math
 from web.tree import DEEPEST, Node, Tree
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ _COLUMNS = 64
 _BRACKETS = 5  # brackets in brackets that are looked into for links
 _GUARD = "\ufdd0"  # a noncharacter: marks of ours cannot be forged by the text
 _OURS = re.compile(f"\\[{_GUARD}(\\d+)\\]{_GUARD}?")
-_SPECIAL = re.compile(r"[\\`*_~\[!<&\n]")
+_SPECIAL = re.compile(r"[\\`*_~\[!<&\n$]")
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
 _SIDE = re.compile(r"text-align:(left|right|center)")
 _NAMES = {"s": "del"}
@@ -140,7 +142,8 @@ class _Page:
             tree.extend(self._line(token.content))
         elif token.type in ("fence", "code_block"):
             language = _LANGUAGE.match(self._plain(token.info).strip())
-            tree.add("pre", [self._plain(token.content)], lang=language and language[0])
+            name, code = language and language[0], self._plain(token.content)
+            tree.add("pre", coloured(code, name), lang=name)
         elif token.type == "hr":
             tree.add("hr")
         elif token.nesting > 0:
@@ -180,6 +183,8 @@ class _Page:
             tree.extend(["\n"])
         elif kind == "hardbreak":
             tree.add("br")
+        elif kind == "math":
+            tree.extend([{"t": "span", "a": {"class": "math"}, "c": [self._plain(token.content)]}])
         elif kind == "code_inline":
             tree.add("code", [self._plain(token.content)])
         elif kind == "image":
@@ -271,6 +276,7 @@ def _inline_parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _BRACKETS})
     parser.enable("strikethrough").disable("html_inline")
+    parser.inline.ruler.before("escape", "math", math)
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
     parser.normalizeLinkText = lambda link: link  # type: ignore[method-assign]

@@ -98,7 +98,7 @@ ROUTES: tuple[tuple[str, str, str, str | None, str | None, int, tuple[Schema, ..
     ("post", "/api/library", "Add a folder or file", "LibraryPath", "LibraryAdded", 200, ()),
     ("delete", "/api/library", "Forget a folder", "LibraryPath", "LibraryRemoved", 200, ()),
     ("post", "/api/web-search", "Search the web", "WebSearch", "SearchAnswer", 200, ()),
-    ("post", "/api/open-page", "Read a page", "OpenPage", "Page", 200, ()),
+    ("post", "/api/open-page", "Read a page", "OpenPage", "Page", 200, (_VIEW,)),
 )
 
 

@@ -18,6 +18,7 @@ from web.api import status_of
 from web.asgi import policy
 from web.bodies import checked_body
 from web.calls import Call, Handler, Reply
+from web.markdown import render
 
 if TYPE_CHECKING:
     from flask import Flask, Response
@@ -74,9 +75,20 @@ def _mounted(search_app: Wsgi) -> Callable[[], Any]:
         from flask import request
         from werkzeug.wrappers import Response
 
-        return Response.from_app(search_app, request.environ, buffered=True)
+        response = Response.from_app(search_app, request.environ, buffered=True)
+        if request.args.get("view") == "page":
+            _add_blocks(response)
+        return response
 
     return view
+
+
+def _add_blocks(response: Any) -> None:
+    """A page's text also as the tree that the browser shows; its links stay words."""
+    page = response.get_json(silent=True)
+    if isinstance(page, dict) and isinstance(page.get("content"), str):
+        page["blocks"] = render(page["content"])
+        response.set_data(json.dumps(page, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _response(reply: Reply) -> Response:

@@ -10,7 +10,7 @@ from agent.egress import Mixed
 from agent.search_path import SEARCHES
 from agent.tools import ALLOWED
 from web.mcp_schemas import MCP_BODIES, MCP_SCHEMAS
-from web.shapes import COUNT, MAYBE, MAYBECOUNT, TEXT, Schema, list_of, object_of
+from web.shapes import COUNT, MAYBE, MAYBE_COUNT, TEXT, Schema, list_of, object_of
 
 MODES = tuple(ALLOWED)
 FORMATS = ("md", "html", "json", "trace")
@@ -211,7 +211,7 @@ SCHEMAS: Schema = {
             "missing": MAYBE,
             "remedy": MAYBE,
             "calls": MAYBE,
-            "disk": MAYBECOUNT,
+            "disk": MAYBE_COUNT,
             "loaded": {"type": ["object", "null"], "description": "Its place in memory"},
         },
         *("id", "available"),
@@ -268,10 +268,11 @@ SCHEMAS: Schema = {
             "final_url": MAYBE,
             "title": MAYBE,
             "content": MAYBE,
-            "content_length": MAYBECOUNT,
-            "original_length": MAYBECOUNT,
+            "content_length": MAYBE_COUNT,
+            "original_length": MAYBE_COUNT,
             "truncated": {"type": ["boolean", "null"]},
-            "next_offset": MAYBECOUNT,
+            "next_offset": MAYBE_COUNT,
+            "blocks": {"type": "array", "description": "With view=page: the text to be shown"},
         },
         "url",
     ),

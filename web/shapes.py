@@ -28,4 +28,4 @@ def ref(name: str) -> Schema:
 TEXT: Schema = {"type": "string"}
 MAYBE: Schema = {"type": ["string", "null"]}
 COUNT: Schema = {"type": "integer", "minimum": 0}
-MAYBECOUNT: Schema = {"type": ["integer", "null"]}
+MAYBE_COUNT: Schema = {"type": ["integer", "null"]}

@@ -14,6 +14,7 @@ from agent.events import Event, public_data
 from web.frames import Frames, frame
 from web.links import KnownLinks
 from web.markdown import Incremental, render_known
+from web.suggestions import suggestions
 
 _RESETS = frozenset({"user_message", "run_started", "message", "run_finished"})
 
@@ -84,6 +85,9 @@ class PageView:
     def _whole(self, event: Event) -> dict[str, Any]:
         data = public_data(event)
         text = data.get("text") if event.type == "message" else data.get("answer")
+        if event.type == "message" and data.get("details"):
+            links = suggestions(data["details"])
+            data = {**data, "suggestions": links} if links else data
         if event.type not in ("message", "run_finished") or not text:
             return data
         if self._last[0] != text or event.type == "message":

@@ -56,8 +56,8 @@ def test_a_source_of_the_library_opens_inside_the_page_at_the_quote(page: Page) 
     quote = card.locator("blockquote").inner_text()
     chip.click()
     reader = page.get_by_role("dialog")
-    expect(reader.locator("mark")).to_be_in_viewport()
-    marked = re.sub(r"[\W_]", "", reader.locator("mark").inner_text())
+    expect(reader.locator("mark").first).to_be_in_viewport()
+    marked = re.sub(r"[\W_]", "", "".join(reader.locator("mark").all_inner_texts()))
     assert re.sub(r"[\W_]", "", quote) in marked
     page.keyboard.press("Escape")
     expect(reader).to_be_hidden()
@@ -91,7 +91,7 @@ def test_each_suggestion_finds_something_to_cite(page: Page) -> None:
     for n in range(4):
         page.locator(".suggestions button").nth(n).click()
         expect(wait_for_answer(page).locator(".answer .chip").first).to_be_visible()
-        page.get_by_role("button", name="New chat").click()
+        page.get_by_role("button", name="New chat", exact=True).click()
         expect(page.locator(".suggestions")).to_be_visible()
 
 

@@ -108,7 +108,7 @@ def test_the_picture_for_the_readme(enter: Enter, house: House, screenshots: Pat
     for n in (3, 1, 2):
         page.locator(".suggestions button").nth(n).click()
         wait_for_answer(page)
-        page.get_by_role("button", name="New chat").click()
+        page.get_by_role("button", name="New chat", exact=True).click()
     answered(page)
     expect(page.locator(".sources")).to_be_visible()
     picture(page, "answer", screenshots)
@@ -137,7 +137,7 @@ def test_the_drawer_of_a_phone(enter: Enter) -> None:
     expect(sidebar).not_to_be_in_viewport()
     page.get_by_role("button", name="Show chats").click()
     expect(sidebar).to_be_in_viewport()
-    expect(page.get_by_role("button", name="New chat")).to_be_focused()
+    expect(page.get_by_role("button", name="New chat", exact=True)).to_be_focused()
     page.keyboard.press("Escape")
     expect(sidebar).not_to_be_in_viewport()
 

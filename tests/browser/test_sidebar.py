@@ -66,7 +66,7 @@ def test_pinned_chats_stand_first_and_temporary_ones_nowhere(
     chat = page.url.rpartition("/")[2]
     expect(page.locator(".session")).to_have_count(2)
     with page.expect_response(lambda r: r.request.method == "DELETE" and chat in r.url):
-        page.get_by_role("button", name="New chat").click()
+        page.get_by_role("button", name="New chat", exact=True).click()
     expect(page.locator("#temporary")).to_be_hidden()
 
 

@@ -64,7 +64,7 @@ def test_what_is_shown_is_what_the_next_request_holds(
     assert "web_search" not in tools(ollama)
     assert saved(house, page)["search"] == "off"
     turn_on(page)
-    page.get_by_role("button", name="New chat").click()
+    page.get_by_role("button", name="New chat", exact=True).click()
     expect(switch(page)).not_to_be_checked()
 
 
@@ -139,7 +139,7 @@ def test_an_empty_chat_that_was_only_switched_leaves_no_trace(enter: Enter, hous
     turn_on(page)
     chat = page.url.rpartition("/")[2]
     with page.expect_response(lambda r: r.request.method == "DELETE"):
-        page.get_by_role("button", name="New chat").click()
+        page.get_by_role("button", name="New chat", exact=True).click()
     sessions = house.call("GET", "/api/sessions")["sessions"]
     assert chat not in [s["id"] for s in sessions]
     assert last_turn(page).count() == 0

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from web.highlight import KINDS, coloured
 from web.links import KnownLinks, shown_host
 from web.markdown import Incremental, render
 from web.marks import Mark, find_marks
+from web.suggestions import suggestions
 from web.tree import TAGS, Node, words
 
 SOURCES = [
@@ -50,7 +52,7 @@ def line(text: str, **more: Any) -> list[Any]:
 def test_blocks_become_nodes() -> None:
     """The common blocks, with the attributes that the page needs."""
     text = (
-        "# One\n\n- a\n- b\n\n3. c\n\n> q\n\n```python title\nx < 1\n```\n\n---\n\n"
+        "# One\n\n- a\n- b\n\n3. c\n\n> q\n\n```text title\nx < 1\n```\n\n---\n\n"
         "| l | r |\n|---|--:|\n| 1 | 2 |\n"
     )
     assert render(text) == [
@@ -58,7 +60,7 @@ def test_blocks_become_nodes() -> None:
         {"t": "ul", "c": [{"t": "li", "c": ["a"]}, {"t": "li", "c": ["b"]}]},
         {"t": "ol", "a": {"start": "3"}, "c": [{"t": "li", "c": ["c"]}]},
         {"t": "blockquote", "c": [{"t": "p", "c": ["q"]}]},
-        {"t": "pre", "a": {"lang": "python"}, "c": ["x < 1\n"]},
+        {"t": "pre", "a": {"lang": "text"}, "c": ["x < 1\n"]},
         {"t": "hr"},
         {
             "t": "table",
@@ -74,6 +76,58 @@ def row(tag: str, left: str, right: str) -> Node:
     """A row whose second cell is on the right."""
     second = {"t": tag, "a": {"class": "right"}, "c": [right]}
     return {"t": "tr", "c": [{"t": tag, "c": [left]}, second]}
+
+
+def span(kind: str, words: str) -> Node:
+    """A piece of a colour."""
+    return {"t": "span", "a": {"class": kind}, "c": [words]}
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "pieces"),
+    [
+        ("python", "if x: # no\n", [span("key", "if"), " x: ", span("com", "# no"), "\n"]),
+        ("JS", "let a = `\n`;", [span("key", "let"), " a = ", span("str", "`\n`"), ";"]),
+        ("sql", "SELECT 1.5", [span("key", "SELECT"), " ", span("num", "1.5")]),
+        ("json", '{"a": true}', ["{", span("str", '"a"'), ": ", span("key", "true"), "}"]),
+        ("html", "<b>'", ["<b>'"]),
+        ("c", 'x.if iffy "open', ['x.if iffy "open']),
+        ("klingon", "if 1", ["if 1"]),
+        ("python", "if " * 10_000, ["if " * 10_000]),
+    ],
+)
+def test_code_is_coloured(language: str, code: str, pieces: list[Node]) -> None:
+    """Words, strings, numbers, comments; what is not known, or too long, stays plain."""
+    assert coloured(code, language) == pieces
+
+
+@given(st.sampled_from(["python", "js", "sql", "bash", "json", "css"]), st.text(max_size=80))
+def test_colours_change_no_letter(language: str, code: str) -> None:
+    """The words of the spans are the code, and their classes are few."""
+    nodes = coloured(code, language)
+    assert words(nodes) == code
+    assert {n["a"]["class"] for n in nodes if isinstance(n, dict)} <= set(KINDS)
+
+
+def test_formulas_are_left_alone() -> None:
+    """Nothing in TeX is Markdown, and a price is no formula."""
+    formula = {"t": "span", "a": {"class": "math"}, "c": ["a_1*b_2*c"]}
+    for text in ("$a_1*b_2*c$", "$$\na_1*b_2*c\n$$", r"\(a_1*b_2*c\)", r"\[ a_1*b_2*c \]"):
+        assert line(f"So {text}!") == ["So ", formula, "!"]
+    for price in ("$5 and $6", "US$ 5$ 6", "5$ or 6$", r"\$5$", "$", r"\(open", "a $ b $ c"):
+        assert all(isinstance(node, str) for node in line(price)), price
+
+
+def test_suggestions_are_words_and_addresses() -> None:
+    """Of a provider's markup only links with words are taken, and none that is no web address."""
+    html = (
+        "<style>a{}</style><div onclick='x()'><a href='https://search.example/?q=a'>one <b>two</b>"
+        "</a><a href='javascript:x'>bad</a><a href='https://search.example/2'> </a>text</div>"
+    )
+    links = [{"url": "https://search.example/?q=a", "text": "one two"}]
+    assert suggestions({"search_suggestions": {"html": html}}) == links
+    for nothing in ({}, {"search_suggestions": None}, {"search_suggestions": {"html": 5}}):
+        assert suggestions(nothing) == []
 
 
 def test_lines_become_nodes() -> None:

@@ -74,7 +74,7 @@ export const changeTurn = (id, turn, change) => call("PATCH", `${session(id)}/tu
 export const approve = (id, callId, decision) =>
   call("POST", `${session(id)}/approvals/${encodeURIComponent(callId)}`, decision);
 export const cancel = (id) => call("POST", `${session(id)}/cancel`, {});
-export const openPage = (page, signal) => call("POST", "/api/open-page", page, { signal });
+export const openPage = (page, signal) => call("POST", "/api/open-page?view=page", page, { signal });
 
 /** Where a session can be had as a file; with `turn` the answer of that turn alone. */
 export const exportUrl = (id, format, turn) =>

@@ -96,7 +96,7 @@ const PLAIN = new Set(
 );
 const VOID = new Set(["hr", "br"]);
 const ALIGN = new Set(["left", "right", "center"]);
-const SPANS = new Set(["unlinked", "host"]);
+const SPANS = new Set(["unlinked", "host", "math", "com", "str", "num", "key"]);
 const DEEPEST = 100;
 
 /**
@@ -107,11 +107,38 @@ export function render(node, cite, depth = 0) {
   if (typeof node === "string") return document.createTextNode(node);
   if (!node || typeof node !== "object" || depth > DEEPEST) return document.createTextNode("");
   const attrs = node.a ?? {};
-  const children = () =>
-    (node.c ?? []).map((child, i, all) => render(held(child, all[i + 1]), cite, depth + 1));
+  const children = () => grouped(node.c ?? [], cite, depth + 1);
   if (PLAIN.has(node.t)) return VOID.has(node.t) ? h(node.t) : h(node.t, {}, children());
   const make = Object.hasOwn(SPECIAL, node.t) ? SPECIAL[node.t] : null;
   return make ? make(attrs, children, cite, node) : h("span", {}, children());
+}
+
+const ALONE = 2; // chips side by side; of more the first is shown, and how many there are
+
+// "1 +2": the sources of one claim, each reachable one by one.
+function grouped(nodes, cite, depth) {
+  const out = [];
+  for (let i = 0; i < nodes.length; i++) {
+    let end = i;
+    while (nodes[end]?.t === "cite") end++;
+    out.push(render(held(nodes[i], nodes[i + 1]), cite, depth));
+    if (end - i <= ALONE) continue;
+    out.push(moreChips(nodes.slice(i + 1, end).map((node) => render(node, cite, depth))));
+    i = end - 1;
+  }
+  return out;
+}
+
+function moreChips(chips) {
+  const rest = h("span", { hidden: true }, chips);
+  const label = t("cite.more", { n: chips.length });
+  const button = h("button", { type: "button", class: "chip", "aria-label": label, title: label, "aria-expanded": "false" }, `+${chips.length}`);
+  button.addEventListener("click", () => {
+    rest.hidden = false;
+    button.remove();
+    rest.querySelector("a, button")?.focus();
+  });
+  return h("span", { class: "chips-more" }, button, rest);
 }
 
 // A chip stays on the line of the words that it is about.
@@ -125,7 +152,7 @@ const SPECIAL = {
   span: (attrs, children) =>
     h("span", { class: SPANS.has(attrs.class) ? attrs.class : null }, children()),
   ol: (attrs, children) => h("ol", { start: whole(attrs.start) }, children()),
-  pre: (attrs, children, cite, node) => codeBlock(attrs.lang, textOf(node)),
+  pre: (attrs, children, cite, node) => codeBlock(attrs.lang, textOf(node), children()),
   table: (attrs, children) =>
     h(
       "div",
@@ -156,7 +183,7 @@ export function textOf(node) {
   return (node?.c ?? []).map(textOf).join("");
 }
 
-function codeBlock(lang, text) {
+function codeBlock(lang, text, content) {
   const copy = h("button", { type: "button", class: "quiet small" }, t("copy.code"));
   copy.addEventListener("click", () => copyText(text, copy));
   const label = lang ? `${t("code.label")}: ${lang}` : t("code.label");
@@ -164,7 +191,7 @@ function codeBlock(lang, text) {
     "div",
     { class: "code" },
     h("div", { class: "code-bar" }, h("span", {}, lang ?? ""), copy),
-    h("pre", { tabindex: "0", role: "region", "aria-label": label, dir: "ltr" }, h("code", {}, text)),
+    h("pre", { tabindex: "0", role: "region", "aria-label": label, dir: "ltr" }, h("code", {}, content)),
   );
 }
 

@@ -1,14 +1,14 @@
 // A page read inside the page: the text the model saw, with the quoted passage marked.
 //
-// The text comes from /api/open-page and is only ever text. A few line-level shapes (headings,
-// lists, code fences) are shown as such to make it readable.
+// The text comes from /api/open-page as the same tree that answers are made of; its links are words.
 
 import { openPage } from "./api.js";
-import { h, hostOf, iconButton, isWeb, outLink } from "./dom.js";
+import { h, hostOf, iconButton, isWeb, outLink, render } from "./dom.js";
 import { errorText } from "./notes.js";
 import { t } from "./strings.js";
 
 const CHUNK = 40000; // characters asked for at a time
+const MOST_TRIES = 8; // parts that are fetched to find a quote
 
 /** Makes the dialog ready and returns open(source) for {url, title, quote?}. */
 export function reader(dialog) {
@@ -43,7 +43,8 @@ function head(source, close) {
   );
 }
 
-async function load(source, body, foot, offset, signal) {
+// A quote or a section may stand further on than what is fetched at first: look for it a while.
+async function load(source, body, foot, offset, signal, tries = 0) {
   let page;
   try {
     page = await openPage({ url: source.url, offset, max_length: CHUNK }, signal);
@@ -57,62 +58,69 @@ async function load(source, body, foot, offset, signal) {
     return;
   }
   if (!offset) body.replaceChildren();
-  body.append(...paragraphs(page.content));
+  body.append(...page.blocks.map((block) => render(block, () => "")));
   if (!body.hasChildNodes()) body.append(h("p", { class: "muted" }, t("reader.empty")));
-  const marked = !offset && source.quote ? mark(body, source.quote) : null;
-  marked?.scrollIntoView({ block: "center" });
+  const place = tries < MOST_TRIES ? placeIn(body, source) : null;
+  place?.scrollIntoView({ block: place.matches("mark") ? "center" : "start" });
   const shown = offset + page.content_length;
   foot.replaceChildren(
-    h("span", { class: "muted" }, t("reader.length", { shown, all: page.original_length })),
+    h("span", { class: "muted" }, t("reader.length", { shown: shown.toLocaleString(), all: page.original_length.toLocaleString() })),
   );
   if (page.next_offset === null || page.next_offset === undefined) return;
-  const next = () => load(source, body, foot, page.next_offset, signal);
+  const wanted = source.quote || sectionOf(source.url);
+  if (wanted && !place && tries < MOST_TRIES) {
+    return load(source, body, foot, page.next_offset, signal, tries + 1);
+  }
+  const next = () => load(source, body, foot, page.next_offset, signal, MOST_TRIES);
   foot.append(h("button", { type: "button", class: "small", onclick: next }, t("reader.more")));
 }
 
-// A line end within a paragraph, unless the next line is an item, a quote or a row of its own.
-const SOFT_BREAK = /(?<!\|)\n(?!\s*(?:[-*+>|]|\d+[.)])\s?)/g;
-
-function paragraphs(text) {
-  const parts = String(text).split(/^```.*$/m);
-  return parts.flatMap((part, i) =>
-    i % 2 ? [h("pre", { class: "plain-text" }, part.replace(/^\n|\n$/g, ""))] : part.split(/\n{2,}/).flatMap(block),
-  );
+function placeIn(body, source) {
+  const marked = source.quote ? mark(body, source.quote) : null;
+  const section = sectionOf(source.url);
+  if (marked || !section) return marked;
+  const headings = [...body.querySelectorAll("h3, h4, h5, h6")];
+  return headings.find((heading) => anchorOf(heading.textContent) === anchorOf(section)) ?? null;
 }
 
-function block(text) {
-  const trimmed = text.trim();
-  if (!trimmed) return [];
-  const heading = /^(#{1,6})\s+(.*)$/.exec(trimmed.split("\n")[0]);
-  if (heading) {
-    const level = Math.min(heading[1].length + 2, 6);
-    const rest = trimmed.split("\n").slice(1).join("\n");
-    return [h(`h${level}`, {}, heading[2]), ...block(rest)];
+function sectionOf(url) {
+  try {
+    return decodeURIComponent(new URL(url).hash.slice(1));
+  } catch {
+    return "";
   }
-  return [h("p", {}, trimmed.replace(SOFT_BREAK, " "))];
 }
 
-// Quote and page may differ in white space and in Markdown's marks, so both are compared without.
+function anchorOf(words) {
+  return words.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "");
+}
+
+// Quote and page may differ in white space and in marks, so both are compared without. The words
+// may lie in several elements: each gets its own mark. Gives the first of them.
 function mark(body, quote) {
   const wanted = bare(quote);
   if (!wanted) return null;
-  const holder = [...body.children].find((node) => bare(node.textContent).includes(wanted));
-  if (!holder) return null;
-  const text = holder.textContent;
-  const [start, end] = spanOf(text, wanted);
-  holder.replaceChildren(text.slice(0, start), h("mark", {}, text.slice(start, end)), text.slice(end));
-  return holder.querySelector("mark");
+  const letters = []; // [text node, place in it] of each letter that counts
+  const walk = document.createTreeWalker(body, NodeFilter.SHOW_TEXT);
+  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+    for (let i = 0; i < node.data.length; i++) if (!NOISE.test(node.data[i])) letters.push([node, i]);
+  }
+  const at = letters.map(([node, i]) => node.data[i]).join("").indexOf(wanted);
+  if (at < 0) return null;
+  const ends = new Map(); // text node -> [start, end] of what is quoted in it
+  for (const [node, i] of letters.slice(at, at + wanted.length)) {
+    ends.set(node, [ends.get(node)?.[0] ?? i, i + 1]);
+  }
+  const marks = [...ends].map(([node, [start, end]]) => {
+    const marked = h("mark", {}, node.data.slice(start, end));
+    node.replaceWith(node.data.slice(0, start), marked, node.data.slice(end));
+    return marked;
+  });
+  return marks[0];
 }
 
 const NOISE = /[\s*_`#>|-]/;
 
 function bare(text) {
   return [...text].filter((c) => !NOISE.test(c)).join("");
-}
-
-function spanOf(text, wanted) {
-  const kept = [];
-  for (let i = 0; i < text.length; i++) if (!NOISE.test(text[i])) kept.push(i);
-  const at = kept.map((i) => text[i]).join("").indexOf(wanted);
-  return [kept[at], kept[at + wanted.length - 1] + 1];
 }

@@ -82,6 +82,7 @@ function newTurn(event) {
     blocks: [],
     citations: [],
     sources: [],
+    suggestions: [],
     usage: null,
     reason: null,
     error: null,
@@ -184,6 +185,7 @@ const CHANGES = {
       blocks: said ? [] : (e.blocks ?? []),
       citations: e.citations?.length ? e.citations : turn.citations,
       sources: merge(turn.sources, e.sources ?? []),
+      suggestions: e.suggestions ?? turn.suggestions,
     };
   },
 

@@ -282,6 +282,8 @@ export default {
   "copy.failed": "Copying was refused by the browser",
 
   "cite.label": "Source {n}: {host}",
+  "cite.more": { one: "1 more source", other: "{n} more sources" },
+  "related.title": "Related searches at {host}",
   "cite.unknown": "Source {n}, not in the list",
   "cite.verified": "Quote found in the page",
   "cite.unverified": "Quote not found in the page",

@@ -2,7 +2,7 @@
 
 import { answerTools, questionView } from "./actions.js";
 import { activityView, durationOf } from "./activity.js";
-import { h, icon, render, setText } from "./dom.js";
+import { h, hostOf, icon, outLink, render, setText } from "./dom.js";
 import { errorBox } from "./notes.js";
 import { sourcesView } from "./sources.js";
 import { has, nameOf, t } from "./strings.js";
@@ -21,6 +21,7 @@ export function turnView(first, on) {
   const approvals = approvalsView(on.decide);
   const answer = answerView(cite);
   const question = questionView(first, on);
+  const related = h("div", { class: "related" });
   const ending = h("div", { class: "ending" });
   const foot = h("footer", { class: "turn-foot" });
   const element = h(
@@ -37,6 +38,7 @@ export function turnView(first, on) {
       answer.element,
       ending,
       sources.element,
+      related,
       foot,
     ),
   );
@@ -51,6 +53,7 @@ export function turnView(first, on) {
     if (turn.approvals !== shown?.approvals) approvals.update(turn.approvals);
     answer.update(turn, shown);
     sources.update(turn);
+    if (turn.suggestions !== shown?.suggestions) related.replaceChildren(...relatedOf(turn));
     if (ends(turn, shown)) ending.replaceChildren(...endingOf(turn, on.again));
     if (!turn.running) foot.replaceChildren(h("p", {}, footOf(turn)), answerTools(turn, on));
     foot.hidden = turn.running;
@@ -127,6 +130,16 @@ function blockOf(block, cite) {
   const node = render(block, cite);
   if (node.nodeType === Node.ELEMENT_NODE) node.setAttribute("dir", "auto");
   return node;
+}
+
+// Searches that the provider wants shown beside what it found; they lead to the provider.
+function relatedOf({ suggestions }) {
+  if (!suggestions.length) return [];
+  const link = ({ text, url }) => h("li", {}, outLink(url, { class: "small", dir: "auto", title: url }, text));
+  return [
+    h("span", { class: "muted" }, t("related.title", { host: hostOf(suggestions[0].url) })),
+    h("ul", { class: "chips" }, suggestions.map(link)),
+  ];
 }
 
 function endingOf(turn, again) {

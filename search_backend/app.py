@@ -8,7 +8,7 @@ and the addresses of other people's APIs (see `shapes`). Every answer is JSON; a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flask import Flask, Response, jsonify, request
@@ -20,7 +20,7 @@ from search_backend.disk_cache import Disk
 from search_backend.errors import SearchBackendError
 from search_backend.kept import KeptAnswers
 from search_backend.library import SCHEME, Library
-from search_backend.page_parts import make_pages
+from search_backend.page_parts import describe_readers, make_pages
 from search_backend.pages import Pages
 from search_backend.reading import Fetch
 from search_backend.search import Chain
@@ -70,7 +70,9 @@ def create_app(
     shelf = library or Library(settings.home)
     disk = Disk(settings.home, int(settings.cache_mb * 2**20))
     service = _Service(
-        chain or Chain(settings, shelf, disk=disk), make_pages(settings, shelf, fetch, disk)
+        chain or Chain(settings, shelf, disk=disk),
+        make_pages(settings, shelf, fetch, disk),
+        describe_readers(settings),
     )
     _add_routes(app, service, shelf, token is not None)
     _add_shapes(app, service)
@@ -91,9 +93,12 @@ def create_app(
 class _Service:
     """Both halves of the contract, asked with the body of a request. See `shapes.Service`."""
 
-    def __init__(self, chain: Chain, pages: Pages) -> None:
+    def __init__(
+        self, chain: Chain, pages: Pages, readers: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         self.chain = chain
         self.pages = pages
+        self.readers = readers
 
     def search(self, asked: Mapping[str, Any]) -> SearchAnswer:
         query, engine = payload.web_search(asked)
@@ -125,7 +130,7 @@ def _add_routes(app: Flask, service: _Service, library: Library, secured: bool) 
 
     @app.get("/api/engines")
     def engines() -> Response:
-        return jsonify(service.chain.describe())
+        return jsonify({**service.chain.describe(), "readers": service.readers})
 
     @app.get("/api/library/<path:path>")
     def document(path: str) -> Response:

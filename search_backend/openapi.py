@@ -121,7 +121,10 @@ _SCHEMAS: Mapping[str, Schema] = {
         *("url", "final_url", "content", "content_length", "original_length", "truncated"),
         *("next_offset", "status", "error"),
     ),
-    "Engines": _object({"engines": {"type": "array"}, "offline": _FLAG}, "engines", "offline"),
+    "Engines": _object(
+        {"engines": {"type": "array"}, "readers": {"type": "array"}, "offline": _FLAG},
+        *("engines", "readers", "offline"),
+    ),
     "Document": _object({"url": _TEXT, "title": _TEXT, "content": _TEXT}, "url", "content"),
     "Health": _object({"status": _TEXT, "service": _TEXT, "routes": _DOMAINS}, "status"),
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from search_backend.app import create_app
 from search_backend.domains import Rules
 from search_backend.errors import FetchFailed, FetchRefused, NotReachable, SearchBackendError
 from search_backend.fetched import Fetched, FetchLimits
@@ -19,6 +20,7 @@ from search_backend.pages import Pages
 from search_backend.readers import find_services
 from search_backend.reading import Reading
 from search_backend.service_calls import ServiceCalls
+from search_backend.settings import Settings
 from search_backend.types import PageView
 from search_backend.verdict import vet
 from tests.fakes import FakeServer, Received, Reply, json_reply
@@ -323,3 +325,21 @@ def test_offline_no_service_is_asked(tmp_path: Path) -> None:
         assert server.requests == []
     assert view.page.error is not None
     assert view.page.error.code == "offline"
+
+
+def test_readers_are_listed_with_what_they_lack(tmp_path: Path) -> None:
+    """Beside the engines: which there are, which are chosen, and what the others want."""
+    mapping = {"SEARCH_READERS": "local,jina", "CRAWL4AI_URL": "http://127.0.0.1:9"}
+    client = create_app(Settings.from_mapping(mapping, tmp_path)).test_client()
+    rows = {row["name"]: row for row in client.get("/api/engines").json["readers"]}
+    assert {name: row["position"] for name, row in rows.items()} == {
+        **dict.fromkeys(NAMES),
+        "local": 1,
+        "jina": 2,
+    }
+    assert (rows["tavily"]["missing"], rows["tavily"]["available"]) == (["TAVILY_API_KEY"], False)
+    assert rows["crawl4ai"]["available"]
+    away = Settings.from_mapping({**mapping, "SEARCHLOOP_OFFLINE": "1"}, tmp_path)
+    listed = create_app(away).test_client().get("/api/engines").json["readers"]
+    rows = {row["name"]: row for row in listed}
+    assert [name for name, row in rows.items() if row["available"]] == ["local"]

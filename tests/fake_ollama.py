@@ -26,7 +26,8 @@ CREATED = "2026-11-20T10:00:00.000000Z"
 class Model:
     """One installed model. `num_ctx` is what the server gives it when nobody asks for more.
 
-    `letters` is how many characters a token has. `native` models hand over all calls in the last
+    `most` is what it really can give, whoever asks for more, and `letters` how many characters a
+    token has. `native` models hand over all calls in the last
     line and let llama.cpp count their prompt. `listed` False: an older server, whose list does not
     tell capabilities.
     """
@@ -41,6 +42,7 @@ class Model:
     size: str = "8.2B"
     family: str = "fake"
     letters: float = 4
+    most: int = 1_000_000
 
     @property
     def full_name(self) -> str:
@@ -192,7 +194,7 @@ class FakeOllama(FakeServer):
         if wrong:
             return wrong
         options = body.get("options") or {}
-        window = min(options.get("num_ctx") or model.num_ctx, model.trained)
+        window = min(options.get("num_ctx") or model.num_ctx, model.trained, model.most)
         self._windows[model.full_name] = window
         self._expires[model.full_name] = expiry(body.get("keep_alive"))
         tokens = int(count_tokens(body) * 4 / model.letters)

@@ -109,7 +109,7 @@ def test_a_smaller_window_than_expected_is_believed(tmp_path: Path) -> None:
     ]
     with (
         FakeOllama(
-            [Model("qwen3:4b", num_ctx=8192, trained=2600, listed=False)],
+            [Model("qwen3:4b", num_ctx=8192, most=2600)],
             [*script, say(f"{FACT} [1]")],
         ) as server,
         desk(server, tmp_path, lake(30_000), OLLAMA_CONTEXT_LENGTH="8192") as session,

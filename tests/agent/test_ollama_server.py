@@ -326,6 +326,10 @@ def test_the_window_is_the_one_that_is_there() -> None:
         await provider.models()
         return provider.capabilities("qwen3:8b").context
 
+    old = Model("qwen3:8b", trained=40960, listed=False)
+    with FakeOllama([old]) as server:  # an older server tells it of one model at a time
+        wide = {"OLLAMA_HOST": server.url, "OLLAMA_CONTEXT_LENGTH": "99999"}
+        assert using(wide, window) == 40960
     with FakeOllama([Model("qwen3:8b", trained=40960)], [say("Hi")]) as server:
         env = {"OLLAMA_HOST": server.url}
         assert using(env, window) is None

@@ -42,6 +42,10 @@ class Installed:
     disk: int | None = None
 
 
+Shown = tuple[frozenset[str] | None, int | None]
+"""Capabilities (None on servers too old to say) and the window a model was trained for."""
+
+
 class Catalog:
     """What one server was found to have."""
 
@@ -49,7 +53,7 @@ class Catalog:
         self._config = config
         self._transport = transport
         self._models: dict[str, Installed] = {}
-        self._shown: dict[str, frozenset[str]] = {}
+        self._shown: dict[str, Shown] = {}
         self._loaded: dict[str, Loaded] = {}
         self.cloud: bool | None = None
         """Whether the server may use its cloud; None while it did not say."""
@@ -144,8 +148,8 @@ class Catalog:
                 async with asyncio.timeout(SHOW_TOTAL_S):
                     await asyncio.gather(*map(show, models))
 
-    async def _show(self, name: str) -> frozenset[str] | None:
-        """Its capabilities, empty when the server is too old to say, None without an answer."""
+    async def _show(self, name: str) -> Shown | None:
+        """What the server tells of one model, None without an answer."""
         base, headers = self._config.address.base, self._config.headers
         try:
             status, body = await self._transport.post_json(
@@ -153,11 +157,15 @@ class Catalog:
             )
         except ProviderError:
             return None
-        return (read_capabilities(body) or frozenset()) if status == 200 else None
+        return (read_capabilities(body), read_trained(body)) if status == 200 else None
 
     def _with_shown(self, model: Installed) -> Installed:
-        known = model.capabilities or self._shown.get(self._key(model)) or None
-        return replace(model, capabilities=known)
+        capabilities, trained = self._shown.get(self._key(model), (None, None))
+        return replace(
+            model,
+            capabilities=model.capabilities or capabilities,
+            trained=model.trained or trained,
+        )
 
     def _key(self, model: Installed) -> str:
         return f"{model.name}@{model.digest}"
@@ -199,7 +207,7 @@ def read_tags(body: Any) -> Iterable[Installed]:
             trained=trained if isinstance(trained, int) and trained > 0 else None,
             capabilities=read_capabilities(entry),
             family=str(details.get("family") or ""),
-            disk=_bytes(entry.get("size")),
+            disk=_count(entry.get("size")),
         )
 
 
@@ -211,14 +219,21 @@ def read_capabilities(body: Any) -> frozenset[str] | None:
     return frozenset(item for item in named if isinstance(item, str))
 
 
+def read_trained(body: Any) -> int | None:
+    """`/api/show`: the window a model was trained for, under the name of its architecture."""
+    info = body.get("model_info") if isinstance(body, Mapping) else None
+    info = info if isinstance(info, Mapping) else {}
+    return _count(info.get(f"{info.get('general.architecture')}.context_length"))
+
+
 def read_loaded(body: Any) -> dict[str, Loaded]:
     """`/api/ps` by full model name; only loaded models are in it."""
     listed = body.get("models") if isinstance(body, Mapping) else None
     return {
         full_name(str(entry.get("model") or entry.get("name"))): Loaded(
-            size=_bytes(entry.get("size")) or 0,
-            gpu=_bytes(entry.get("size_vram")) or 0,
-            window=_bytes(entry.get("context_length")),
+            size=_count(entry.get("size")) or 0,
+            gpu=_count(entry.get("size_vram")) or 0,
+            window=_count(entry.get("context_length")),
             until=_epoch(entry.get("expires_at")),
         )
         for entry in (listed if isinstance(listed, list) else [])
@@ -233,7 +248,7 @@ def read_cloud(body: Any) -> bool | None:
     return not disabled if isinstance(disabled, bool) else None
 
 
-def _bytes(value: Any) -> int | None:
+def _count(value: Any) -> int | None:
     return value if type(value) is int and value > 0 else None
 
 

@@ -23,6 +23,7 @@ _CITED = re.compile(r"\[(\d{1,3})\]")
 _CODE = re.compile(r"`([^`\n]{1,200})`")
 _FILE = re.compile(r"[\w.@+-]*(?:/[\w.@+-]+)+/?|[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}")
 _MOST, _TITLE = 50, 120
+IN_TEXT = "plan_in_text"
 
 
 def step_data(text: str, files: Iterable[str], sources: Iterable[Source]) -> dict[str, Any]:
@@ -129,7 +130,7 @@ def offer(answer: str, said: Iterable[Message]) -> dict[str, str] | None:
     if not steps:
         return None
     return {
-        "code": "plan_in_text",
+        "code": IN_TEXT,
         "message": f"The plan came as text; its {steps} steps can be made a plan that runs.",
         "remedy": "Use /run in `searchloop chat`, or --run-plan, to go on with it.",
     }

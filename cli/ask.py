@@ -7,51 +7,84 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, replace
-from typing import Any
 
-from agent.backend import error_words
-from agent.errors import ConfigError
-from agent.events import Event, public_data
+from agent.afterwards import plan_to_run
+from agent.errors import AgentError, ConfigError
 from agent.library import Agent
 from agent.limits import Limits
 from agent.mcp import McpServers
+from agent.opening import change_session, open_session
+from agent.plans import run_text
 from agent.search_options import domains, search_options
 from agent.settings import Settings
 from agent.types import NativeSearch
 from cli.approve import asking, settled
-from cli.main import FAILED, LIMIT, OK, STOPPED
-from cli.numbers import performance_line
-from cli.text import as_json, one_line, safe
+from cli.show import as_lines, as_one_object, as_text
 from web.compose import search_app, tool_sources
 
-_CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
 _STDIN_SECONDS = 3.0
 
 
 def run(args: argparse.Namespace) -> int:
     """Asks, shows what happens while it happens, and returns the exit code."""
-    question = _question(" ".join(args.question))
+    question = "" if args.run_plan else _question(" ".join(args.question))
     settings = Settings.load()
     app, mcp = search_app(settings), McpServers(settings)
     with Agent(settings, search_backend=app, bring=tool_sources(settings, mcp)) as agent:
         mcp.window = agent.runner.window
         approve = settled(args.approve, args.output)
-        events = agent.stream(
-            question,
-            session=_session(agent, args),
-            model=args.model,
-            mode=args.mode,
-            search=args.search,
-            limits=_limits(settings.limits, args),
-            options=_options(settings, args),
-            approve=approve,
-        )
+        session = session_named(agent, args)
+        if args.run_plan:
+            question, args.mode = _plan(agent, session, args), "agent"
+        with _opened(agent, session, args) as known:
+            events = agent.stream(
+                question,
+                session=known,
+                model=args.model,
+                mode=args.mode,
+                search=args.search,
+                limits=_limits(settings.limits, args),
+                options=_options(settings, args),
+                approve=approve,
+            )
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
-            return _text(events, numbers=args.verbose or sys.stderr.isatty())
-        return _SHOW[args.output](events)
+            return as_text(events, numbers=args.verbose or sys.stderr.isatty())
+        return _JSON[args.output](events)
+
+
+@contextmanager
+def _opened(agent: Agent, session: str | None, args: argparse.Namespace) -> Iterator[str | None]:
+    """The session with the agent and the folder that were named; None for an ordinary new one.
+
+    One that was made for a question which cannot be sent is taken away again.
+    """
+    wanted = {"agent": args.agent, "workspace": args.workspace and os.path.abspath(args.workspace)}
+    wanted = {name: value for name, value in wanted.items() if value}
+    fresh = None
+    if wanted and session:
+        change_session(agent.log, agent.settings, session, wanted)
+    elif wanted:
+        session = fresh = open_session(agent.log, agent.settings, wanted).id
+    try:
+        yield session
+    except AgentError:
+        if fresh:
+            agent.log.delete_session(fresh)
+        raise
+
+
+def _plan(agent: Agent, session: str | None, args: argparse.Namespace) -> str:
+    """The question that has the session's plan carried out."""
+    if args.question:
+        what = "--run-plan takes no question."
+        raise ConfigError("bad_request", what, "Ask the question without it, or leave it out.")
+    if session is None:
+        raise ConfigError("no_session", "No session was named.", "Add -c or --session ID.")
+    return run_text(plan_to_run(agent.log, session))
 
 
 def _limits(settings: Limits, args: argparse.Namespace) -> Limits:
@@ -102,7 +135,8 @@ def _piped(*, wait: bool) -> str:
         ) from error
 
 
-def _session(agent: Agent, args: argparse.Namespace) -> str | None:
+def session_named(agent: Agent, args: argparse.Namespace) -> str | None:
+    """The session to go on with; None for a new one. Raises AgentError when there is none."""
     if args.session:
         return agent.log.session(args.session).id
     if not args.again:
@@ -113,124 +147,4 @@ def _session(agent: Agent, args: argparse.Namespace) -> str | None:
     return last[0].id
 
 
-def _json(events: Iterator[Event]) -> int:
-    for event in events:
-        if event.type == "run_finished":
-            print(as_json(public_data(event)))
-            return _code(event)
-    return FAILED
-
-
-def _stream_json(events: Iterator[Event]) -> int:
-    code = FAILED
-    for event in events:
-        print(as_json(public_data(event)), flush=True)
-        if event.type == "run_finished":
-            code = _code(event)
-    return code
-
-
-def _text(events: Iterator[Event], *, numbers: bool) -> int:
-    """The answer on stdout, as it comes on a terminal and whole in a pipe; the rest on stderr.
-
-    `numbers`: whether it is told how fast a local model was.
-    """
-    live = sys.stdout.isatty()
-    shown = False
-    for event in events:
-        if event.type == "text_delta" and live:
-            print(safe(event.data["text"]), end="", flush=True)
-            shown = True
-        elif event.type == "message" and live and event.data["text"]:
-            # What came too fast to be followed is in its message all the same.
-            print("" if shown else safe(event.data["text"]))
-            shown = False
-        elif event.type == "run_finished":
-            if not live and event.data["answer"]:
-                print(safe(event.data["answer"]))
-            _after(event)
-            speed = performance_line(event.data.get("performance", {}))
-            if numbers and speed:
-                print(speed, file=sys.stderr)
-            return _code(event)
-        else:
-            line = activity(event)
-            if line:
-                print(line, file=sys.stderr)
-    return FAILED
-
-
-def activity(event: Event) -> str | None:
-    """One line for what is going on, or None."""
-    data = event.data
-    if event.type == "search_started":
-        years = " and ".join(data.get("years", ()))
-        note = f" ({years}: not in your question)" if years else ""
-        words = f": “{one_line(data['query'])}”{note}" if data["query"] else " the web"
-        return f"  searching{words}"
-    if event.type == "search_finished":
-        return f"  {_trail(data)}"
-    if event.type == "page_opened":
-        failed = f" - {one_line(data.get('error') or data['status'])}"
-        return f"  read {one_line(data['url'])}{failed if data['status'] != 'ok' else ''}"
-    if event.type == "notice":
-        return f"  {one_line(data['message'], 300)}"
-    if event.type == "tool_call" and data["name"] not in ("web_search", "open_page"):
-        return f"  calling {one_line(data['name'])}"
-    return None
-
-
-def _trail(data: Mapping[str, Any]) -> str:
-    failed = [
-        f"{a['engine']}: {one_line(error_words(a.get('error')) or a['status'], 160)}"
-        for a in data["attempts"]
-        if a["status"] != "ok"
-    ]
-    if data["status"] == "ok":
-        count = "" if data["results"] is None else f"{data['results']} results "
-        told = f"found {count}({data['by']})"
-    else:
-        told = f"search {data['status']}" + (f": {data['error']}" if data.get("error") else "")
-    return safe("; ".join([told, *failed]))
-
-
-def _after(event: Event) -> None:
-    """Sources, numbers and whatever went wrong."""
-    data = event.data
-    cited = [s for s in data["sources"] if s["state"] == "cited"]
-    if cited:
-        print("\nSources")
-        checked = {c["n"]: c["verified"] for c in data["citations"]}
-        for source in cited:
-            title = one_line(source["title"] or source["url"])
-            print(f"  [{source['n']}] {title}{_verdict(checked.get(source['n']))}")
-            print(f"      {one_line(source['url'], 300)}")
-    usage = data["usage"]
-    counts = [f"search {data['search_path']}", f"{usage['seconds']:.1f} s"]
-    counts += [_count(usage[k], k) for k in ("searches", "pages") if usage[k]]
-    if usage["input_tokens"] is not None:
-        counts.append(f"{usage['input_tokens']} + {usage['output_tokens']} tokens")
-    print(f"\n{data['model']}, {', '.join(counts)}", file=sys.stderr)
-    if data.get("limit"):
-        print(f"searchloop: stopped at {data['limit']}; --max-steps allows more.", file=sys.stderr)
-    if data.get("error"):
-        error = data["error"]
-        print(safe(f"searchloop: {error['message']} {error['remedy']}"), file=sys.stderr)
-
-
-def _verdict(verified: bool | None) -> str:
-    if verified is None:
-        return ""
-    return " - quote verified" if verified else " - quote NOT found in the page"
-
-
-def _count(number: int, things: str) -> str:
-    ending = "es" if things == "searches" else "s"
-    return f"{number} {things if number != 1 else things.removesuffix(ending)}"
-
-
-def _code(event: Event) -> int:
-    return _CODES.get(event.data["reason"], FAILED)
-
-
-_SHOW = {"json": _json, "stream-json": _stream_json}
+_JSON = {"json": as_one_object, "stream-json": as_lines}

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+MODES = ("ask", "plan", "agent")
+SEARCHES = ("auto", "native", "local", "off")
+
 
 def subcommand(commands: Any, name: str, help: str, module: str | None = None) -> Any:
     """A subcommand; `module` is the one of `cli` that runs it."""

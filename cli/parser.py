@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from cli import parser_search
+from cli import parser_chat, parser_search
 from cli.main import VERSION
-from cli.options import amount, output, port, positive, subcommand
+from cli.options import output, port, subcommand
 
-_MODES = ("ask", "plan", "agent")
 _EFFECTS = ("read", "network", "write", "exec")
 _MCP_ACTIONS = (
     ("remove", "forget a server"),
@@ -20,7 +19,6 @@ _MCP_ACTIONS = (
     ("enable", "switch a server on, or one of its tools"),
     ("disable", "switch a server off, or one of its tools"),
 )
-_SEARCHES = ("auto", "native", "local", "off")
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -44,14 +42,16 @@ def build() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for add in (
         _serve,
-        _ask,
+        parser_chat.ask,
+        parser_chat.chat,
         parser_search.search,
         parser_search.open,
         _models,
         _doctor,
         parser_search.library,
         _mcp,
-        _sessions,
+        parser_chat.sessions,
+        parser_chat.agents,
         _config,
         parser_search.setup,
         _backend,
@@ -65,50 +65,6 @@ def _serve(commands: Any) -> None:
     command.add_argument("--host", default="127.0.0.1", help="address to listen on")
     command.add_argument("--port", type=port, default=8321, help="port (0 = any free one)")
     command.add_argument("--open", action="store_true", help="open a browser")
-
-
-def _ask(commands: Any) -> None:
-    command = subcommand(commands, "ask", "Ask one question; text on stdin is added to it")
-    command.usage = "searchloop ask [OPTIONS] [QUESTION ...]"
-    command.add_argument("question", nargs="*", metavar="QUESTION")
-    command.add_argument("-m", "--model", help="provider:model, see `searchloop models`")
-    command.add_argument("--mode", choices=_MODES, help="what may be done (default: ask)")
-    web = command.add_mutually_exclusive_group()
-    web.add_argument("--search", choices=_SEARCHES, help="how to search the web")
-    web.add_argument(
-        "--web", dest="search", action="store_const", const="auto", help="same as --search auto"
-    )
-    web.add_argument(
-        "--no-web", dest="search", action="store_const", const="off", help="same as --search off"
-    )
-    command.add_argument(
-        "--domain", action="append", metavar="D", help="search only this site (repeat for more)"
-    )
-    command.add_argument("--block-domain", action="append", metavar="D", help="never use this site")
-    command.add_argument(
-        "--approve",
-        choices=("ask", "auto", "never"),
-        help="calls that need your approval: ask at the terminal, run them, or refuse them"
-        " (default: ask; without a terminal: never)",
-    )
-    output(command, "stream-json")
-    command.add_argument(
-        "-v", "--verbose", action="store_true", help="tell how fast a local model was"
-    )
-    session = command.add_mutually_exclusive_group()
-    session.add_argument(
-        "-c", "--continue", dest="again", action="store_true", help="go on with the last session"
-    )
-    session.add_argument("--session", metavar="ID", help="go on with this session")
-    limits = command.add_argument_group("limits of this turn")
-    limits.add_argument("--max-steps", type=positive, metavar="N", help="model steps")
-    limits.add_argument("--max-searches", type=positive, metavar="N", help="searches")
-    limits.add_argument("--max-pages", type=positive, metavar="N", help="pages read")
-    limits.add_argument("--max-tokens", type=positive, metavar="N", help="tokens")
-    limits.add_argument("--max-seconds", type=amount, metavar="S", help="seconds")
-    limits.add_argument(
-        "--max-cost", type=amount, metavar="USD", dest="max_cost_usd", help="dollars, if known"
-    )
 
 
 def _models(commands: Any) -> None:
@@ -160,12 +116,6 @@ def _mcp(commands: Any) -> None:
         output(action)
         if name != "trust":
             action.add_argument("--workspace", metavar="DIR", help="with this folder's .mcp.json")
-
-
-def _sessions(commands: Any) -> None:
-    command = subcommand(commands, "sessions", "List the sessions, or find one")
-    command.add_argument("query", nargs="*", metavar="TEXT", help="only sessions with this text")
-    output(command)
 
 
 def _config(commands: Any) -> None:

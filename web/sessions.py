@@ -6,13 +6,13 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from agent.errors import ConfigError, busy
+from agent.afterwards import make_plan, undo_files
+from agent.errors import ConfigError
 from agent.log import EventLog
 from agent.opening import change_session, open_session
-from agent.plans import find_plan, plan_from_answer, run_text
+from agent.plans import find_plan, run_text
 from agent.runner import Runner
 from agent.settings import Settings
-from agent.undoing import undo_files
 from agent.workspace import Workspace
 from web.calls import Call, Handler, OnLoop, Reply
 
@@ -98,12 +98,7 @@ class SessionsApi:
 
     def make_plan(self, call: Call) -> Reply:
         """Makes a plan of the list in the last answer, because the user asks for that."""
-        session = call.session
-        if self._log.session(session).running:
-            raise busy()
-        data = plan_from_answer(self._log.read(session))
-        self._log.append(session, [("plan", data)], durable=True)
-        return Reply(data, 201)
+        return Reply(make_plan(self._log, call.session), 201)
 
     def run_plan(self, call: Call) -> Reply:
         """Hands a plan to agent mode, in the same session."""

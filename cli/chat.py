@@ -1,0 +1,234 @@
+"""`searchloop chat`: questions and answers at the terminal, in one session.
+
+A line is a question; one that begins with `/` is a command (`//` for a question that begins with a
+slash). Ctrl-C stops the answer and not the program; Ctrl-D or /quit ends it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+from agent.afterwards import plan_to_run, undo_files
+from agent.approvals import Approve
+from agent.errors import AgentError, ConfigError
+from agent.events import Event
+from agent.library import Agent
+from agent.mcp import McpServers
+from agent.opening import change_session, open_session
+from agent.plans import run_text
+from agent.presets import Presets
+from agent.providers import names, split_model
+from agent.settings import Settings
+from cli.agents import agent_line
+from cli.approve import asking, settled
+from cli.ask import session_named
+from cli.main import OK
+from cli.options import MODES, SEARCHES
+from cli.sessions import UNCHANGED
+from cli.show import as_text, code_of
+from cli.text import one_line, safe
+from web.compose import search_app, tool_sources
+
+_ON = {"on": "auto"}
+_CHOICES = ("model", "mode", "search", "workspace", "agent")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Talks until the input ends. A session in which nothing was asked is not kept."""
+    settings = Settings.load()
+    app, mcp = search_app(settings), McpServers(settings)
+    with Agent(settings, search_backend=app, bring=tool_sources(settings, mcp)) as agent:
+        mcp.window = agent.runner.window
+        wanted = {name: getattr(args, name) for name in _CHOICES if getattr(args, name)}
+        if "workspace" in wanted:
+            wanted["workspace"] = os.path.abspath(wanted["workspace"])
+        session = session_named(agent, args)
+        if session is None:
+            session = open_session(agent.log, settings, wanted).id
+        elif wanted:
+            change_session(agent.log, settings, session, wanted)
+        chat = Chat(agent, session, settled(args.approve, "text"))
+        try:
+            chat.talk(sys.stdin.isatty())
+        finally:
+            chat.leave()
+    return OK
+
+
+class Chat:
+    """One session at the terminal."""
+
+    def __init__(self, agent: Agent, session: str, approve: Approve) -> None:
+        self._agent = agent
+        self._session = session
+        self._approve: Approve = approve
+        self._over = False
+        self._commands: dict[str, tuple[Callable[[str], None], str]] = {
+            "search": (self._search, "on | off | native | local: search the web, or not"),
+            "mode": (self._choose("mode"), "ask | plan | agent: what may be done"),
+            "model": (self._model, "provider:model"),
+            "agent": (self._choose("agent"), "NAME or none: a preset"),
+            "agents": (self._agents, "the presets there are"),
+            "workspace": (self._workspace, "DIR or none: the folder that file tools may use"),
+            "sources": (self._sources, "the sources met so far"),
+            "run": (self._run, "carry out the plan, in agent mode"),
+            "undo": (self._undo, "take back what the last answer did to files"),
+            "new": (self._new, "begin another session with these settings"),
+            "help": (self._help, "this list"),
+            "quit": (self._quit, "end (Ctrl-D as well)"),
+        }
+
+    def talk(self, person: bool) -> None:
+        """Reads lines until there are no more; with a `person` there a prompt is shown."""
+        if person:
+            with suppress(ImportError):
+                import_module("readline")  # keys to edit a line with
+            self._status()
+        while not self._over:
+            try:
+                line = input("\n> " if person else "")
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                print("\nCtrl-D or /quit ends the chat.", file=sys.stderr)
+                continue
+            try:
+                self.take(line)
+            except AgentError as error:
+                print(safe(f"searchloop: {error.message} {error.remedy}"), file=sys.stderr)
+
+    def take(self, line: str) -> None:
+        """One line that was typed. Raises AgentError for what cannot be done."""
+        line = line.strip()
+        if not line:
+            return
+        if not line.startswith("/") or line.startswith("//"):
+            self._ask(line.removeprefix("/") if line.startswith("//") else line)
+            return
+        name, _, rest = line[1:].partition(" ")
+        if name not in self._commands:
+            what = f"There is no command /{one_line(name, 40)}."
+            raise ConfigError("unknown_command", what, "/help lists those there are.")
+        self._commands[name][0](rest.strip())
+
+    def leave(self) -> None:
+        """Nothing is kept of a session in which nothing was asked."""
+        with suppress(AgentError):
+            if not self._agent.log.session(self._session).messages:
+                self._agent.log.delete_session(self._session)
+
+    def _ask(self, text: str, mode: str | None = None) -> None:
+        events: Iterator[Event] = iter(())
+        try:
+            events = self._agent.stream(
+                text, session=self._session, mode=mode, approve=self._approve
+            )
+            shown = asking(self._agent, events) if self._approve == "ask" else events
+            as_text(shown, numbers=sys.stderr.isatty())
+        except KeyboardInterrupt:
+            self._stop(events)
+
+    def _stop(self, events: Any) -> None:
+        """Ends the answer; what was said is kept."""
+        with suppress(KeyboardInterrupt, AttributeError):  # no answer may have begun yet
+            events.close()
+        ended = self._agent.log.last_event(self._session)
+        done = ended.type == "run_finished" and code_of(ended) == OK
+        print("" if done else "\n  Stopped. What was said is kept.", file=sys.stderr)
+
+    def _change(self, **changes: str | None) -> None:
+        change_session(self._agent.log, self._agent.settings, self._session, changes)
+        self._status()
+
+    def _status(self) -> None:
+        session = self._agent.log.session(self._session)
+        parts = [session.model, f"mode {session.mode}", f"search {session.search}"]
+        parts += [f"agent {session.settings['agent']}"] if session.settings.get("agent") else []
+        parts += [f"workspace {session.workspace}"] if session.workspace else []
+        print(one_line(", ".join(parts), 300), file=sys.stderr)
+
+    def _choose(self, name: str) -> Callable[[str], None]:
+        def command(value: str) -> None:
+            if not value:
+                self._status()
+            elif name == "mode" and value not in MODES:
+                what = f"There is no mode {one_line(value, 40)}."
+                raise ConfigError("bad_mode", what, "Choose ask, plan or agent.")
+            else:
+                self._change(**{name: None if value == "none" else value})
+
+        return command
+
+    def _search(self, value: str) -> None:
+        value = _ON.get(value, value)
+        if not value:
+            self._status()
+        elif value not in SEARCHES:
+            what = f"Search cannot be {one_line(value, 40)}."
+            raise ConfigError("bad_search", what, "Choose on, off, native or local.")
+        else:
+            self._change(search=value)
+
+    def _model(self, value: str) -> None:
+        if value:
+            provider, _ = split_model(value)
+            if provider not in names():
+                what = f"There is no provider {one_line(provider, 40)}."
+                choices = ", ".join(names())
+                raise ConfigError("unknown_provider", what, f"Providers are {choices}.")
+            self._change(model=value)
+        else:
+            self._status()
+
+    def _workspace(self, value: str) -> None:
+        if value == "none":
+            self._change(workspace=None)
+        elif value:
+            self._change(workspace=os.path.abspath(os.path.expanduser(value)))
+        else:
+            self._status()
+
+    def _agents(self, _: str) -> None:
+        for preset in Presets(self._agent.settings.home).all():
+            print(agent_line(preset))
+
+    def _sources(self, _: str) -> None:
+        found: dict[str, Any] = {}
+        for event in self._agent.log.read(self._session):
+            if event.type == "run_finished":
+                found.update((s["url"], s) for s in event.data["sources"])
+        for source in sorted(found.values(), key=lambda s: (s.get("n") is None, s.get("n") or 0)):
+            number = f"[{source['n']}]" if source.get("n") else "-"
+            title = one_line(source["title"] or source["url"])
+            print(f"{number:>5} {title} ({source['state']})\n      {one_line(source['url'], 300)}")
+        if not found:
+            print("No sources yet.")
+
+    def _run(self, _: str) -> None:
+        self._ask(run_text(plan_to_run(self._agent.log, self._session)), mode="agent")
+
+    def _undo(self, _: str) -> None:
+        files = undo_files(self._agent.log, self._agent.settings, self._session)
+        print("\n".join(f"As before: {one_line(name, 300)}" for name in files) or UNCHANGED)
+
+    def _new(self, _: str) -> None:
+        session = self._agent.log.session(self._session)
+        wanted = {name: getattr(session, name) for name in _CHOICES[:-1]}
+        wanted["agent"] = session.settings.get("agent")
+        fresh = open_session(self._agent.log, self._agent.settings, wanted).id
+        self.leave()
+        self._session = fresh
+        self._status()
+
+    def _help(self, _: str) -> None:
+        for name, (_command, words) in self._commands.items():
+            print(f"/{name:<10} {words}")
+
+    def _quit(self, _: str) -> None:
+        self._over = True

@@ -1,0 +1,247 @@
+"""`searchloop chat`, agents, workspaces, plans and undo, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.cli.conftest import CLEAN, Cli
+from tests.fakes import FakeServer, Received, Reply
+
+QUESTION = "How does the search switch decide between native and local search?"
+MODEL = "openai-chat:m"
+
+
+def data(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    """One chunk of an answer."""
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+
+
+def said(text: str) -> Reply:
+    """A whole answer."""
+    return Reply([data({"content": text}, "stop"), b"data: [DONE]\n\n"])
+
+
+def called(name: str, **arguments: Any) -> Reply:
+    """An answer that asks for one tool."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    call = {"index": 0, "id": "call_1", "type": "function", "function": function}
+    return Reply([data({"tool_calls": [call]}), data({}, "tool_calls"), b"data: [DONE]\n\n"])
+
+
+def online(server: FakeServer) -> dict[str, str]:
+    """Settings that make the server's model the one that is asked."""
+    address = {"OPENAI_CHAT_BASE_URL": f"{server.url}/v1", "OPENAI_CHAT_API_KEY": "k-0123456789"}
+    return {"SEARCHLOOP_MODEL": MODEL, "SEARCHLOOP_OFFLINE": "", **address}
+
+
+@contextmanager
+def serving(*replies: Reply) -> Iterator[FakeServer]:
+    """A server that plays these answers; other questions of a client find nothing."""
+    script = list(replies)
+
+    def answer(received: Received) -> Reply:
+        if received.path.endswith("/chat/completions"):
+            return script.pop(0)
+        return Reply([b"{}"], 404)
+
+    with FakeServer(answer) as server:
+        yield server
+
+
+def test_a_chat_in_lines(cli: Cli) -> None:
+    """Questions, commands and mistakes, one a line; settings are kept for the session."""
+    lines = [
+        *("/help", "/search on", QUESTION, "/sources", "/mode root", "/nope\x1b[31m", "/model x"),
+        *("/agent planner", "/agent none", "/undo", "/run", "/search", "//slash", "/new", "/quit"),
+        "never read",
+    ]
+    ran = cli("chat", stdin="\n".join(lines))
+    assert ran.code == 0
+    for words in ("/undo ", "[1]", "quote verified", "library://", "(cited)"):
+        assert words in ran.out
+    for words in (
+        *("search auto", "no mode root", "no command /nope[31m", "'x'", "agent planner"),
+        *("No answer of this session changed a file", "There is no plan", "mode plan, search off"),
+    ):
+        assert words in ran.err, words
+    assert "\x1b" not in ran.out + ran.err
+    assert "never read" not in ran.out
+    (session,) = cli("sessions", "-o", "json").json["sessions"]
+    assert (session["messages"], session["mode"]) == (2, "plan")
+
+
+def test_an_empty_chat_leaves_nothing(cli: Cli) -> None:
+    """A session in which nothing was asked is not kept."""
+    assert cli("chat", "--agent", "editor", stdin="/mode plan\n").code == 0
+    assert cli("sessions", "-o", "json").json["sessions"] == []
+    assert cli("chat", "--agent", "nobody", stdin="hi\n").code == 2
+
+
+def test_a_file_is_made_and_undone(cli: Cli, tmp_path: Path) -> None:
+    """--workspace gives file tools, --approve auto lets them write, `sessions undo` takes it back."""
+    (tmp_path / "ws").mkdir()
+    replies = (called("create_file", path="notes/a.txt", content="hi\n"), said("Done."))
+    with serving(*replies) as server:
+        ran = cli(
+            *("ask", "--mode", "agent", "--workspace", "ws", "--approve", "auto", "Write it"),
+            **online(server),
+        )
+    assert (ran.code, ran.out.strip()) == (0, "Done.")
+    assert "Created notes/a.txt" in ran.err
+    assert (tmp_path / "ws" / "notes" / "a.txt").read_text() == "hi\n"
+    (session,) = cli("sessions", "-o", "json").json["sessions"]
+    undone = cli("sessions", "undo", session["id"])
+    assert undone.out.strip() == "As before: notes/a.txt"
+    assert list((tmp_path / "ws").iterdir()) == []
+    assert cli("sessions", "undo", session["id"]).code == 2
+    assert cli("sessions", "undo", "nobody").code == 2
+
+
+def test_without_a_terminal_nothing_is_written(cli: Cli, tmp_path: Path) -> None:
+    """Nobody can be asked, so the call is refused and the model told."""
+    (tmp_path / "ws").mkdir()
+    with serving(called("create_file", path="a.txt", content="x"), said("I may not.")) as server:
+        ran = cli("ask", "--mode", "agent", "--workspace", "ws", "Write", **online(server))
+        told = server.requests[-1].json["messages"][-1]["content"]
+    assert ran.out.strip() == "I may not."
+    assert "nobody can be asked" in told
+    assert list((tmp_path / "ws").iterdir()) == []
+
+
+def test_a_plan_is_shown_and_run(cli: Cli) -> None:
+    """`--mode plan` prints the plan, `--run-plan` hands it to agent mode in the same session."""
+    steps = [{"text": "Read it", "files": ["a.txt"]}, {"text": "Change it"}]
+    with serving(
+        called("present_plan", title="Better", steps=steps), said("It is better then."), said("OK.")
+    ) as server:
+        planned = cli("ask", "--mode", "plan", "Plan it", **online(server))
+        done = cli("ask", "-c", "--run-plan", "-o", "json", **online(server))
+        asked = server.requests[-1].json["messages"][-1]["content"]
+    assert planned.out.startswith(
+        "Plan: Better\n  1. Read it\n     touches a.txt\n  2. Change it\n"
+    )
+    assert done.json["answer"] == "OK."
+    assert "Carry out this plan: Better" in asked
+    (session,) = cli("sessions", "-o", "json").json["sessions"]
+    assert (session["mode"], session["messages"]) == ("agent", 2)
+
+
+def test_what_run_plan_needs(cli: Cli) -> None:
+    """A session with a plan, and no question beside it."""
+    assert "No session was named" in cli("ask", "--run-plan").err
+    assert cli("ask", "Hello").code == 0
+    assert "There is no plan" in cli("ask", "-c", "--run-plan").err
+    assert "takes no question" in cli("ask", "-c", "--run-plan", "and then?").err
+
+
+def test_agents_from_made_to_removed(cli: Cli) -> None:
+    """Listed, made, changed, used and removed; a session keeps what it was given."""
+    assert "researcher" in cli("agents").out
+    made = ("--system", "-", "--tools", "read_*, list_directory", "--servers", "none")
+    assert cli("agents", "create", "poet", *made, "--mode", "plan", stdin="Rhyme.").code == 0
+    changed = cli("agents", "edit", "poet", "--description", "Rhymes\x1b[1m", "--mode", "")
+    assert "\x1b" not in changed.out
+    shown = cli("agents", "show", "poet", "-o", "json").json
+    assert (shown["tools"], shown["servers"]) == (["read_*", "list_directory"], [])
+    assert (shown["system"], shown["mode"], shown["search"]) == ("Rhyme.", None, "off")
+    with serving(said("In rhyme.")) as server:
+        assert cli("ask", "--agent", "poet", "Speak", **online(server)).code == 0
+        assert "Rhyme." in str(server.requests[-1].json["messages"][0])
+    assert cli("agents", "delete", "poet").code == 0
+    assert cli("agents", "show", "poet").code == 2
+    (session,) = cli("sessions", "-o", "json").json["sessions"]
+    assert session["agent"] == "poet"
+    for bad in (("create", "coder"), ("create", "Big"), ("edit", "coder"), ("delete", "coder")):
+        assert cli("agents", *bad).code == 2, bad
+
+
+class Terminal:
+    """A chat on a terminal of its own."""
+
+    def __init__(self, tmp_path: Path, **settings: str) -> None:
+        self.screen, theirs = pty.openpty()
+        env = {**CLEAN, "HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path / "home")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "cli", "chat"],
+            env={**env, **settings},
+            cwd=tmp_path,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.shown = ""
+
+    def until(self, words: str) -> None:
+        """Waits until this is on the screen, then forgets what is before it."""
+        while words not in self.shown:
+            ready, _, _ = select.select([self.screen], [], [], 30)
+            assert ready, f"{words!r} never came: {self.shown}"
+            self.shown += os.read(self.screen, 4096).decode("utf-8", "replace")
+        self.shown = self.shown.partition(words)[2]
+
+    def type(self, text: str) -> None:
+        """A line from the keyboard."""
+        os.write(self.screen, text.encode() + b"\n")
+
+
+def test_ctrl_c_stops_the_answer_and_not_the_program(tmp_path: Path) -> None:
+    """The upstream connection is closed, what was said stays, and the next question is answered."""
+    with serving(Reply([data({"content": "It begins "})], end="stall"), said("Back.")) as server:
+        chat = Terminal(tmp_path, **online(server))
+        chat.until("search off")
+        chat.type("Speak")
+        chat.until("It begins")
+        chat.process.send_signal(signal.SIGINT)
+        chat.until("Stopped.")
+        assert server.requests[-1].gone.wait(10)
+        chat.until("> ")
+        chat.process.send_signal(signal.SIGINT)
+        chat.until("ends the chat")
+        chat.type("Again")
+        chat.until("Back.")
+        chat.type("/quit")
+        assert chat.process.wait(30) == 0
+        os.close(chat.screen)
+        assert "It begins" in str(server.requests[-1].json["messages"])
+
+
+def test_a_write_is_asked_about_with_its_diff(tmp_path: Path) -> None:
+    """Tool, arguments and diff are on the screen; `y` lets it run."""
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "a.txt").write_text("one\n")
+    change = {"path": "a.txt", "old_text": "one", "new_text": "two"}
+    with serving(called("replace_in_file", **change), said("Changed.")) as server:
+        chat = Terminal(tmp_path, **online(server))
+        chat.until("search off")
+        chat.type("/workspace ws")
+        chat.until("workspace")
+        chat.type("/mode agent")
+        chat.until("mode agent")
+        chat.type("Change it")
+        chat.until("replace_in_file asks to run (effect: write)")
+        chat.until("-one")
+        chat.until("+two")
+        chat.until("[n] no")
+        assert (tmp_path / "ws" / "a.txt").read_text() == "one\n"
+        chat.type("y")
+        chat.until("Changed.")
+        assert (tmp_path / "ws" / "a.txt").read_text() == "two\n"
+        chat.type("/undo")
+        chat.until("As before: a.txt")
+        assert (tmp_path / "ws" / "a.txt").read_text() == "one\n"
+        chat.type("/quit")
+        assert chat.process.wait(30) == 0
+        os.close(chat.screen)

@@ -84,7 +84,7 @@ class Chat:
             "quit": (self._quit, "end (Ctrl-D as well)"),
         }
 
-    def talk(self, person: bool) -> None:
+    def talk(self, person: bool, typed: Callable[[str], str] = input) -> None:
         """Reads lines until there are no more; with a `person` there a prompt is shown."""
         if person:
             with suppress(ImportError):
@@ -92,7 +92,7 @@ class Chat:
             self._status()
         while not self._over:
             try:
-                line = input("\n> " if person else "")
+                line = typed("\n> " if person else "")
             except EOFError:
                 return
             except KeyboardInterrupt:

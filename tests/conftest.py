@@ -2,7 +2,9 @@
 
 The network guard is an audit hook: it sees each connection and each name look-up of this process
 below all libraries, patches nothing, and cannot be uninstalled by a test. A refused attempt raises
-where it happens and fails the test even when the code under test swallows the exception.
+where it happens and fails the test even when the code under test swallows the exception. The search
+backend is held to its two doors as well: whatever it reaches, this machine included, has to be
+reached by the guarded fetch or by the door of the engines.
 """
 
 from __future__ import annotations
@@ -34,11 +36,16 @@ settings.register_profile(
 settings.load_profile("quick")
 
 
+# The only modules of the search backend from which a connection or a look-up may come.
+BACKEND_DOORS = frozenset({"search_backend.fetch", "search_backend.engine_http"})
+
+
 class NetworkRefused(Exception):
     """A test tried to reach something that is not this machine."""
 
 
 _attempts: list[str] = []
+_OUTGOING = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo"})
 
 
 def _is_local(host: object) -> bool:
@@ -62,7 +69,27 @@ def _is_literal(host: object) -> bool:
     return True
 
 
+def _round_the_doors() -> str | None:
+    """The module of the search backend that is at it, if it is none of the doors."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        # Where the system has no pairs of sockets, one is made by a connection.
+        if name == "socket" and "socketpair" in frame.f_code.co_name:
+            return None
+        if name.startswith("search_backend."):
+            return None if name in BACKEND_DOORS else name
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
 def _guard(event: str, args: tuple[Any, ...]) -> None:
+    if not event.startswith("socket."):
+        return
+    if event in _OUTGOING and (module := _round_the_doors()):
+        attempt = f"{event} by {module}, round the doors"
+        _attempts.append(attempt)
+        raise NetworkRefused(f"{attempt}: pages leave by fetch, engines by engine_http")
     if event in ("socket.connect", "socket.sendto"):
         address = args[1]
         if not isinstance(address, tuple) or _is_local(address[0]):

@@ -6,12 +6,13 @@ An exception needs an entry in one of the tables below, with its reason beside i
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Mapping
 
 import pytest
 
-from tests.source_tree import PACKAGES, ROOT, modules, report, uses, within
+from tests.source_tree import PACKAGES, ROOT, dotted, modules, report, uses, within
 
 # A package or module, what it must never import, and why.
 NEVER: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -245,6 +246,18 @@ def test_nothing_sleeps() -> None:
         for _, line in uses(module, "time.sleep")
     ]
     report(problems, "time.sleep is not used, in tests neither.")
+
+
+def test_one_module_opens_sockets_for_pages_and_one_for_engines() -> None:
+    """Others may hold a connected socket and wait for it; none makes a connection of its own."""
+    makes = {"socket.socket", "socket.create_connection", "http.client.HTTPConnection"}
+    found = {
+        module.name
+        for module in modules("search_backend")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and dotted(node.func) in makes
+    }
+    assert found == {"search_backend.fetch", "search_backend.engine_http"}
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -281,6 +281,39 @@ def test_the_network_guard_refuses_names_and_addresses(network_attempts: list[st
     network_attempts.clear()
 
 
+@pytest.mark.parametrize(
+    ("module", "welcome"),
+    [
+        ("search_backend.fetch", True),
+        ("search_backend.engine_http", True),
+        ("search_backend.pages", False),
+        ("search_backend.engines.parrot", False),
+        ("search_backend.readers.parrot", False),
+    ],
+)
+def test_the_search_backend_leaves_by_its_two_doors(
+    network_attempts: list[str], module: str, welcome: bool
+) -> None:
+    """Code of any other module cannot connect anywhere, not even through a library."""
+    code = """
+import socket
+
+def reach(address):
+    with socket.create_connection(address, 5):
+        return True
+"""
+    scope: dict[str, Any] = {"__name__": module}
+    exec(compile(code, module, "exec"), scope)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        if welcome:
+            assert scope["reach"](server.getsockname())
+            return
+        with pytest.raises(NetworkRefused, match=module):
+            scope["reach"](server.getsockname())
+    assert network_attempts
+    network_attempts.clear()
+
+
 def test_the_network_guard_lets_this_machine_through() -> None:
     """Fake servers on loopback are what tests are made of."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -38,7 +38,7 @@ _SECRET = (
     *("kubeconfig", "*.kubeconfig", "*.tfstate", "*.tfstate.*", "*.tfvars", "token.json"),
     *("credentials", "credentials.json", "credentials.y*ml", "credentials.toml", "credentials.ini"),
     *("credentials.csv", "secret.json", "secrets.json", "secrets.y*ml", "secrets.toml"),
-    *("secrets.ini", "service-account*.json", "service_account*.json"),
+    *("secrets.ini", "service-account*.json", "service_account*.json", "keys.json"),
     *(".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".password-store"),
 )
 _HARMLESS = ("*.pub", "*.example", "*.sample", "*.template", "*.dist", "*.example.*")

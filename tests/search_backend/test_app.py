@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ from hypothesis import strategies as st
 
 from search_backend import payload
 from search_backend.app import KEPT, create_app
+from search_backend.domains import Rules
 from search_backend.engines import Engine
 from search_backend.errors import EngineError, SearchBackendError
+from search_backend.fetch import fetch as guarded_fetch
 from search_backend.fetched import Fetched
 from search_backend.library import Library
 from search_backend.search import Chain
 from search_backend.settings import Settings
 from search_backend.types import Query, SearchResult
+from tests.search_backend.hostile import HostileServer, Internet, answer, redirect
 
 
 def search(query: Query, _access: object) -> list[SearchResult]:
@@ -309,3 +313,37 @@ def test_all_times_is_no_time_range() -> None:
     """`all` is what the command line and other people's clients write."""
     query, _ = payload.web_search({"query": "tea", "time_range": "all"})
     assert query.time_range is None
+
+
+def test_domain_rules_hold_on_the_way(tmp_path: Path) -> None:
+    """By the contract: the address, a redirect, and the cached copy are each held to the rules."""
+    with HostileServer() as server:
+        server.routes["/out"] = redirect("http://elsewhere.example/page")
+        server.routes["/page"] = answer(b"A page about tea.", kind="text/plain")
+        net = Internet(server.port)
+        guarded = partial(guarded_fetch, resolve=net.resolve, connect=net.connect)
+        own = Settings(tmp_path, ("fake",), rules=Rules(blocked=("never.example",)))
+        client = create_app(own, fetch=guarded, library=Library(tmp_path, dict)).test_client()
+
+        def status(url: str, **rules: list[str]) -> str:
+            answered = client.post("/api/open-page", json={"url": url, **rules}).json
+            return str(answered["error"]["code"] if answered["error"] else answered["status"])
+
+        out, page = "http://tea.example/out", "http://elsewhere.example/page"
+        assert status(out, allowed_domains=["tea.example"]) == "refused_domain"
+        assert status(out, blocked_domains=["ELSEWHERE.example."]) == "refused_domain"
+        assert net.looked_up == ["tea.example", "tea.example"]
+        assert status(out) == "ok"
+        assert status(page) == "ok"
+        seen = len(server.requests)
+        assert status(out, blocked_domains=["elsewhere.example"]) == "refused_domain"
+        assert status(page, allowed_domains=["tea.example"]) == "refused_domain"
+        assert status("http://www.never.example/page") == "refused_domain"
+        assert len(server.requests) <= seen + 1
+        bad = client.post(
+            "/api/open-page", json={"url": page, "allowed_domains": ["ok.example", "*.b"]}
+        )
+        assert (bad.status_code, "allowed_domains[1]" in bad.json["error"]["message"]) == (
+            400,
+            True,
+        )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 State = Literal["idle", "connecting", "ready", "failed"]
 LONGEST = 60.0  # seconds between two attempts
 _RELIST = 1.0  # seconds between two listings, however often a server says that they changed
+_LISTEN_AGAIN = (1.0, 10.0, 60.0, 300.0)  # seconds before a lost stream is asked for again
 _CLOSE = 8.0  # seconds for a connection to end
 _CLOSED = -32000  # the SDK's error code for a connection that is closed
 
@@ -224,13 +225,20 @@ class Connection:
             await asyncio.sleep(_RELIST)
 
     async def _subscribe(self, client: Client) -> None:
-        """Newer servers tell of changes on a stream that has to be asked for."""
+        """Newer servers tell of changes on a stream that has to be asked for, and may be lost."""
         from mcp.client.subscriptions import ListenNotSupportedError
 
-        with suppress(ListenNotSupportedError):
-            async with client.listen(tools_list_changed=True) as changes:
-                async for _ in changes:
-                    self._changed.set()
+        for pause in _LISTEN_AGAIN:
+            try:
+                async with client.listen(tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        self._changed.set()
+            except ListenNotSupportedError:
+                return
+            except Exception as error:
+                _log.debug("MCP server %s: changes are not told: %r", self.server.name, error)
+            await asyncio.sleep(pause)
+            self._changed.set()  # what was missed in between
 
     async def _heard(self, message: Any) -> None:
         from mcp.types import ToolListChangedNotification

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Protocol
 
-from agent.errors import ConfigError
+from agent.errors import ConfigError, StoreError
 from agent.leaks import SECRET_NAME
 from agent.mcp.calls import tool_of
 from agent.mcp.catalogue import Catalogue, Found
@@ -18,7 +19,7 @@ from agent.mcp.connection import Connection
 from agent.mcp.definitions import Unusable, spec_of
 from agent.mcp.edit import remove
 from agent.mcp.names import server_parts, tool_name
-from agent.mcp.oauth import forget
+from agent.mcp.oauth import forget, kept_tokens
 from agent.mcp.offers import Offers
 from agent.mcp.pins import Pins
 from agent.mcp.report import server_report, whole_report
@@ -85,13 +86,16 @@ class McpServers:
         return self._offers.settle(session.id, usable, self._budget(session.model))
 
     def secrets(self, workspace: str | None) -> dict[str, str]:
-        """What the files give to servers as keys: in their environment and in headers."""
-        return {
+        """What servers are given as keys: in their environment, in headers, and by a login."""
+        given = {
             f"{name} of the MCP server {server.name}": value
             for server in self.catalogue.find(workspace).servers
             for name, value in {**server.env, **server.headers}.items()
             if SECRET_NAME.search(name)
         }
+        with suppress(StoreError):  # a file that cannot be read gives nobody a token
+            given |= kept_tokens(self._settings.home)
+        return given
 
     def status(self, workspace: str | None = None) -> list[dict[str, Any]]:
         """Every server of this folder's files, as `agent.mcp.report` describes it."""

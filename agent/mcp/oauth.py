@@ -134,6 +134,17 @@ class Tokens:
         change_object(self._path, put)
 
 
+def kept_tokens(home: Path) -> dict[str, str]:
+    """The tokens that are kept, each under what it is: none of them may leave in a call."""
+    return {
+        f"{name} of {url}": tokens[name]
+        for url, kept in read_object(home / FILE).items()
+        for tokens in [kept.get("tokens") or {}]
+        for name in ("access_token", "refresh_token")
+        if tokens.get(name)
+    }
+
+
 def forget(home: Path, url: str) -> None:
     """Logs out: the tokens for this address are gone."""
     if url in read_object(home / FILE):

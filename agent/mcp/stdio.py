@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,11 +87,32 @@ class Said:
         return clean(self._tail.decode("utf-8", "replace"), _TAIL)
 
 
+def open_stdio(
+    launch: Launch, said: Said, gone: Callable[[], None]
+) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+    """Runs the program; `gone` is called when it has stopped talking. Raises OSError."""
+    if sys.platform == "win32":
+        return _open_in_job(launch)
+    return _open_supervised(launch, said, gone)
+
+
 @asynccontextmanager
-async def open_stdio(
+async def _open_in_job(launch: Launch) -> AsyncGenerator[tuple[Any, Any]]:
+    """Windows ends a job with the process that holds it, and the SDK makes one."""
+    from mcp import StdioServerParameters, stdio_client
+
+    server = StdioServerParameters(
+        command=launch.command, args=list(launch.args), env=dict(launch.env), cwd=launch.cwd
+    )
+    with open(os.devnull, "w") as nothing:  # noqa: ASYNC230 - it blocks nobody
+        async with stdio_client(server, errlog=nothing) as streams:
+            yield streams
+
+
+@asynccontextmanager
+async def _open_supervised(
     launch: Launch, said: Said, gone: Callable[[], None]
 ) -> AsyncGenerator[tuple[Any, Any]]:
-    """Runs the program; `gone` is called when it has stopped talking. Raises OSError."""
     from mcp.shared.memory import create_client_server_memory_streams
 
     process, life = await _start(launch)

@@ -141,6 +141,7 @@ def test_a_login_is_kept_and_used(tmp_path: Path) -> None:
                 tools = by_name(await source.tools(Chat()))
                 assert (await run(tools["mcp_a_say"])).content == "said"
                 assert "token-" not in json.dumps(source.status())
+                assert there.token in source.secrets(None).values()
 
         asyncio.run(scenario())
         value = json.loads(kept.read_text())

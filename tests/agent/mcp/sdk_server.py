@@ -1,0 +1,46 @@
+"""A server made with the Python SDK, as its users write them: `sdk_server.py stdio|http`."""
+
+from __future__ import annotations
+
+import sys
+
+from mcp.server.mcpserver import Context, MCPServer
+
+server = MCPServer("sdk", instructions="Adds numbers.")
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool()
+async def count(to: int, context: Context) -> str:
+    """Count, and tell how far it is."""
+    for number in range(to):
+        await context.report_progress(number, to)
+    return f"counted to {to}"
+
+
+@server.tool()
+async def grow(context: Context) -> str:
+    """Have one tool more from now on."""
+    server.add_tool(lambda: "new", name="grown", description="It is new.")
+    await context.notify_tools_changed()
+    return "grown"
+
+
+@server.tool()
+def fail() -> str:
+    """Fail."""
+    raise ValueError("it cannot be done")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "stdio":
+        server.run("stdio")
+    else:
+        import uvicorn
+
+        uvicorn.run(server.streamable_http_app(), port=int(sys.argv[2]), log_level="error")

@@ -1,0 +1,210 @@
+"""Real MCP servers: from npm (`npm ci --prefix tests/node`) and made with the Python SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from tests.agent.mcp.served import HOSTILE, Chat, Told, by_name, run, serving, write
+from tests.agent.mcp.test_supervisor import alive, gone_within
+
+pytestmark = pytest.mark.integration
+ROOT = Path(__file__).resolve().parents[3]
+NODE = ROOT / "tests" / "node" / "node_modules" / ".bin"
+SDK = str(Path(__file__).with_name("sdk_server.py"))
+# Uses the servers of SEARCHLOOP_HOME, says so, and waits to be killed.
+PARENT = """
+import asyncio, pathlib, sys
+from agent.mcp import McpServers
+from agent.settings import Settings
+from tests.agent.mcp.served import Chat
+
+async def main():
+    tools = await McpServers(Settings.load()).tools(Chat())
+    pathlib.Path(sys.argv[1]).write_text(str(len(tools)))
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+wait = Event().wait
+
+
+def node_path() -> str:
+    """A PATH on which node and the servers are."""
+    node = shutil.which("node")
+    assert node, "node is not installed"
+    return f"{Path(node).parent}:/usr/bin:/bin"
+
+
+def node(name: str, *args: str, **more: Any) -> dict[str, Any]:
+    """A server from npm."""
+    return {"command": str(NODE / f"mcp-server-{name}"), "args": list(args), **more}
+
+
+def free_port() -> int:
+    """A port that nobody uses now."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def listening(command: list[str], port: int, **env: str) -> Iterator[str]:
+    """A server over HTTP; its address."""
+    with subprocess.Popen(
+        command,
+        env={"PATH": node_path(), **env},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            for _ in range(500):
+                with socket.socket() as trying:
+                    if not trying.connect_ex(("127.0.0.1", port)):
+                        break
+                wait(0.05)
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            process.terminate()
+
+
+async def use_everything(server: dict[str, Any], home: Path) -> None:
+    """What the reference server has to show."""
+    async with serving(home, {"all": server}, PATH=node_path()) as source:
+        tools = by_name(await source.tools(Chat()))
+        assert source.status()[0]["state"] == "ready", source.status()[0]["error"]
+        assert (await run(tools["mcp_all_echo"], message="hi")).content == "Echo: hi"
+        assert "is 3" in (await run(tools["mcp_all_get-sum"], a=1, b=2)).content
+        image = await run(tools["mcp_all_get-tiny-image"])
+        assert image.details["media"][0]["mime"] == "image/png"
+        links = await run(tools["mcp_all_get-resource-links"])
+        assert "demo://resource" in links.content
+        weather = await run(tools["mcp_all_get-structured-content"], location="New York")
+        assert json.loads(weather.content)["temperature"]
+        told = Told()
+        long = tools["mcp_all_trigger-long-running-operation"]
+        assert "completed" in (await run(long, told, duration=2, steps=2)).content
+        assert told.events[0][1]["code"] == "mcp_progress"
+        stopped = asyncio.create_task(run(long, duration=60, steps=2))
+        await asyncio.sleep(0.2)
+        stopped.cancel()
+        await asyncio.wait([stopped])
+        assert (await run(tools["mcp_all_echo"], message="on")).content == "Echo: on"
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+def test_the_reference_server(tmp_path: Path, way: str) -> None:
+    """`@modelcontextprotocol/server-everything`, over both transports."""
+    if way == "stdio":
+        asyncio.run(use_everything(node("everything", "stdio"), tmp_path))
+        return
+    port = free_port()
+    command = [str(NODE / "mcp-server-everything"), "streamableHttp"]
+    with listening(command, port, PORT=str(port)) as url:
+        asyncio.run(use_everything({"url": url}, tmp_path))
+
+
+def test_the_file_server(tmp_path: Path) -> None:
+    """`@modelcontextprotocol/server-filesystem`: reads and writes in its folder, and says no."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.txt").write_text("hello")
+
+    async def scenario() -> None:
+        reading = {name: {"effect": "read"} for name in ("read_text_file", "list_directory")}
+        server = node("filesystem", str(folder), private=True, tools=reading)
+        async with serving(tmp_path, {"fs": server}, PATH=node_path()) as source:
+            assert set(by_name(await source.tools(Chat("ask")))) == {
+                "mcp_fs_read_text_file",
+                "mcp_fs_list_directory",
+            }
+            tools = by_name(await source.tools(Chat()))
+            read, wrote = tools["mcp_fs_read_text_file"], tools["mcp_fs_write_file"]
+            assert (read.private, read.spec.effect, wrote.spec.effect) == (True, "read", "exec")
+            assert (await run(read, path=str(folder / "a.txt"))).content == "hello"
+            await run(wrote, path=str(folder / "b.txt"), content="new")
+            assert (folder / "b.txt").read_text() == "new"
+            refused = await run(read, path="/etc/passwd")
+            assert refused.is_error
+            assert "Access denied" in refused.content
+
+    asyncio.run(scenario())
+
+
+async def use_sdk(server: dict[str, Any], home: Path) -> None:
+    """What a server made with the Python SDK has to show, a changed list of tools too."""
+    async with serving(home, {"sdk": server}) as source:
+        tools = by_name(await source.tools(Chat()))
+        assert source.status()[0]["state"] == "ready", source.status()[0]["error"]
+        assert (await run(tools["mcp_sdk_add"], a=1, b=2)).content == "3"
+        told = Told()
+        assert (await run(tools["mcp_sdk_count"], told, to=3)).content == "counted to 3"
+        assert told.events
+        assert (await run(tools["mcp_sdk_fail"])).is_error
+        await run(tools["mcp_sdk_grow"])
+        async with asyncio.timeout(20):
+            while "mcp_sdk_grown" not in by_name(await source.tools(Chat())):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        assert (await run(by_name(await source.tools(Chat()))["mcp_sdk_grown"])).content == "new"
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+def test_a_server_of_the_python_sdk(tmp_path: Path, way: str) -> None:
+    """The newest protocol that there is, over both transports."""
+    if way == "stdio":
+        asyncio.run(use_sdk({"command": sys.executable, "args": [SDK, "stdio"]}, tmp_path))
+        return
+    port = free_port()
+    with listening([sys.executable, SDK, "http", str(port)], port) as url:
+        asyncio.run(use_sdk({"url": url}, tmp_path))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
+def test_kill_9_leaves_no_server_behind(tmp_path: Path) -> None:
+    """npx starts node, which starts node: nothing of it is there five seconds after our death."""
+    npx = shutil.which("npx")
+    assert npx
+    servers = {
+        "npx": {"command": npx, "args": ["--no-install", "mcp-server-everything", "stdio"]},
+        "bad": {"command": sys.executable, "args": [HOSTILE, "stubborn"]},
+    }
+    servers["npx"]["cwd"] = str(ROOT / "tests" / "node")
+    write(tmp_path, servers)
+    ready = tmp_path / "ready"
+    env = {"PATH": node_path(), "SEARCHLOOP_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    env["HOME"] = str(tmp_path)
+    with subprocess.Popen([sys.executable, "-c", PARENT, str(ready)], env=env) as parent:
+        for _ in range(1200):
+            if ready.exists():
+                break
+            wait(0.05)
+        below = children(parent.pid)
+        names = [Path(f"/proc/{pid}/cmdline").read_text() for pid in below]
+        assert sum("mcp-server-everything" in name for name in names) >= 2, names
+        assert all(alive(pid) for pid in below)
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+        assert gone_within(5, below)
+
+
+def children(pid: int) -> list[int]:
+    """All processes below this one."""
+    found, waiting = list[int](), [pid]
+    while waiting:
+        tasks = Path(f"/proc/{waiting.pop()}/task")
+        new = [int(p) for t in tasks.iterdir() for p in (t / "children").read_text().split()]
+        found += new
+        waiting += new
+    return found

@@ -103,10 +103,13 @@ class _Cutting:
     gone_until: int = 0
 
     def add(self, message: Message) -> None:
-        """One more message, a result cut to what one may take."""
+        """One more message, a result cut to what one may take.
+
+        A nudge (to answer now) is ours and no question: what was found is still to be read.
+        """
         place = len(self.kept)
         self.full.append(message)
-        if message.role == "user":
+        if message.role == "user" and not message.details.get("nudge"):
             self.question, self.step = place, place + 1
             self.total -= self.thoughts
             self.thoughts = 0

@@ -141,6 +141,17 @@ def test_old_pages_shrink_before_anything_else() -> None:
     assert len(shortened) >= 2
 
 
+@pytest.mark.parametrize("turns", [1, 2, 6])
+def test_being_asked_for_the_answer_is_no_question(turns: int) -> None:
+    """Asked for its answer now, a model still has its question and reads what was just found."""
+    made = [page(n, filler(4600)) for n in (98, 99)]
+    every = Message("assistant", "", tool_calls=tuple(c for m, _ in made for c in m.tool_calls))
+    found = [user("And on Sunday?"), every, *(result for _, result in made)]
+    nudge = Message("user", "Answer now.", details={"nudge": True})
+    fitted = fit([*research(turns, 1, 3000), *found, nudge], Budget(5000, 500))
+    assert texts(fitted.messages[-5:]) == texts([*found, nudge])
+
+
 def test_a_search_that_shrinks_keeps_its_addresses() -> None:
     """Titles, numbers and addresses stay, extracts go."""
     said = [user("When?"), *search(1)]

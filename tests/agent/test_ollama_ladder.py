@@ -235,6 +235,33 @@ def test_a_model_without_tools_answers_with_citations(tmp_path: Path) -> None:
     assert {m["role"] for m in answered["messages"]} <= {"system", "user", "assistant"}
 
 
+@pytest.mark.parametrize("rung", ["envelope", "search-first"])
+def test_a_long_session_without_calls_in_a_small_window(tmp_path: Path, rung: str) -> None:
+    """On the lower rungs as well each request fits and holds the question that it is about."""
+    questions, script = research()
+    forms: list[Answer] = []
+    for step in script:
+        made = step.parts[0].get("tool_calls")
+        if made and rung == "envelope":
+            asked = made[0]["function"]
+            forms.append(envelope(asked["name"], **asked["arguments"]))
+        elif not made:
+            forms += [envelope("answer"), step] if rung == "envelope" else [step]
+    with FakeOllama([Model("gemma3:4b", ("completion",), num_ctx=4096)], forms) as server:
+        known = {f"{server.url} gemma3:4b": {"calls": rung, "digest": ""}}
+        (tmp_path / "models.json").write_text(json.dumps(known), "utf-8")
+        with desk(server, tmp_path, lake(12_000, 6)) as session:
+            for question in questions:
+                sent = len(server.chats)
+                told = session.ask(question, "ollama:gemma3:4b")
+                assert (told.reason, told.error) == ("stop", None)
+                for body in server.chats[sent:]:
+                    said = [m["content"] for m in body["messages"] if m["role"] == "user"]
+                    assert question in said
+    assert len(server.prompt_tokens) == len(forms)
+    assert len(server.chats) - len(forms) <= 1  # the window is not known before the first answer
+
+
 def test_what_was_learnt_is_kept(tmp_path: Path) -> None:
     """After a restart the model is not offered tools again."""
     script = [envelope("answer"), say("Hello."), envelope("answer"), say("Hello again.")]

@@ -63,7 +63,7 @@ def answering(request: Request, how: str = "") -> Request:
     last = request.messages[-1] if request.messages else None
     messages = list(request.messages)
     if last is None or last.role != "user":
-        messages.append(Message("user", _NOW))
+        messages.append(Message("user", _NOW, details={"nudge": True}))
     return replace(request, system=_joined(request.system, how), tools=(), messages=messages)
 
 

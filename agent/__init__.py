@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agent.answer import Answer as Answer
     from agent.errors import AgentError as AgentError
     from agent.library import Agent as Agent
-    from agent.library import Answer as Answer
     from agent.loop import run_agent_loop as run_agent_loop
     from agent.settings import Settings as Settings
     from agent.tools import Tool as Tool
@@ -22,7 +22,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Agent": "agent.library",
     "AgentError": "agent.errors",
-    "Answer": "agent.library",
+    "Answer": "agent.answer",
     "Settings": "agent.settings",
     "Tool": "agent.tools",
     "run_agent_loop": "agent.loop",

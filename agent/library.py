@@ -12,72 +12,27 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
-from agent.approvals import Approve, Decision
+from agent.answer import Answer, Turn, settled
+from agent.approvals import Decision
 from agent.backend import Wsgi, backend_for
 from agent.errors import AgentError, ConfigError, StoreError
-from agent.events import Event, citation_from
-from agent.limits import Limits
+from agent.events import Event
 from agent.log import EventLog
 from agent.providers import Provider
 from agent.runner import Runner
 from agent.settings import Settings
 from agent.tools import Tool, ToolSource
 from agent.transport import Transport
-from agent.types import Citation, ModelInfo, NativeSearch, RunReason, Source, Usage
+from agent.types import ModelInfo
 
 T = TypeVar("T")
 _LATE = 1.0  # seconds after the end of a run in which its last event must have come
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """How a run ended. `error` is {code, message, remedy} when it did not end well."""
-
-    text: str
-    reason: RunReason
-    citations: tuple[Citation, ...]
-    sources: tuple[Source, ...]
-    usage: Usage
-    search_path: str
-    session_id: str
-    error: dict[str, str] | None = None
-
-    @classmethod
-    def of(cls, event: Event) -> Answer:
-        """From the data of a `run_finished` event."""
-        data = event.data
-        return cls(
-            text=data["answer"],
-            reason=data["reason"],
-            citations=tuple(citation_from(c) for c in data["citations"]),
-            sources=tuple(Source(**s) for s in data["sources"]),
-            usage=Usage(**data["usage"]),
-            search_path=data["search_path"],
-            session_id=data["session_id"],
-            error=data.get("error"),
-        )
-
-
-class Turn(TypedDict, total=False):
-    """What a turn may differ in; what is left out is the session's or the settings'.
-
-    `approve` is what becomes of calls that need the user: `never` (the default: they do not run),
-    `auto` (they run, unless something would leak), `ask` (they wait for `Agent.decide`).
-    """
-
-    model: str | None
-    mode: str | None
-    search: str | None
-    limits: Limits | None
-    options: NativeSearch | None
-    approve: Approve
 
 
 class Agent:
@@ -120,7 +75,7 @@ class Agent:
 
         async def answered() -> Event:
             try:
-                await self.runner.start(known, question, **_settled(turn))
+                await self.runner.start(known, question, **settled(turn))
             except BaseException:
                 self._discard(fresh)
                 raise
@@ -147,11 +102,11 @@ class Agent:
         fresh = None if session else self._new_session(turn.get("model"))
         known = session or fresh or ""
         after = self.log.last_seq(known) or 0
-        starting = self.runner.start(known, question, **_settled(turn))
+        starting = self.runner.start(known, question, **settled(turn))
         batches: SimpleQueue[list[Event] | None] = SimpleQueue()
         begun: Future[str] = Future()
         feeding = self._submit(self._feed(known, after, starting, begun, batches))
-        feeding.add_done_callback(lambda _: begun.cancel())  # closed before it could begin
+        feeding.add_done_callback(lambda done: _over(done, begun))
         try:
             begun.result()
         except BaseException:
@@ -287,8 +242,14 @@ class Agent:
             raise ConfigError("closed", "This agent is closed.", "Make a new Agent.") from error
 
 
-def _settled(turn: Turn) -> Turn:
-    return {"approve": "never", **turn}
+def _over(feeding: Future[None], begun: Future[str]) -> None:
+    """Closed, or failed, before the run could begin: whoever waits for that is told."""
+    error = None if feeding.cancelled() else feeding.exception()
+    with suppress(InvalidStateError):
+        if error:
+            begun.set_exception(error)
+        else:
+            begun.cancel()
 
 
 def _unwritten() -> StoreError:

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from agent.answer import Answer
 from agent.backend import NoBackend
-from agent.library import Agent, Answer
+from agent.library import Agent
 from agent.limits import Limits
 from agent.log import EventLog
 from agent.runner import Runner

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from agent import Agent, Settings
+from agent.answer import Answer as Told
 from agent.events import Event
-from agent.library import Answer as Told
 from agent.settings import load_environment
 from agent.tools import Tool
 from tests.agent.scripted import SearchApp, found, page

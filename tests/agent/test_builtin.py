@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.answer import Answer
 from agent.citations import check
-from agent.library import Agent, Answer
+from agent.library import Agent
 from agent.limits import Limits
 from agent.providers.builtin import Extractive, query_of, sentences
 from agent.types import Finished, Message, Request, TextDelta, ToolCall, ToolSpec

@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints the findings, those that stand in the way with what to do."""
     settings = Settings.load()
     findings = [*_machine(settings), *_servers(settings), *_models(settings), *_search(settings)]
+    findings += _keys(settings)
     findings += mcp_findings(settings)
     if args.output == "json":
         print(as_json({"findings": [asdict(f) for f in findings]}))
@@ -170,6 +171,15 @@ def _search(settings: Settings) -> Iterator[Finding]:
     if more:
         said = ", ".join(f"{e['name']} ({' '.join(e['missing'])})" for e in more)
         yield Finding("hint", "More engines", said, f"searchloop setup --engine {more[0]['name']}")
+
+
+def _keys(settings: Settings) -> Iterator[Finding]:
+    """Saved keys that are not used, because their address leads to another server now."""
+    store = settings.env.key_store
+    for name in store.names() if store else ():
+        if store and (moved := store.strayed(name, settings.env)):
+            said = f"not used: {moved} leads elsewhere than when it was saved"
+            yield Finding("hint", name, said, f"searchloop setup --forget {name}")
 
 
 def _position(engine: dict[str, int]) -> int:

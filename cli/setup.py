@@ -210,11 +210,11 @@ def _pairs(texts: list[str]) -> dict[str, str]:
 def _state(part: Part) -> str:
     """Ready, or what it lacks."""
     env = load_environment()
+    store, key = _store(env), part.key
+    if key and not env.get(key.name) and (moved := store.strayed(key.name, env)):
+        return f"its saved key is not used: {moved} leads elsewhere than when it was saved"
     if missing := part.missing(env):
         return "needs " + ", ".join(setting.name for setting in missing)
-    store, key = _store(env), part.key
-    if key and (moved := store.strayed(key.name, env)):
-        return f"its saved key is not used: {moved} leads elsewhere than when it was saved"
     if key is None or part.kind == "engine":
         return "ready"
     with_key = any(env.get(name) for name in (key.name, *key.aliases))

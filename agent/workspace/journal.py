@@ -22,7 +22,7 @@ from agent.errors import Conflict, StoreError, ToolError
 from agent.workspace.names import Parts
 from agent.workspace.tree import Found, Tree
 
-_KEPT = 50  # turns of one session
+_KEPT = 20  # turns of one session
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,7 @@ class Turn:
             if change.before is not None:
                 _write(folder / f"{number:05d}.before", change.before)
             _write(folder / f"{number:05d}.json", json.dumps(record).encode())
+            _sync(folder)
             if not number:
                 _forget_old(self._session)
         except OSError as error:
@@ -178,6 +179,16 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(descriptor)
+
+
+def _sync(folder: Path) -> None:
+    """The names in a folder are on the disk; Windows and some file systems have no such call."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _forget_old(session: Path) -> None:

@@ -328,17 +328,17 @@ def test_an_undo_never_destroys_later_work(desk: Desk, spoil: str) -> None:
 
 
 def test_what_is_kept_is_private_and_goes_with_the_session(desk: Desk) -> None:
-    """Previous contents are readable by the user only, for fifty turns, until the session goes."""
+    """Previous contents are readable by the user only, for twenty turns, until the session goes."""
     old = os.umask(0)
     try:
         desk.put("a.txt", "0")
-        for n in range(53):
+        for n in range(23):
             desk.turn()
             desk.run("replace_in_file", path="a.txt", old_text=str(n), new_text=str(n + 1))
     finally:
         os.umask(old)
     kept = list((desk.home / "undo").rglob("*"))
-    assert sum(path.name.endswith(".json") for path in kept) == 50
+    assert sum(path.name.endswith(".json") for path in kept) == 20
     modes = {stat.S_IMODE(path.stat().st_mode) for path in kept}
     assert modes == {0o600, 0o700}
     desk.workspace.forget("s")

@@ -63,7 +63,7 @@ def toolset(folder: Path, mode: Mode, decision: str = "always") -> Toolset:
     return Toolset(tools, mode, SourceTable(), gate=gate)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(CALLS, st.sampled_from(["ask", "plan"]))
 def test_no_call_changes_a_file_where_nothing_may(
     made: list[tuple[str, dict[str, Any]]], mode: Mode

@@ -143,7 +143,7 @@ NAMES = st.text(alphabet=string.ascii_letters + "._-~ \\\u200c\u0301é\n\0", max
 PATHS = st.lists(st.one_of(NAMES, st.sampled_from(["..", ".", "", "src"])), max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(PATHS, st.sampled_from(["", "/", "ROOT/", "ROOT", "//"]), st.booleans())
 def test_any_path_stays_inside_or_is_refused(names: list[str], start: str, windows: bool) -> None:
     """Whatever is given: parts that lead nowhere but down, or a refusal in words."""
@@ -240,7 +240,7 @@ def test_a_race_of_links_leads_nowhere(tmp_path: Path, times: int) -> None:
 LINES = st.lists(st.text(alphabet="ab \r", max_size=3), max_size=12)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(LINES, LINES, LINES, LINES)
 def test_a_diff_says_what_is_done(
     head: list[str], old: list[str], new: list[str], tail: list[str]

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from agent import __version__
 from agent.backend import Wsgi
 from agent.errors import AgentError, ConfigError, Conflict, ProviderError, StoreError, ToolError
+from agent.keys import Address
 from agent.log import EventLog
 from agent.mcp import McpServers
 from agent.runner import Runner
@@ -23,6 +24,7 @@ from agent.settings import Environment, Setting, Settings
 from web.agents_api import AgentsApi
 from web.calls import Call, Handler, OnLoop, Reply
 from web.export import EXPORTS, answer
+from web.keys_api import KeysApi
 from web.library_api import LibraryApi
 from web.local_models import LocalModels
 from web.mcp_api import McpApi
@@ -78,6 +80,9 @@ class House(Protocol):
     def mcp(self) -> McpServers:
         """MCP servers; they belong to the same loop."""
 
+    def sent_to(self, name: str) -> tuple[Address, ...]:
+        """Where the key of this setting goes."""
+
     def declared(self) -> Iterable[Setting]:
         """Every setting there is."""
 
@@ -100,6 +105,7 @@ class Api:
         self._house = house
         self._preferences = PreferencesApi(house, on_loop)
         self._library = LibraryApi(house)
+        self._keys = KeysApi(house, on_loop)
         self._policy = PolicyApi(house.settings.home)
         self._on_loop = on_loop
         self.local_models = LocalModels(house.runner, on_loop)
@@ -123,6 +129,9 @@ class Api:
             ("patch", "/api/settings"): self._preferences.change,
             ("get", "/api/policy"): self._policy.read,
             ("put", "/api/policy"): self._policy.write,
+            ("get", "/api/keys"): self._keys.show,
+            ("put", "/api/keys/{name}"): self._keys.save,
+            ("delete", "/api/keys/{name}"): self._keys.forget,
             ("get", "/api/library"): self._library.list,
             ("post", "/api/library"): self._library.add,
             ("delete", "/api/library"): self._library.remove,

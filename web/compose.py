@@ -39,6 +39,10 @@ class House:
     search_app: LazyApp
     mcp: McpServers
 
+    def sent_to(self, name: str) -> tuple[Address, ...]:
+        """Where the key of this setting goes."""
+        return sent_to(name)
+
     def declared(self) -> list[Setting]:
         """Every setting there is."""
         return every_setting()

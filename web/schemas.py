@@ -88,6 +88,7 @@ BODIES: Mapping[str, Schema] = {
         },
         closed=True,
     ),
+    "NewKey": object_of({"value": {**TEXT, "writeOnly": True}}, "value", closed=True),
     "LibraryPath": object_of({"path": TEXT}, "path", closed=True),
     "Nothing": object_of({}, closed=True),
     "Decision": object_of(
@@ -197,6 +198,22 @@ SCHEMAS: Schema = {
             }
         },
         "settings",
+    ),
+    "Keys": object_of(
+        {
+            "keys": {
+                "type": "array",
+                "items": object_of(
+                    {
+                        **dict.fromkeys(("name", "help", "origin"), TEXT),
+                        **{flag: {"type": "boolean"} for flag in ("set", "saved")},
+                        "strayed": {**MAYBE, "description": "The address that was changed since"},
+                    },
+                    *("name", "set", "origin", "saved"),
+                ),
+            }
+        },
+        "keys",
     ),
     "Library": object_of({"collections": {"type": "array", "items": _ANY}}, "collections"),
     "LibraryAdded": object_of({"collection": TEXT, "added": COUNT, "skipped": COUNT}, "collection"),

@@ -143,3 +143,17 @@ def test_without_search_the_built_in_model_says_what_it_is(page: Page) -> None:
     expect(turn.locator(".turn-foot")).to_contain_text("no search")
     expect(turn.locator(".sources")).to_be_hidden()
     assert last_turn(page).locator(".step").count() == 0
+
+
+def test_the_one_missing_thing_comes_with_its_command(page: Page) -> None:
+    """A machine without a language model is told the next step, with the line to copy."""
+    server = {"provider": "ollama", "name": "Ollama", "address": "http://x", "version": None}
+    models = {"models": [], "default": "builtin:extractive", "servers": [server]}
+    page.route("**/api/models", lambda route: route.fulfill(json=models))
+    page.reload()
+    step = page.locator(".missing")
+    expect(step.locator("code")).to_have_text("ollama serve")
+    page.unroute("**/api/models")
+    step.get_by_role("button", name="Open settings").click()
+    expect(page.get_by_role("dialog").get_by_role("heading", name="Local models")).to_be_visible()
+    page.keyboard.press("Escape")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -60,8 +61,8 @@ def test_settings_are_kept_and_hold_at_once(page: Page, house: House, tmp_path: 
     house.call("PATCH", "/api/settings", {"settings": dict.fromkeys(names)})
 
 
-def test_local_models_and_every_setting_are_listed(page: Page) -> None:
-    """How far a model is, why one cannot be had, and where a value is set that is not ours."""
+def test_models_keys_tools_and_every_setting(page: Page) -> None:
+    """How far a model is, why one cannot be had; keys go in, servers are looked at before."""
     pull = {"model": "ollama:tiny:1b", "state": "running", "status": "pulling", "error": None}
     pulls = {"pulls": [{**pull, "done": 50, "total": 200}]}
     page.route(
@@ -77,6 +78,29 @@ def test_local_models_and_every_setting_are_listed(page: Page) -> None:
     dialog.get_by_label("Get a model").press("Enter")
     expect(dialog.get_by_role("alert").last).to_contain_text("SEARCHLOOP_OFFLINE is on")
     page.unroute("**/api/models/pull")
+    dialog = opened(page, "Keys")
+    row = dialog.locator(".row").filter(has_text="BRAVE_API_KEY")
+    row.get_by_label("BRAVE_API_KEY").fill("bsa-1234567890abcdef")
+    row.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text("Set by key")
+    row.get_by_role("button", name="Forget BRAVE_API_KEY").click()
+    expect(row).to_contain_text("Not set")
+    dialog = opened(page, "Tools")
+    config = {"mcpServers": {"clock": {"command": "no-such-program", "args": ["--utc"]}}}
+    dialog.get_by_label("Add servers").fill(json.dumps(config))
+    dialog.get_by_role("button", name="Show what would run").click()
+    expect(dialog.locator("li code")).to_have_text("no-such-program --utc")
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    server = dialog.locator(".server")
+    server.locator("summary").click()
+    server.get_by_label("Use clock").uncheck()
+    expect(server.locator("summary")).to_contain_text("switched off")
+    server.locator("summary").click()
+    server.get_by_role("button", name="Forget clock").click()
+    expect(server).to_have_count(0)
+    dialog.get_by_label("Show me every search query").check()
+    expect(dialog.get_by_label("Show me every search query")).to_be_checked()
+    dialog.get_by_label("Show me every search query").uncheck()
     dialog = opened(page, "All settings")
     offline = dialog.get_by_label("SEARCHLOOP_OFFLINE")
     expect(offline).to_be_disabled()

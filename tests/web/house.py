@@ -25,6 +25,7 @@ from typing import Any
 
 from agent.approvals import Approvals
 from agent.errors import ConfigError
+from agent.keys import Address
 from agent.leases import Lease
 from agent.log import EventLog
 from agent.mcp import McpServers
@@ -149,6 +150,10 @@ class FakeHouse:
     def mcp(self) -> McpServers:
         """Real MCP servers, of the file in the house's folder."""
         return McpServers(self.settings)
+
+    def sent_to(self, name: str) -> tuple[Address, ...]:
+        """Nowhere in particular."""
+        return ()
 
     def declared(self) -> Iterable[Setting]:
         """Every setting of the agent."""

@@ -10,7 +10,7 @@ import pytest
 
 from agent.errors import ConfigError
 from agent.settings import load_environment
-from tests.web.house import FakeHouse, living, make_house, request
+from tests.web.house import Answer, FakeHouse, living, make_house, request
 from web.compose import every_setting, open_house, sent_to
 
 
@@ -115,3 +115,34 @@ def test_keys_are_bound_to_the_addresses_of_their_owners() -> None:
     assert bound["OLLAMA_API_KEY"] == ["OLLAMA_API_KEY_HOST", "OLLAMA_SEARCH_BASE_URL"]
     (chat,) = sent_to("OPENAI_CHAT_API_KEY")
     assert chat.names == ("OPENAI_CHAT_BASE_URL", "OPENAI_BASE_URL")
+
+
+def test_a_key_goes_in_and_never_comes_out(tmp_path: Path) -> None:
+    """Saved, in force at once, forgotten; what is no key, or no name of one, is refused."""
+    home = str(tmp_path / "home")
+    house = open_house(load_environment({"SEARCHLOOP_HOME": home}, {}, tmp_path))
+    secret = "sk-" + "q7" * 20
+
+    async def scenario() -> None:
+        async with living(house) as app:
+
+            async def keys(method: str, name: str = "", value: Any = None) -> Answer:
+                body = {"value": value} if value is not None else None
+                return await request(app, method, f"/api/keys{name}", body=body)
+
+            def state(answer: Answer) -> tuple[bool, bool]:
+                (key,) = [k for k in answer.data["keys"] if k["name"] == "BRAVE_API_KEY"]
+                return key["set"], key["saved"]
+
+            assert state(await keys("GET")) == (False, False)
+            saved = await keys("PUT", "/BRAVE_API_KEY", secret)
+            assert state(saved) == (True, True)
+            assert house.settings.env["BRAVE_API_KEY"] == secret
+            everything = [saved, await keys("GET"), await request(app, "GET", "/api/settings")]
+            assert not [a for a in everything if secret.encode() in a.body]
+            assert (await keys("PUT", "/BRAVE_API_KEY", " ")).error["code"] == "bad_key"
+            for name in ("SEARCHLOOP_TOKEN", "PATH"):
+                assert (await keys("PUT", f"/{name}", secret)).error["code"] == "unknown_key"
+            assert state(await keys("DELETE", "/BRAVE_API_KEY")) == (False, False)
+
+    asyncio.run(scenario())

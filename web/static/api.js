@@ -58,6 +58,19 @@ export const removeModel = (model) => call("DELETE", `/api/models?model=${encode
 export const settings = async () => listOf(await call("GET", "/api/settings"), "settings");
 export const changeSettings = async (settings) =>
   listOf(await call("PATCH", "/api/settings", { settings }), "settings");
+export const keys = async () => listOf(await call("GET", "/api/keys"), "keys");
+export const saveKey = async (name, value) => listOf(await call("PUT", `/api/keys/${name}`, { value }), "keys");
+export const forgetKey = async (name) => listOf(await call("DELETE", `/api/keys/${name}`), "keys");
+export const mcp = () => call("GET", "/api/mcp");
+export const addMcp = (config, save) => call("POST", "/api/mcp", { config, save });
+const server = (name) => `/api/mcp/${encodeURIComponent(name)}`;
+export const changeMcp = (name, changes) => call("PATCH", server(name), changes);
+export const removeMcp = (name) => call("DELETE", server(name));
+export const testMcp = (name) => call("POST", `${server(name)}/test`, {});
+export const approveMcpTool = (name, tool, definition) =>
+  call("POST", `${server(name)}/tools/${encodeURIComponent(tool)}/approve`, { definition });
+export const policy = () => call("GET", "/api/policy");
+export const changePolicy = (policy) => call("PUT", "/api/policy", policy);
 export const library = () => call("GET", "/api/library");
 export const addToLibrary = (path) => call("POST", "/api/library", { path });
 export const removeFromLibrary = (path) => call("DELETE", "/api/library", { path });

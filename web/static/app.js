@@ -76,7 +76,7 @@ function draw() {
   const { messages, pending } = facts.session;
   const empty = !messages && !pending && !facts.running && chat.turns() === 0;
   el("welcome").hidden = !empty;
-  if (empty) drawWelcome(el("welcome"), facts, askWithSearch);
+  if (empty) drawWelcome(el("welcome"), facts, askWithSearch, openSettings);
 }
 
 function complain(failure) {
@@ -247,6 +247,7 @@ async function load() {
   const [models, engines] = await Promise.allSettled([api.models(), api.engines()]);
   if (models.status === "fulfilled") {
     facts.models = models.value.list;
+    facts.servers = models.value.servers;
     facts.defaultModel = models.value.chosen ?? facts.defaultModel;
     facts.defaultSearch = models.value.search ?? "off";
     if (!facts.session.id) adopt(facts, draft(facts));

@@ -21,6 +21,7 @@ export function newFacts() {
   return {
     session: { ...DRAFT },
     models: [],
+    servers: [],
     defaultModel: MODEL,
     defaultSearch: "off",
     engines: engineFacts(null),

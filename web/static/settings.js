@@ -7,6 +7,7 @@ import { h, iconButton } from "./dom.js";
 import { errorText } from "./notes.js";
 import { keysPage, modelsPage } from "./settings_models.js";
 import { enginesPage, libraryPage } from "./settings_search.js";
+import { toolsPage } from "./settings_tools.js";
 import { chooseLanguage, chosenLanguage, languages, t } from "./strings.js";
 
 const THEME = "searchloop.theme";
@@ -20,6 +21,7 @@ export function settingsDialog(dialog, on) {
     keys: keysPage,
     search: enginesPage,
     library: libraryPage,
+    tools: toolsPage,
     limits: limitsPage,
     all: everyPage,
   };

@@ -1,10 +1,10 @@
-// The settings of models: servers of one's own with what they hold, and what others need.
+// The settings of models: servers of one's own with what they hold, and the keys of others.
 
 import * as api from "./api.js";
 import { copyText, h, iconButton } from "./dom.js";
 import { errorText } from "./notes.js";
 import { badges } from "./picker.js";
-import { nameOf, t, titleOf } from "./strings.js";
+import { t, titleOf } from "./strings.js";
 
 const LOOK = 700; // milliseconds between looks at models on their way
 
@@ -103,27 +103,43 @@ function pullRow(pull, look) {
   );
 }
 
-/** What each provider lacks, with the line that mends it. */
-export async function keysPage(body) {
-  const { list } = await api.models();
-  const providers = new Map();
-  for (const model of list) {
-    const name = model.id.split(":")[0];
-    const ready = model.available !== false;
-    const known = providers.get(name);
-    if (!known || ready) providers.set(name, { name, ready, missing: model.missing, remedy: model.remedy });
-  }
-  body.append(
-    h("p", { class: "muted" }, t("settings.keys.lead")),
-    h("ul", { class: "rows" }, [...providers.values()].map(providerRow)),
-  );
-}
+/** Keys: which are set and by whom. A key goes in and never comes out. */
+export async function keysPage(body, { changed }) {
+  const list = h("ul", { class: "rows" });
+  body.append(h("p", { class: "muted" }, t("settings.keys.lead")), list);
+  draw(await api.keys());
 
-function providerRow({ name, ready, missing, remedy }) {
-  const words = ready ? t("keys.ready") : (remedy ?? missing);
-  return h(
-    "li",
-    { class: ready ? "row" : "row away" },
-    h("div", { class: "grow" }, h("strong", {}, nameOf(name)), h("p", { class: "muted" }, words)),
-  );
+  function draw(keys) {
+    list.replaceChildren(...keys.map(keyRow));
+  }
+
+  function keyRow(key) {
+    const id = `key-${key.name}`;
+    const box = h("input", { type: "password", id, autocomplete: "off", placeholder: t("keys.paste") });
+    const said = h("p", { class: "problem", role: "alert" });
+    const act = (work) => async (event) => {
+      event.preventDefault();
+      said.textContent = "";
+      try {
+        draw(await work());
+        changed();
+      } catch (failure) {
+        said.textContent = errorText(failure);
+      }
+    };
+    const save = act(() => api.saveKey(key.name, box.value));
+    const forget = act(() => api.forgetKey(key.name));
+    const state = key.strayed
+      ? t("keys.strayed", { name: key.strayed })
+      : key.set
+        ? t("keys.set", { origin: key.origin })
+        : t("keys.unset");
+    return h(
+      "li",
+      { class: "row" },
+      h("div", { class: "grow" }, h("label", { for: id }, h("code", {}, key.name)), h("p", { class: "muted" }, `${key.help}. ${state}`), said),
+      h("form", { class: "line", onsubmit: save }, box, h("button", { type: "submit", class: "small" }, t("keys.save"))),
+      key.saved ? iconButton("trash", t("keys.forget", { name: key.name }), forget, { class: "quiet" }) : null,
+    );
+  }
 }

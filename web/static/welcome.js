@@ -1,24 +1,55 @@
 // The empty chat: what this can do, what is there and what is missing, and four questions to try.
 
-import { h, icon } from "./dom.js";
+import { copyText, h, icon } from "./dom.js";
 import { nameOf, t, titleOf } from "./strings.js";
 
 const QUESTIONS = ["welcome.q1", "welcome.q2", "welcome.q3", "welcome.q4"];
 
-/** Draws into `section`. `facts` as for the composer; `ask(question)` asks with web search on. */
-export function drawWelcome(section, { session, models, engines, loaded }, ask) {
-  const key = JSON.stringify([session.model, models, engines, loaded]);
+/**
+ * Draws into `section`. `facts` as for the composer; `ask(question)` asks with web search on,
+ * `settings(page)` opens the settings.
+ */
+export function drawWelcome(section, { session, models, servers, engines, loaded }, ask, settings) {
+  const key = JSON.stringify([session.model, models, servers, engines, loaded]);
   if (section.dataset.key === key) return; // what has the focus is not pulled away
   section.dataset.key = key;
   section.replaceChildren(
     h("h2", {}, t("welcome.title")),
     h("p", { class: "lead" }, t("welcome.lead")),
     h("ul", { class: "chips" }, loaded ? health(session, models, engines) : []),
+    loaded ? missing(models, servers, engines, settings) : null,
     h("p", { class: "try" }, icon("globe"), t("welcome.try")),
     h(
       "ul",
       { class: "suggestions" },
       QUESTIONS.map((key) => h("li", {}, h("button", { type: "button", onclick: () => ask(t(key)) }, t(key)))),
+    ),
+  );
+}
+
+// The single next step, with the line to copy: most of all that there is no language model yet.
+function missing(models, servers, engines, settings) {
+  const real = models.some((m) => m.available !== false && !m.id.startsWith("builtin:"));
+  if (!real) {
+    const down = servers.find((server) => server.version === null);
+    const key = down ? "missing.start" : servers.length ? "missing.pull" : "missing.model";
+    return step(t(key), servers.length ? t(`${key}.command`) : "", t("settings.open.models"), () => settings("models"));
+  }
+  if (engines.ready.length) return null;
+  return step(t("missing.engine", { why: engines.why[0] ?? "" }), "", t("settings.open.search"), () => settings("search"));
+}
+
+function step(words, command, label, open) {
+  const copy = h("button", { type: "button", class: "small" }, t("copy"));
+  copy.addEventListener("click", () => copyText(command, copy));
+  return h(
+    "div",
+    { class: "note missing" },
+    h(
+      "div",
+      {},
+      h("p", {}, words),
+      h("div", { class: "note-buttons" }, command ? [h("code", { dir: "ltr" }, command), copy] : null, h("button", { type: "button", class: "small", onclick: open }, label)),
     ),
   );
 }
@@ -44,7 +75,8 @@ function searchChip({ ready }) {
   return chip(names ? "good" : "bad", t("welcome.search"), names || t("welcome.noengine"));
 }
 
-function networkChip({ stays }, model) {
+function networkChip({ stays, offline }, model) {
+  if (offline) return chip("good", t("welcome.network"), t("welcome.offline"));
   const cloud = model && !model.local;
   const text = cloud
     ? t("welcome.cloud", { name: nameOf(model.id.split(":")[0]) })

@@ -1,0 +1,159 @@
+// The settings of tools: MCP servers, each of their tools, and what runs without asking.
+
+import * as api from "./api.js";
+import { h, iconButton } from "./dom.js";
+import { errorText } from "./notes.js";
+import { has, t } from "./strings.js";
+
+/** MCP servers and the rules for approvals. */
+export async function toolsPage(body) {
+  const list = h("div", { class: "rows" });
+  const problem = h("p", { class: "problem", role: "alert" });
+  const rules = h("section", {});
+  body.append(h("p", { class: "muted" }, t("tools.lead")), list, problem, addForm(), rules);
+  drawServers(await api.mcp());
+  drawRules(await api.policy());
+
+  /** Does it, then shows what there is; what went wrong is said. */
+  async function act(work) {
+    problem.textContent = "";
+    try {
+      await work();
+    } catch (failure) {
+      problem.textContent = errorText(failure);
+    }
+    drawServers(await api.mcp());
+  }
+
+  function drawServers({ servers, problems }) {
+    list.replaceChildren(...servers.map(serverPart));
+    if (!servers.length) list.append(h("p", { class: "muted" }, t("tools.none")));
+    for (const told of problems) list.append(h("p", { class: "problem" }, errorText(told)));
+  }
+
+  function serverPart(server) {
+    const on = flag(t("tools.enabled", { name: server.name }), !server.disabled, (value) =>
+      act(() => api.changeMcp(server.name, { disabled: !value })),
+    );
+    const own = flag(t("tools.private"), server.private, (value) =>
+      act(() => api.changeMcp(server.name, { private: value })),
+    );
+    const state = server.error ? errorText(server.error) : t(`tools.state.${server.state}`);
+    const cost = server.tools.length ? t("tools.cost", { n: server.tools.length, tokens: server.tokens.toLocaleString() }) : "";
+    return h(
+      "details",
+      { class: "server" },
+      h("summary", {}, h("strong", { dir: "auto" }, server.name), " ", h("span", { class: "muted" }, [state, cost].filter(Boolean).join(" · "))),
+      h("p", { class: "muted" }, h("code", { dir: "ltr" }, server.command.join(" "))),
+      h(
+        "div",
+        { class: "line" },
+        on,
+        own,
+        h("button", { type: "button", class: "small", onclick: () => act(() => api.testMcp(server.name)) }, t("engine.test")),
+        iconButton("trash", t("tools.remove", { name: server.name }), () => act(() => api.removeMcp(server.name)), { class: "quiet" }),
+      ),
+      h("ul", { class: "rows" }, server.tools.map((tool) => toolRow(server, tool))),
+    );
+  }
+
+  function toolRow(server, tool) {
+    const effect = `effect.${tool.effect}`;
+    const words = [has(effect) ? t(effect) : tool.effect, t("tools.tokens", { n: tool.tokens }), tool.unusable].filter(Boolean);
+    const change = (value) => act(() => api.changeMcp(server.name, { tools: { [tool.name]: { enabled: value } } }));
+    return h(
+      "li",
+      { class: "row" },
+      h("div", { class: "grow" }, h("strong", {}, tool.name), h("p", { class: "muted", dir: "auto" }, tool.description ?? ""), h("p", { class: "muted" }, words.join(" · "))),
+      tool.suspended ? changed(server, tool) : flag(t("tools.use", { name: tool.name }), tool.enabled, change),
+    );
+  }
+
+  // A definition that changed is not offered to any model until somebody has looked at it.
+  function changed(server, tool) {
+    const approve = () => act(() => api.approveMcpTool(server.name, tool.name, tool.definition));
+    return h(
+      "div",
+      {},
+      h("p", { class: "problem" }, t("tools.changed")),
+      h("pre", { class: "plain-text", tabindex: "0" }, String(tool.suspended.diff ?? "")),
+      h("button", { type: "button", class: "small", onclick: approve }, t("tools.approve")),
+    );
+  }
+
+  function addForm() {
+    const box = h("textarea", { id: "mcp-config", rows: "4", spellcheck: "false", placeholder: '{"mcpServers": {"name": {"command": "…", "args": []}}}' });
+    const plan = h("div", {});
+    const look = async (event) => {
+      event.preventDefault();
+      plan.replaceChildren();
+      problem.textContent = "";
+      try {
+        const { servers } = await api.addMcp(box.value, false);
+        plan.replaceChildren(...planned(servers, box, plan));
+      } catch (failure) {
+        problem.textContent = errorText(failure);
+      }
+    };
+    return h(
+      "form",
+      { class: "field", onsubmit: look },
+      h("label", { for: box.id }, t("tools.add")),
+      box,
+      h("div", {}, h("button", { type: "submit", class: "small" }, t("tools.look"))),
+      plan,
+    );
+  }
+
+  // Adding a server runs a program, so the exact commands are shown before.
+  function planned(servers, box, plan) {
+    const keep = async () => {
+      await act(async () => {
+        await api.addMcp(box.value, true);
+        box.value = "";
+        plan.replaceChildren();
+      });
+    };
+    return [
+      h("p", {}, t("tools.willrun")),
+      h("ul", {}, servers.map((s) => h("li", {}, h("code", { dir: "ltr" }, s.command.join(" "))))),
+      h("button", { type: "button", class: "small primary", onclick: keep }, t("tools.keep")),
+    ];
+  }
+
+  function drawRules(policy) {
+    const change = async (changes) => {
+      problem.textContent = "";
+      try {
+        drawRules(await api.changePolicy({ ...policy, ...changes }));
+      } catch (failure) {
+        problem.textContent = errorText(failure);
+        drawRules(policy);
+      }
+    };
+    rules.replaceChildren(
+      h("h4", {}, t("rules.title")),
+      flag(t("rules.review"), policy.review_queries, (value) => change({ review_queries: value })),
+      h("ul", { class: "rows" }, policy.rules.map((rule, i) => ruleRow(rule, () => change({ rules: policy.rules.toSpliced(i, 1) })))),
+      policy.rules.length ? null : h("p", { class: "muted" }, t("rules.none")),
+    );
+  }
+
+  function ruleRow(rule, remove) {
+    const { action, decision, ...rest } = rule;
+    const words = Object.entries(rest).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
+    return h(
+      "li",
+      { class: "row" },
+      h("div", { class: "grow" }, h("strong", {}, String(action ?? decision ?? "")), h("p", { class: "muted", dir: "auto" }, words.join(" · "))),
+      iconButton("trash", t("rules.remove"), remove, { class: "quiet" }),
+    );
+  }
+}
+
+function flag(label, value, change) {
+  const box = h("input", { type: "checkbox" });
+  box.checked = value;
+  box.addEventListener("change", () => change(box.checked));
+  return h("label", { class: "flag" }, box, label);
+}

@@ -26,8 +26,8 @@ from search_backend.types import Match, Page, PageView, Problem
 DEFAULT_LENGTH = 8_000
 LONGEST_SLICE = 100_000
 BETWEEN = "\n\n[...]\n\n"
-# As long as a fetch and the reading after it may take.
-JOIN_SECONDS = 30.0
+# As long as a fetch and the readers after it may take.
+JOIN_SECONDS = 45.0
 # Shorter texts are not worth finding again.
 WORTH_KEEPING = 200
 

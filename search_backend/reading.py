@@ -29,6 +29,9 @@ _KINDS = frozenset({"unsupported_type", "pdf_not_installed"})
 USUAL = 900.0
 _BROKEN_OFF = frozenset({"deadline", "connection", "encoding"})
 
+# Who asked waits for all readers together: after so many seconds no further one is asked.
+LATEST_START = 20.0
+
 _log = logging.getLogger(__name__)
 
 
@@ -64,8 +67,10 @@ class Reading:
         ask: Callable[[Service, str], Page] | None = None,
         order: Sequence[str] = (LOCAL,),
         usual: float = USUAL,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`usual`: seconds for which a page is fresh if it does not say."""
+        self._clock = clock
         self._fetch = fetch
         self._vet = vet
         self._services = services or {}
@@ -98,7 +103,10 @@ class Reading:
         order = (reader,) if reader else self._order
         attempts: list[ReaderAttempt] = []
         failed: Page | FetchFailed | None = None
+        until = self._clock() + LATEST_START
         for name in order:
+            if attempts and self._clock() > until:
+                break
             try:
                 if name == LOCAL:
                     page = self._local(url, rules, known)

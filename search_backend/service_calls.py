@@ -19,7 +19,8 @@ from search_backend.race import Race
 from search_backend.readers import Service
 from search_backend.types import Page, Problem
 
-SECONDS = 30.0
+# The services themselves are told to give up a little earlier.
+SECONDS = 25.0
 # What to do about a service that failed; engines have words of their own for the same causes.
 _REMEDIES: Mapping[str, str] = {
     "rate": "Wait, or use another reader.",

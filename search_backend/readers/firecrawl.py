@@ -21,7 +21,7 @@ from search_backend.types import Page
 TITLE = "Firecrawl"
 BASE = "https://api.firecrawl.dev"
 # How long the service may take, and how old its copy may be, in milliseconds.
-PATIENCE, OLDEST = 25_000, 3_600_000
+PATIENCE, OLDEST = 20_000, 3_600_000
 SETTINGS = (
     Setting("FIRECRAWL_API_KEY", "Key of Firecrawl", secret=True),
     Setting("FIRECRAWL_BASE_URL", "Another Firecrawl server, e.g. your own", BASE),
@@ -72,9 +72,9 @@ def _page_failure(response: HttpResponse) -> str:
         value = json.loads(response.body)
     except (ValueError, RecursionError):
         return ""
-    code = value.get("code") if isinstance(value, Mapping) else None
-    if response.status == 408 or (isinstance(code, str) and code.startswith("SCRAPE_")):
-        return said(value.get("error"))
+    told: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    if response.status == 408 or str(told.get("code")).startswith("SCRAPE_"):
+        return said(told.get("error"))
     return ""
 
 

@@ -10,18 +10,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from search_backend.app import create_app
 from search_backend.domains import Rules
-from search_backend.errors import FetchFailed, FetchRefused, NotReachable, SearchBackendError
+from search_backend.errors import (
+    EngineError,
+    FetchFailed,
+    FetchRefused,
+    NotReachable,
+    SearchBackendError,
+)
 from search_backend.fetched import Fetched, FetchLimits
+from search_backend.http_values import HttpResponse
 from search_backend.library import Library
 from search_backend.pages import Pages
-from search_backend.readers import find_services
-from search_backend.reading import Reading
+from search_backend.readers import Service, find_services
+from search_backend.reading import Reading, failed_page
 from search_backend.service_calls import ServiceCalls
 from search_backend.settings import Settings
-from search_backend.types import PageView
+from search_backend.types import Page, PageView, Problem
 from search_backend.verdict import vet
 from tests.fakes import FakeServer, Received, Reply, json_reply
 
@@ -293,6 +302,25 @@ def test_a_chosen_order_is_kept(tmp_path: Path) -> None:
     assert shape["attempts"][0]["error"]["code"] == "reader_network"
 
 
+def test_readers_together_end_in_time() -> None:
+    """After twenty seconds the next reader is not asked any more: somebody is waiting."""
+    now = [0.0]
+    asked: list[str] = []
+
+    def ask(service: Service, url: str) -> Page:
+        asked.append(service.name)
+        now[0] += 25
+        return failed_page(url, Problem("reader_network", "No.", "Later."))
+
+    order = ("jina", "firecrawl", "local")
+    fetch = FakeFetch()
+    reading = Reading(
+        fetch, lambda url, **_: url, find_services(), ask, order, clock=lambda: now[0]
+    )
+    page = reading.page(URL)
+    assert (page.status, asked, fetch.urls) == ("error", ["jina"], [])
+
+
 def test_the_page_behind_a_fragment_is_named(tmp_path: Path) -> None:
     """A fragment that is a page of its own goes along, one that is a place does not."""
     good = json_reply(case("jina", "").good)
@@ -343,3 +371,57 @@ def test_readers_are_listed_with_what_they_lack(tmp_path: Path) -> None:
     listed = create_app(away).test_client().get("/api/engines").json["readers"]
     rows = {row["name"]: row for row in listed}
     assert [name for name, row in rows.items() if row["available"]] == ["local"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    *(
+                        "data",
+                        "results",
+                        "failed_results",
+                        "success",
+                        "markdown",
+                        "metadata",
+                        "url",
+                    ),
+                    *("content", "title", "error", "warning", "statusCode", "raw_content", "code"),
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@EVERY
+@given(JSON, st.sampled_from([200, 204, 400, 404, 408, 500]))
+def test_any_answer_is_a_page_or_a_failure(name: str, value: Any, status: int) -> None:
+    """Whatever a service says: a page with text, a page with its error, or an engine's error."""
+    response = HttpResponse(status, {}, json.dumps(value).encode())
+    try:
+        page = find_services()[name].parse(response, URL, {})
+    except EngineError:
+        return
+    assert bool(page.text) == (page.status == "ok") == (page.error is None)
+    assert page.final_url.startswith("http")
+
+
+def test_what_a_service_sends_is_cleaned(tmp_path: Path) -> None:
+    """Tags, bidi marks and controls go, pictures as well; links are found with their brackets."""
+    text = (
+        'Kettle\u202e\U000e0041 ![x](http://img.example/a_(b).png "t") '
+        "[w](https://en.example/Tea_(drink)) [again](https://en.example/Tea_(drink))\x07"
+    )
+    good = {"url": "javascript:alert(1)", "markdown": text, "success": True}
+    with FakeServer([json_reply(good)]) as server:
+        page = House(tmp_path, "crawl4ai", server).open(reader="crawl4ai").page
+    assert page.text.startswith("Kettle x [w]")
+    assert page.links == ("https://en.example/Tea_(drink)",)
+    assert page.final_url == URL

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
@@ -47,6 +47,7 @@ class Turn:
 def turns(events: Iterable[Event]) -> list[Turn]:
     """The questions shown, in order. An answer under way counts as what there is of it."""
     found: list[Turn] = []
+    plans: dict[int, str] = {}
     said = ""
     for event in shown(events):
         data = event.data
@@ -58,9 +59,25 @@ def turns(events: Iterable[Event]) -> list[Turn]:
             found[-1] = Turn(found[-1].question, said, (), (), "unfinished")
         elif event.type == "message":
             said = ""
+        elif event.type == "plan" and found:
+            plans[len(found) - 1] = _plan(data)  # the last one of a turn counts
         elif event.type == "run_finished":
             found[-1] = _ended(found[-1].question, data)
+    for place, plan in plans.items():  # behind the answer, whose citations count from its start
+        found[place] = replace(found[place], answer=f"{found[place].answer}\n\n{plan}".strip())
     return found
+
+
+def _plan(plan: Mapping[str, Any]) -> str:
+    """A plan as Markdown."""
+    lines = [f"**Plan: {_line(plan['title'])}**", ""]
+    for number, step in enumerate(plan["steps"], 1):
+        touched = "".join(f" `{name.replace('`', '')}`" for name in step["files"])
+        sources = "".join(f" [{n}]" for n in step["sources"])
+        lines.append(
+            f"{number}. {step['text']}{f' - touches{touched}' if touched else ''}{sources}"
+        )
+    return "\n".join(lines)
 
 
 def _ended(question: str, data: Mapping[str, Any]) -> Turn:

@@ -129,3 +129,21 @@ def test_a_plan_is_made_of_an_answer_and_carried_out(tmp_path: Path) -> None:
         assert house.log.session(made["id"]).mode == "agent"
 
     with_api(tmp_path, scenario)
+
+
+def test_a_plan_is_in_the_exports(tmp_path: Path) -> None:
+    """Its steps stand behind the answer, in Markdown and in HTML; files in code marks."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        made = (await ask("POST", "/api/sessions", {"mode": "plan"})).data
+        path = f"/api/sessions/{made['id']}"
+        await ask("POST", f"{path}/messages", {"text": "Plan it"})
+        step = {"text": "Read <it>", "files": ["a`b.txt"], "sources": [1]}
+        plan = {"plan_id": "p", "title": "T", "steps": [step], "files": [], "sources": []}
+        house.log.append(made["id"], [("plan", {**plan, "by": "model"})])
+        text = (await ask("GET", f"{path}/export?format=md")).body.decode()
+        assert "**Plan: T**\n\n1. Read <it> - touches `ab.txt` [1]" in text
+        page = (await ask("GET", f"{path}/export?format=html")).body.decode()
+        assert "Read &lt;it&gt;" in page
+
+    with_api(tmp_path, scenario)

@@ -131,6 +131,9 @@ class Connection:
         task, self._task = self._task, None
         self._over.set()
         if task:
+            if self.state != "ready":  # nothing is under way that could end well
+                self.said.hurry = True
+                task.cancel()
             await asyncio.wait([task], timeout=_CLOSE)
             task.cancel()
             await asyncio.wait([task], timeout=_CLOSE)

@@ -7,7 +7,7 @@ none is raised to who asks for tools: it is in `status`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from agent.leaks import SECRET_NAME
 from agent.mcp.calls import tool_of
 from agent.mcp.catalogue import Catalogue, Found
 from agent.mcp.connection import Connection
-from agent.mcp.definitions import Unusable, spec_of
+from agent.mcp.definitions import Definition, Unusable, spec_of
 from agent.mcp.edit import remove
 from agent.mcp.names import server_parts, tool_name
 from agent.mcp.oauth import forget, kept_tokens
@@ -28,7 +28,7 @@ from agent.settings import Settings
 from agent.tools import ALLOWED, Tool
 from agent.types import Mode
 
-PATIENCE, AGAIN = 10.0, 1.0  # seconds a turn waits for a new server, and for one that failed before
+PATIENCE, AGAIN = 10.0, 1.0  # seconds a turn waits for a server never seen before, and for others
 CONTEXT = 32_000  # tokens of a model that does not say how many it takes
 _SUSPENDED = "Its definition has changed; the user has to approve it: searchloop mcp approve"
 
@@ -79,7 +79,7 @@ class McpServers:
             return []
         self._reconcile(found, session.workspace)
         connections = [self._connection(server) for server in wanted]
-        await asyncio.gather(*(c.ready(AGAIN if c.error else PATIENCE) for c in connections))
+        await asyncio.gather(*(c.ready(self._patience(c)) for c in connections))
         parts = server_parts(server.name for server in found.servers)
         tools = [tool for c in connections for tool in self._tools_of(c, parts[c.server.name])]
         usable = [tool for tool in tools if tool.spec.effect in allowed]
@@ -197,7 +197,7 @@ class McpServers:
         """The tools that are switched on and can be passed on."""
         suspended = self._suspended.get(_key(connection.server), {})
         taken: set[str] = set()
-        for definition in connection.listing.values():
+        for definition in self._listing(connection).values():
             switch = connection.server.switch(definition.name)
             name = tool_name(part, definition.name)
             if not switch.enabled or switch.effect is None or name in taken:
@@ -211,6 +211,21 @@ class McpServers:
             if definition.name in suspended:
                 why = f"{_SUSPENDED} {connection.server.name} {definition.name}"
             yield tool_of(connection, definition, spec, why)
+
+    def _listing(self, connection: Connection) -> Mapping[str, Definition]:
+        """What it lists; while it still starts, what it listed before. A call waits for it then,
+        and is refused when the tool has changed since.
+        """
+        if connection.state == "connecting" and not connection.listing:
+            with suppress(StoreError):
+                return self._pins.known(connection.server)
+        return connection.listing
+
+    def _patience(self, connection: Connection) -> float:
+        known = connection.error or connection.listing or connection.state == "ready"
+        with suppress(StoreError):
+            known = known or self._pins.known(connection.server)
+        return AGAIN if known else PATIENCE
 
     def _report(self, server: Server, part: str) -> dict[str, Any]:
         key = _key(server)

@@ -6,6 +6,7 @@ has seen the difference. Kept in `mcp_pins.json` by file of configuration, serve
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,6 +37,15 @@ class Pins:
             for name, each in listing.items()
             if name in pinned and pinned[name]["hash"] != each.hash
         }
+
+    def known(self, server: Server) -> dict[str, Definition]:
+        """The definitions as they were pinned, for a server that is not there yet."""
+        found = {}
+        for name, pin in self._of(read_object(self._path), server).items():
+            said = json.loads(pin["text"])
+            words = (said["name"], said["title"], said["description"])
+            found[name] = Definition(*words, said["inputSchema"], said["annotations"])
+        return found
 
     def approve(self, server: Server, definition: Definition, seen: str) -> None:
         """Pins the definition that the user has seen. Raises Conflict when it is another by now."""

@@ -69,12 +69,15 @@ def launch_of(
 
 
 class Said:
-    """The end of what a server wrote to stderr, and why its connection was given up."""
+    """The end of what a server wrote to stderr, and why its connection was given up. Set `hurry`
+    to end it without the time to end by itself.
+    """
 
     def __init__(self) -> None:
         self._tail = bytearray()
         self.fault: ToolError | None = None
         self.code: int | None = None
+        self.hurry = False
 
     def add(self, data: bytes) -> None:
         """More of it."""
@@ -128,7 +131,7 @@ async def _open_supervised(
             try:
                 for stream in ours:
                     stream.close()
-                if not said.fault:
+                if not (said.fault or said.hurry):
                     await _let_go(process)
             finally:
                 os.close(life)  # whatever cancels us: from here on the supervisor ends it all

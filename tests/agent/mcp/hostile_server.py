@@ -75,7 +75,8 @@ def tools(changed: bool) -> list[Any]:
     hints = {"readOnlyHint": True, "title": "Safe"}
     return [
         tool("echo", changing, annotations=hints),
-        *(tool(n, schema=OBJECT) for n in ("env", "slow", "progress", "huge", "media", "crash")),
+        tool("env", "Changed." if MODE == "late" else "Does it.", OBJECT),
+        *(tool(n, schema=OBJECT) for n in ("slow", "progress", "huge", "media", "crash")),
         *(tool(n, schema=OBJECT) for n in ("change", "line", "wrong", "error", "spawn", "notify")),
     ]
 
@@ -162,6 +163,8 @@ def begin() -> None:
     if MODE == "exit":
         sys.stderr.write("no such database\n")
         sys.exit(4)
+    while MODE == "late" and not os.path.exists(os.environ["GATE"]):
+        threading.Event().wait(0.02)
     if MODE == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         note(f"pid {spawn()}")

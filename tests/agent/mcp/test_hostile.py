@@ -30,6 +30,11 @@ def lines(seen: Path) -> list[str]:
     return seen.read_text("utf-8").splitlines() if seen.exists() else []
 
 
+def gone(note: str) -> bool:
+    """Whether the process that noted its id is no longer there."""
+    return not Path(f"/proc/{int(note.split()[1])}").exists()
+
+
 def state(source: McpServers, name: str = "a") -> tuple[str, str | None]:
     """A server's state and the code of its error."""
     server = next(s for s in source.status() if s["name"] == name)
@@ -347,8 +352,7 @@ def test_a_change_of_the_file_holds_from_the_next_turn(tmp_path: Path) -> None:
             assert {t.server for t in await source.tools(Chat())} == {"b"}
             with pytest.raises(ToolError):
                 await run(tools["mcp_a_echo"], text="x")
-            pid = int(lines(seen)[0].split()[1])
-            await until(lambda: not Path(f"/proc/{pid}").exists())
+            await until(lambda: gone(lines(seen)[0]))
             (tmp_path / "mcp.json").write_text("{broken")
             assert await source.tools(Chat()) == []
             assert source.overview()["problems"][0]["code"] == "bad_json"
@@ -384,5 +388,47 @@ def test_above_a_share_of_the_context_tools_have_to_be_found(tmp_path: Path) -> 
             tools = by_name(await source.tools(Chat()))
             assert "find_tool" not in tools
             assert listed(tools) == set(tools)
+
+    asyncio.run(scenario())
+
+
+def test_a_known_server_is_not_waited_for(tmp_path: Path) -> None:
+    """While it starts, what it listed before is offered; a call waits for it and is checked."""
+    seen, gate = tmp_path / "seen", tmp_path / "gate"
+
+    async def scenario() -> None:
+        async with serving(tmp_path, {"a": hostile()}) as source:
+            await source.tools(Chat())
+        write(tmp_path, {"a": hostile("late", seen, env={"GATE": str(gate)})})
+        async with serving(tmp_path) as source:
+            began = time.monotonic()
+            tools = by_name(await source.tools(Chat()))
+            assert time.monotonic() - began < 3
+            assert state(source)[0] == "connecting"
+            assert len(tools) == 13
+            calling = asyncio.create_task(run(tools["mcp_a_echo"], text="x"))
+            rugged = asyncio.create_task(run(tools["mcp_a_env"]))
+            gate.touch()
+            assert (await calling).content == "you said x"
+            with pytest.raises(ToolError, match="has changed since"):
+                await rugged
+        assert (tmp_path / "mcp_pins.json").exists()
+
+    asyncio.run(scenario())
+
+
+def test_a_server_that_still_starts_is_let_go_at_once(tmp_path: Path) -> None:
+    """Whoever ends the program does not wait for one that never got ready."""
+    seen = tmp_path / "seen"
+
+    async def scenario() -> None:
+        async with serving(tmp_path, {"a": hostile("mute", seen)}) as source:
+            waiting = asyncio.create_task(source.tools(Chat()))
+            await until(lambda: lines(seen))
+            began = time.monotonic()
+            await source.aclose()
+            assert time.monotonic() - began < 1.5
+            assert await waiting == []
+            assert gone(lines(seen)[0])
 
     asyncio.run(scenario())

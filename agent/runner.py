@@ -23,7 +23,7 @@ from agent.dates import dated_question, day_of
 from agent.errors import AgentError, ConfigError
 from agent.events import Event, question_text
 from agent.first_engine import FirstEngine
-from agent.gathering import gathered
+from agent.gathering import gathered, notices
 from agent.keeper import Keeper
 from agent.leases import Lease
 from agent.limits import Limits
@@ -167,6 +167,7 @@ class Runner:
         started = run_started(question.run_id, session, path)
         events: list[Pending] = [("user_message", asked), ("run_started", started)]
         events += [("notice", notice)] if notice else []
+        events += notices(self._bring, session)
         await log.aside(log.append, session.id, events, durable=True, fence=lease.fence)
         return replace(question, path=path)
 

@@ -23,6 +23,10 @@ class StandardTools:
         plan = (present_plan(),) if session.mode == "plan" else ()
         return (current_time(), *plan) if session.workspace else plan
 
+    def notices(self, session: Session) -> Sequence[Mapping[str, str]]:
+        """None."""
+        return ()
+
     def secrets(self, workspace: str | None) -> Mapping[str, str]:
         """None."""
         return {}

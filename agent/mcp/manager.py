@@ -22,7 +22,7 @@ from agent.mcp.names import server_parts, tool_name
 from agent.mcp.oauth import forget, kept_tokens
 from agent.mcp.offers import Offers
 from agent.mcp.pins import Pins
-from agent.mcp.report import server_report, whole_report
+from agent.mcp.report import Once, server_report, troubles_of, troubles_with, whole_report
 from agent.mcp.server import Server
 from agent.settings import Settings
 from agent.tools import ALLOWED, Tool
@@ -65,6 +65,7 @@ class McpServers:
         self.window = window
         self._pins = Pins(settings.home)
         self._offers = Offers()
+        self._once = Once()
         self._connections: dict[Key, Connection] = {}
         self._suspended: dict[Key, dict[str, str]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -84,6 +85,19 @@ class McpServers:
         tools = [tool for c in connections for tool in self._tools_of(c, parts[c.server.name])]
         usable = [tool for tool in tools if tool.spec.effect in allowed]
         return self._offers.settle(session.id, usable, self._budget(session.model))
+
+    def notices(self, session: Asking) -> list[dict[str, str]]:
+        """What keeps tools away that this turn could have had; each once a session."""
+        allowed = ALLOWED[session.mode]
+        told = []
+        found = self.catalogue.find(session.workspace)
+        if "exec" in allowed:
+            told = troubles_of(found)
+        for server in found.servers:
+            connection = self._connections.get(_key(server))
+            if connection and server.may_offer(allowed):
+                told += troubles_with(connection, self._suspended.get(_key(server), {}))
+        return self._once.fresh(session.id, told)
 
     def secrets(self, workspace: str | None) -> dict[str, str]:
         """What servers are given as keys: in their environment, in headers, and by a login."""

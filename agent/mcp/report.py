@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from agent.mcp.catalogue import Found
@@ -13,7 +15,55 @@ from agent.mcp.names import tool_name
 from agent.mcp.server import Server
 from agent.mcp.text import clean, line
 
+_SESSIONS = 500  # remembered
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+
+class Once:
+    """Tells each session each thing once."""
+
+    def __init__(self) -> None:
+        self._told: OrderedDict[str, set[str]] = OrderedDict()
+
+    def fresh(self, session: str, notices: list[dict[str, str]]) -> list[dict[str, str]]:
+        """Those that the session has not been told yet."""
+        told = self._told.setdefault(session, set())
+        self._told.move_to_end(session)
+        while len(self._told) > _SESSIONS:
+            self._told.popitem(last=False)
+        new = [notice for notice in notices if notice["message"] not in told]
+        told.update(notice["message"] for notice in new)
+        return new
+
+
+def troubles_of(found: Found) -> list[dict[str, str]]:
+    """What is wrong with the files, as notices."""
+    told = [
+        {
+            "code": problem.code,
+            "message": f"{problem.message} ({problem.file}, line {problem.line})",
+            "remedy": problem.remedy,
+        }
+        for problem in found.problems
+    ]
+    if found.untrusted:
+        words = f"The MCP servers of {found.untrusted.file} are not used."
+        remedy = f"Look at them: searchloop mcp trust {Path(found.untrusted.file).parent}"
+        told.append({"code": "mcp_untrusted", "message": words, "remedy": remedy})
+    return told
+
+
+def troubles_with(connection: Connection, suspended: Mapping[str, str]) -> list[dict[str, str]]:
+    """What is wrong with a server, as notices."""
+    told = [connection.error.as_dict()] if connection.error else []
+    name = connection.server.name
+    for tool in suspended:
+        words = (
+            f"The tool {line(tool, 80)!r} of the MCP server {name!r} has changed, and is not used."
+        )
+        remedy = f"Look at the change: searchloop mcp approve {name} {line(tool, 80)}"
+        told.append({"code": "mcp_suspended", "message": words, "remedy": remedy})
+    return told
 
 
 def whole_report(found: Found, servers: list[dict[str, Any]], file: str) -> dict[str, Any]:

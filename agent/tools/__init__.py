@@ -83,6 +83,9 @@ class ToolSource(Protocol):
     async def tools(self, session: Session) -> Sequence[Tool]:
         """What there is for this session now. Never raises for one part that is broken."""
 
+    def notices(self, session: Session) -> Sequence[Mapping[str, str]]:
+        """What the user should know of them: {code, message, remedy}, each once a session."""
+
     def secrets(self, workspace: str | None) -> Mapping[str, str]:
         """Texts of its configuration that must not leave, by the names that people know."""
 

@@ -86,6 +86,10 @@ class Workspace:
             _writing("replace_in_file", REPLACE_IN_FILE, writer),
         )
 
+    def notices(self, session: Session) -> Sequence[Mapping[str, str]]:
+        """None."""
+        return ()
+
     def secrets(self, workspace: str | None) -> Mapping[str, str]:
         """None."""
         return {}

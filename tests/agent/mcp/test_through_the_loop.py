@@ -57,6 +57,11 @@ def results(model: Scripted, step: int = 1) -> list[str]:
     return [m.content for m in model.requests[step].messages if m.role == "tool"]
 
 
+def notices(house: House) -> list[Mapping[str, Any]]:
+    """What the user was told of the servers."""
+    return [e.data for e in house.log.read(house.session) if e.type == "notice"]
+
+
 async def event(house: House, kind: str) -> Event:
     """The first event of this kind, once it is there."""
     async for batch in house.log.follow(house.session):
@@ -168,6 +173,7 @@ def test_a_changed_tool_is_offered_to_nobody(tmp_path: Path) -> None:
             assert "mcp_a_echo" not in offered
             assert seen_calls(seen) == []
             assert "definition has changed" in results(model)[0]
+            assert [n["code"] for n in notices(house)] == ["mcp_suspended"]
 
     asyncio.run(scenario())
 
@@ -247,9 +253,15 @@ def test_a_server_that_is_gone_leaves_the_rest_alone(tmp_path: Path) -> None:
     step = calls(call("mcp_mute_echo", 1, text="x"), call("mcp_a_echo", 2, text="hi"))
 
     async def scenario() -> None:
-        async with house_with(tmp_path, servers, step) as (house, model):
+        async with house_with(tmp_path, servers, step, says("Yes.")) as (house, model):
             finished = await house.ask("Do it.", mode="agent", approve="auto")
             assert finished.data["reason"] == "stop"
             assert "you said hi" in results(model)[1]
+            told = {n["code"]: n for n in notices(house)}
+            assert set(told) == {"missing_command", "mcp_timeout"}
+            assert "mcp.json, line 1" in told["missing_command"]["message"]
+            assert told["mcp_timeout"]["remedy"] == "See why: searchloop mcp test mute"
+            await house.ask("Once more.", mode="agent")
+            assert len(notices(house)) == 2
 
     asyncio.run(scenario())

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from search_backend.errors import FetchRefused, SearchBackendError
 from search_backend.names import to_ascii
-from search_backend.urls import host_of, with_host
+from search_backend.urls import LOCAL_NAMES, host_of, with_host
 
 MOST_RULES = 100
 _WEB = re.compile(r"https?:", re.IGNORECASE)
@@ -84,13 +84,33 @@ def _rule(text: str, place: str) -> str:
         )
     # A number at the end makes it an address in dotted form, or nothing that any host is called.
     if host and host_of(f"http://{host}/") == host:
-        return host
-    hint = "Write a host name such as example.org; it covers the names below it as well."
+        if host.rpartition(".")[2] not in LOCAL_NAMES:
+            return host
+        raise SearchBackendError(
+            "bad_domain",
+            f"{place} names a local network, of which no page is ever opened: {host!r}.",
+            "Take it out; it would change nothing.",
+        )
+    why, hint = _why_not(text.strip())
+    raise SearchBackendError("bad_domain", f"{place} is not a domain: {text[:100]!r}{why}.", hint)
+
+
+def _why_not(text: str) -> tuple[str, str]:
+    """(what is wrong with it, what to write instead)."""
+    if not text:
+        return " is empty", "Write a host name such as example.org, or leave the entry out."
     if "*" in text:
-        hint = "Leave the star out: example.org covers the names below it as well."
-    elif "/" in text or ":" in text:
-        hint = "Write the host name alone, without scheme, port and path: example.org."
-    raise SearchBackendError("bad_domain", f"{place} is not a domain: {text[:100]!r}.", hint)
+        return "", "Leave the star out: example.org covers the names below it as well."
+    if re.search(r"[/:@?#]", text):
+        return "", "Write the host name alone, without scheme, port and path: example.org."
+    if text.startswith("."):
+        return "", "Leave the dot in front out: example.org covers the names below it as well."
+    if not text.isascii():
+        return (
+            " holds a character that is not used in host names",
+            "Write it anew, letter by letter, or as its A-labels (xn--...).",
+        )
+    return "", "Write a host name such as example.org; it covers the names below it as well."
 
 
 def _mixed(name: str) -> list[str]:

@@ -13,13 +13,13 @@ from search_backend.domains import Rules, covers, host_filter, parse_rules, url_
 from search_backend.errors import SearchBackendError
 from search_backend.merge import keep
 from search_backend.types import Query, SearchResult
-from search_backend.urls import host_of
+from search_backend.urls import LOCAL_NAMES, host_of
 
 LABEL = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True).filter(
     lambda label: not label.startswith("xn--") and label[2:4] != "--"
 )
 # A number at the end is an address, or nothing.
-LAST = LABEL.filter(lambda label: label[0].isalpha())
+LAST = LABEL.filter(lambda label: label[0].isalpha() and label not in LOCAL_NAMES)
 HOST = st.tuples(st.lists(LABEL, max_size=3), LAST).map(
     lambda parts: ".".join([*parts[0], parts[1]])
 )
@@ -108,6 +108,13 @@ def test_international_names_are_one_name() -> None:
         ("", "host name"),
         ("example..org", "host name"),
         ("example.org:443", "without scheme"),
+        (".example.org", "dot in front"),
+        ("user@example.org", "host name alone"),
+        ("example.org?q", "host name alone"),
+        ("example。org", "letter by letter"),
+        ("\u200bexample.org", "letter by letter"),
+        ("localhost", "change nothing"),
+        ("printer.local", "change nothing"),
         ("010.0.0.1", "host name"),
         ("127.1", "host name"),
         ("[::1]", "without scheme"),

@@ -43,6 +43,14 @@ class Keeper:
         self._beating: asyncio.Task[None] | None = None
         self._chores: set[asyncio.Task[Any]] = set()
 
+    @classmethod
+    def onlooker(cls, log: EventLog) -> Keeper:
+        """One that holds no run itself, to stop those of others."""
+
+        async def nothing(lease: Lease) -> None: ...
+
+        return cls(log, lambda session: None, nothing)
+
     async def claim(self, session_id: str, run_id: str, turn: Mapping[str, Any]) -> Lease:
         """Takes the session for a run; one that died there is closed first. Raises Conflict."""
         self._begin()

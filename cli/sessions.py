@@ -1,32 +1,39 @@
-"""`searchloop sessions`: what was asked before, and `sessions undo ID`: files as they were."""
+"""`searchloop sessions`: what was asked before; copies of it; runs to stop; files as they were."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
+from pathlib import Path
 
 from agent.afterwards import undo_files
+from agent.errors import ConfigError
+from agent.keeper import Keeper
 from agent.log import EventLog
 from agent.settings import Settings
-from cli.main import OK
+from agent.upkeep import backup, check, restore
+from cli.main import FAILED, OK
 from cli.text import as_json, one_line
+
+UNCHANGED = "The files were as before already."
 
 
 def run(args: argparse.Namespace) -> int:
-    """Lists the sessions, newest first, or undoes what the last answer of one did to files."""
-    settings = Settings.load()
-    log = EventLog(settings.store)
-    try:
-        if len(args.query) == 2 and args.query[0] == "undo":
-            return _undo(log, settings, args)
-        return _list(log, args)
-    finally:
-        log.close()
+    """Lists the sessions, newest first, or does what the first word says."""
+    settings, json = Settings.load(), args.output == "json"
+    action = _ACTIONS.get(args.query[0]) if args.query else None
+    if action is not None:
+        return action(settings, args.query[1:], json)
+    with closing(EventLog(settings.store)) as log:
+        return _list(log, " ".join(args.query), json)
 
 
-def _list(log: EventLog, args: argparse.Namespace) -> int:
-    found = log.sessions(" ".join(args.query) or None)
-    if args.output == "json":
+def _list(log: EventLog, query: str, json: bool) -> int:
+    found = log.sessions(query or None)
+    if json:
         print(as_json({"sessions": [s.as_dict() for s in found]}))
         return OK
     for session in found:
@@ -37,13 +44,63 @@ def _list(log: EventLog, args: argparse.Namespace) -> int:
     return OK
 
 
-def _undo(log: EventLog, settings: Settings, args: argparse.Namespace) -> int:
-    files = undo_files(log, settings, args.query[1])
-    if args.output == "json":
+def _undo(settings: Settings, words: list[str], json: bool) -> int:
+    with closing(EventLog(settings.store)) as log:
+        files = undo_files(log, settings, _one(words, "undo ID"))
+    if json:
         print(as_json({"files": files}))
     else:
         print("\n".join(f"As before: {one_line(name, 300)}" for name in files) or UNCHANGED)
     return OK
 
 
-UNCHANGED = "The files were as before already."
+def _backup(settings: Settings, words: list[str], json: bool) -> int:
+    target = Path(_one(words, "backup FILE")).expanduser()
+    done = backup(settings.store, target)
+    print(as_json({"sessions": done}) if json else f"{done} sessions copied to {target}.")
+    return OK
+
+
+def _restore(settings: Settings, words: list[str], json: bool) -> int:
+    done, there = restore(settings.store, Path(_one(words, "restore FILE")).expanduser())
+    kept = f" {there} were there already and stay as they are." if there else ""
+    told = {"restored": done, "kept": there}
+    print(as_json(told) if json else f"{done} sessions brought back.{kept}")
+    return OK
+
+
+def _check(settings: Settings, words: list[str], json: bool) -> int:
+    found = check(settings.store)
+    if json:
+        print(as_json({"problems": found}))
+    else:
+        print("\n".join(found) or "The sessions are whole.")
+    return FAILED if found else OK
+
+
+def _cancel(settings: Settings, words: list[str], json: bool) -> int:
+    session = _one(words, "cancel ID")
+    with closing(EventLog(settings.store)) as log:
+        log.session(session)
+        done = asyncio.run(_stopped(log, session))
+    print(as_json({"cancelled": done}) if json else "Stopped." if done else "Nothing was running.")
+    return OK
+
+
+async def _stopped(log: EventLog, session: str) -> bool:
+    return await Keeper.onlooker(log).cancel(session)
+
+
+def _one(words: list[str], usage: str) -> str:
+    if len(words) != 1:
+        raise ConfigError("bad_usage", "One word is wanted here.", f"searchloop sessions {usage}")
+    return words[0]
+
+
+_ACTIONS: dict[str, Callable[[Settings, list[str], bool], int]] = {
+    "undo": _undo,
+    "backup": _backup,
+    "restore": _restore,
+    "check": _check,
+    "cancel": _cancel,
+}

@@ -26,6 +26,7 @@ class Web:
 
     def __init__(self, house: House, access: Access) -> None:
         self._runner = house.runner
+        self._shared = house.settings.database is not None
         self._on_loop = OnLoop()
         api = Api(house, self._on_loop)
         self._local_models = api.local_models
@@ -73,7 +74,7 @@ class Web:
         await receive()
         self.streams.close()
         await self._local_models.aclose()
-        await self._runner.aclose()
+        await self._runner.aclose(hand_over=self._shared)
         await send({"type": "lifespan.shutdown.complete"})
 
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from agent.log import EventLog
 from web.frames import Frames
 
 _WINDOW = 256  # frames
+_PAGE = 512  # events read from the store at a time
 
 
 class Hub:
     """The live end of one session. Lives on the server's loop, while it has followers."""
 
-    def __init__(self, log: EventLog, session_id: str, frames: Frames) -> None:
+    def __init__(self, log: EventLog, session_id: str, frames: Frames, last: int) -> None:
         self._log = log
         self._session = session_id
         self._frames = frames
@@ -29,7 +31,7 @@ class Hub:
         self._failure: Exception | None = None
         self.followers = 0
         self.ended = False
-        self.floor = log.last_seq(session_id) or 0  # everything after this number is in the window
+        self.floor = last  # everything after this number is in the window
         self.last = self.floor
         self._reader = asyncio.create_task(self._read(), name=f"hub {session_id}")
 
@@ -84,13 +86,21 @@ class Hubs:
         self._frames = Frames()
         self._hubs: dict[str, Hub] = {}
 
-    def join(self, session_id: str) -> Hub:
+    async def join(self, session_id: str) -> Hub:
         """The session's hub with one follower more."""
-        hub = self._hubs.get(session_id)
-        if hub is None or hub.ended:
-            hub = self._hubs[session_id] = Hub(self._log, session_id, self._frames)
+        hub = self._live(session_id)
+        if hub is None:
+            last = await self._log.aside(self._log.last_seq, session_id)
+            hub = self._live(session_id)  # another may have come meanwhile
+            if hub is None:
+                hub = Hub(self._log, session_id, self._frames, last or 0)
+                self._hubs[session_id] = hub
         hub.followers += 1
         return hub
+
+    def _live(self, session_id: str) -> Hub | None:
+        hub = self._hubs.get(session_id)
+        return None if hub is None or hub.ended else hub
 
     def leave(self, session_id: str, hub: Hub) -> None:
         """One follower less; the last one puts out the light."""
@@ -100,12 +110,19 @@ class Hubs:
             if self._hubs.get(session_id) is hub:
                 del self._hubs[session_id]
 
-    def stored(self, session_id: str, after: int, most: int) -> list[tuple[int, bytes]]:
-        """What the store holds after this number, `most` events a piece: (last number, bytes)."""
-        events = self._log.read(session_id, after)
+    async def stored(
+        self, session_id: str, after: int, most: int
+    ) -> AsyncGenerator[tuple[int, bytes], None]:
+        """What the store holds after this number, `most` events a piece: (last number, bytes).
+
+        It is read a page at a time, so that a long session costs no more memory than a short one.
+        """
         of = self._frames.of
-        pieces = [events[i : i + most] for i in range(0, len(events), most)]
-        return [
-            (piece[-1].seq, b"".join([of(session_id, event) for event in piece]))
-            for piece in pieces
-        ]
+        while True:
+            events = await self._log.aside(self._log.read, session_id, after, _PAGE)
+            for i in range(0, len(events), most):
+                piece = events[i : i + most]
+                after = piece[-1].seq
+                yield after, b"".join([of(session_id, event) for event in piece])
+            if len(events) < _PAGE:
+                return

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 from agent.errors import AgentError, ConfigError
 from agent.events import Event
 from agent.log import EventLog
-from web.asgi import Receive, Refusal, Scope, Send, refuse
+from web.asgi import Message, Receive, Refusal, Scope, Send, refuse
 from web.frames import Frames
 from web.hub import Hubs
 from web.view import PageView
@@ -55,12 +55,12 @@ class Streams:
 
     async def serve(self, session_id: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request for a session's events."""
-        refusal, after, view = self._admit(session_id, scope)
+        refusal, after, view = await self._admit(session_id, scope)
         if refusal:
             await refuse(refusal, scope, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        await send({"type": "http.response.body", "body": _RETRY, "more_body": True})
+        await send(_more(_RETRY))
         following = self._follow_page if view == "page" else self._follow_plain
         task = asyncio.ensure_future(following(session_id, after, send))
         self._open.add(task)
@@ -76,7 +76,7 @@ class Streams:
         else:
             task.result()
 
-    def _admit(self, session_id: str, scope: Scope) -> tuple[Refusal | None, int, str]:
+    async def _admit(self, session_id: str, scope: Scope) -> tuple[Refusal | None, int, str]:
         """Why not, or from where and in which form."""
         if scope["method"] != "GET":
             allow = ((b"allow", b"GET"),)
@@ -84,7 +84,7 @@ class Streams:
             return Refusal(405, "method_not_allowed", words, "Use GET.", allow), 0, ""
         try:
             after, view = _asked(scope)
-            self._log.session(session_id)
+            await self._log.aside(self._log.session, session_id)
         except ConfigError as error:
             return Refusal(400, error.code, error.message, error.remedy), 0, ""
         except AgentError as error:
@@ -103,26 +103,27 @@ class Streams:
                 async with asyncio.timeout(self._heartbeat):
                     message = await receive()
             except TimeoutError:
-                await send({"type": "http.response.body", "body": _BEAT, "more_body": True})
+                await send(_more(_BEAT))
                 continue
             if message["type"] == "http.disconnect":
                 task.cancel()
                 return
 
     async def _follow_plain(self, session_id: str, after: int, send: Send) -> None:
-        hub = self._hubs.join(session_id)
+        hub = await self._hubs.join(session_id)
         try:
             while not hub.ended:
                 floor = hub.floor
                 if after < floor:
-                    for seq, data in self._hubs.stored(session_id, after, _CHUNK):
-                        after = seq
-                        await send({"type": "http.response.body", "body": data, "more_body": True})
+                    async with aclosing(self._hubs.stored(session_id, after, _CHUNK)) as pieces:
+                        async for seq, data in pieces:
+                            after = seq
+                            await send(_more(data))
                     after = max(after, floor)  # numbers up to there that are gone were deltas
                     continue
                 data, after = hub.since(after), max(after, hub.last)
                 if data:
-                    await send({"type": "http.response.body", "body": data, "more_body": True})
+                    await send(_more(data))
                 else:
                     await hub.news()
         finally:
@@ -147,10 +148,14 @@ class Streams:
                         if seq in wholes:
                             self._page.keep((session_id, seq), data)
                     data = b"".join([data for _, data in frames])
-                    await send({"type": "http.response.body", "body": data, "more_body": True})
+                    await send(_more(data))
                     if heavy and events[-1].type == "text_delta":
                         # A growing text gets at most half of the time.
                         await asyncio.sleep(min(loop.time() - began, 0.5))
+
+
+def _more(data: bytes) -> Message:
+    return {"type": "http.response.body", "body": data, "more_body": True}
 
 
 def _chunks(batch: Sequence[Event]) -> Sequence[Sequence[Event]]:

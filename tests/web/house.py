@@ -106,7 +106,7 @@ class ScriptedRunner:
         self.recovered = True
         return 0
 
-    async def aclose(self) -> None:
+    async def aclose(self, *, hand_over: bool = False) -> None:
         """See `agent.runner.Runner.aclose`."""
         self.closed = True
 

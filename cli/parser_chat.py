@@ -99,12 +99,18 @@ def _agent_fields(action: Any) -> None:
 
 def sessions(commands: Any) -> None:
     """`searchloop sessions`."""
-    command = subcommand(commands, "sessions", "List the sessions, or find one")
-    command.usage = "searchloop sessions [-o text|json] [TEXT ... | undo ID]"
+    command = subcommand(
+        commands, "sessions", "List the sessions, find one, copy, check or stop them"
+    )
+    command.usage = (
+        "searchloop sessions [-o text|json] [TEXT ... | undo ID | cancel ID | backup FILE | "
+        "restore FILE | check]"
+    )
     command.add_argument(
         "query",
         nargs="*",
         metavar="TEXT",
-        help="only sessions with this text; `undo ID` takes back what its last answer did to files",
+        help="only sessions with this text; `undo ID` takes back what its last answer did to files,"
+        " `cancel ID` stops an answer, `backup` and `restore` copy, `check` looks for damage",
     )
     output(command)

@@ -8,9 +8,11 @@ files are opened (`agent.workspace.folders`).
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
+from functools import lru_cache
 
 from agent.errors import ToolError
 
@@ -42,6 +44,9 @@ _SECRET = (
     *(".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".password-store"),
 )
 _HARMLESS = ("*.pub", "*.example", "*.sample", "*.template", "*.dist", "*.example.*")
+_IS_CLOSED, _IS_SECRET, _IS_HARMLESS = (
+    re.compile("|".join(map(translate, patterns))) for patterns in (_CLOSED, _SECRET, _HARMLESS)
+)
 
 
 def parts_of(given: str, root: str, *, windows: bool = WINDOWS) -> Parts:
@@ -94,6 +99,7 @@ def _wrong(part: str, windows: bool) -> str | None:
     return None
 
 
+@lru_cache(4096)
 def plain_name(name: str) -> str:
     """The name as rules compare it: without case, and without characters that nobody sees.
 
@@ -106,7 +112,7 @@ def plain_name(name: str) -> str:
 
 def closed(parts: Sequence[str]) -> bool:
     """Whether a path is in what belongs to version control or to searchloop itself."""
-    return any(_matches(plain_name(part), _CLOSED) for part in parts)
+    return any(_IS_CLOSED.match(plain_name(part)) for part in parts)
 
 
 def secret(parts: Sequence[str], allowed: Iterable[str] = ()) -> bool:
@@ -115,8 +121,7 @@ def secret(parts: Sequence[str], allowed: Iterable[str] = ()) -> bool:
     A pattern with a `/` is compared with the whole path, one without with each name in it.
     """
     names = [plain_name(part) for part in parts]
-    found = any(_matches(name, _SECRET) and not _matches(name, _HARMLESS) for name in names)
-    if not found:
+    if not any(_IS_SECRET.match(name) and not _IS_HARMLESS.match(name) for name in names):
         return False
     whole = "/".join(names)
     for pattern in map(str.casefold, allowed):
@@ -127,10 +132,6 @@ def secret(parts: Sequence[str], allowed: Iterable[str] = ()) -> bool:
 
 def _any(names: Iterable[str], pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in names)
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def matches_glob(parts: Sequence[str], pattern: str) -> bool:

@@ -131,14 +131,16 @@ class Tree:
     def entries(self, parts: Parts) -> list[Entry]:
         """What is in a folder, sorted, but for what is closed. Raises ToolError."""
         found = []
+        inside = secret(parts)
         with self.folder(parts) as here:
             for name in here.names():
                 at = (*parts, name)
                 if closed((name,)):
                     continue
+                hidden = (inside or secret((name,))) and self.is_secret(at)
                 with suppress(OSError):  # gone meanwhile
                     status = here.stat(name)
-                    found.append(Entry(at, kind_of(status), status.st_size, self.is_secret(at)))
+                    found.append(Entry(at, kind_of(status), status.st_size, hidden))
         return found
 
     def exists(self, parts: Parts) -> bool:

@@ -15,6 +15,7 @@ from agent.workspace.names import Parts
 from agent.workspace.tree import MAX_BYTES, Found, Tree
 from agent.workspace.words import change_diff, editable, new_file_diff
 
+_KEPT = 100_000  # characters of a diff that a chat's log keeps
 _PATH = {"type": "string", "description": "Path below the workspace, such as src/main.py"}
 CREATE_FILE = {
     "type": "object",
@@ -77,7 +78,8 @@ class Writer:
                 what = f"{path} changed after the change to it was shown, so nothing was done."
                 raise ToolError("file_changed", what, "Read it again and ask once more.")
             self._make(edit)
-        details = {"kind": "file_change", "path": path, "new": edit.was is None, "diff": edit.diff}
+        diff = edit.diff if len(edit.diff) <= _KEPT else f"{edit.diff[:_KEPT]}\n(cut here)\n"
+        details = {"kind": "file_change", "path": path, "new": edit.was is None, "diff": diff}
         done = "Changed" if edit.was else "Created"
         return f"{done} {path} ({len(edit.data):,} bytes).", details
 

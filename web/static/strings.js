@@ -2,7 +2,7 @@
 
 import en from "./strings.en.js";
 
-const LANGUAGES = { en: "English" };
+const LANGUAGES = { en: "English", de: "Deutsch", zh: "简体中文" };
 const KEPT = "searchloop.language";
 
 /** The languages there are, each in its own words. */

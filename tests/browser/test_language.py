@@ -1,0 +1,75 @@
+"""The page's words: the same in every language, and chosen by the browser or by hand."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Enter
+from tests.browser.house import ROOT, House
+
+LANGUAGES = sorted(
+    path.name.split(".")[1] for path in (ROOT / "web" / "static").glob("strings.*.js")
+)
+KEPT = """async (names) => {
+  const all = {};
+  for (const n of names) all[n] = (await import(`/static/strings.${n}.js`)).default;
+  return all;
+}"""
+
+
+def places(entry: Any) -> set[str]:
+    """The places that a text fills."""
+    texts = entry.values() if isinstance(entry, dict) else [entry]
+    return {found for text in texts for found in re.findall(r"\{(\w+)\}", text)}
+
+
+def test_every_language_has_the_same_words(browser: Browser, house: House) -> None:
+    """Keys and places are those of the English catalogue, and each key is used somewhere."""
+    page = browser.new_context(bypass_csp=True).new_page()
+    page.goto(house.start_url)
+    catalogues = page.evaluate(KEPT, LANGUAGES)
+    page.context.close()
+    assert {"en", "de", "zh"} <= set(catalogues)
+    english = catalogues["en"]
+    for name, catalogue in catalogues.items():
+        assert catalogue.keys() == english.keys(), name
+        wrong = [k for k in english if places(catalogue[k]) != places(english[k])]
+        assert wrong == [], name
+        assert all("other" in entry for entry in catalogue.values() if isinstance(entry, dict))
+    code = "".join(p.read_text("utf-8") for p in (ROOT / "web" / "static").glob("[!s]*.*"))
+    code += "".join(p.read_text("utf-8") for p in (ROOT / "web" / "static").glob("s*[!.]*.js"))
+    heads = {key.split(".")[0] for key in english if key not in code}
+    made = {"set", "settings", "theme", "mode", "step", "attempt", "effect", "export", "tools"}
+    made |= {"approval", "source", "end", "doing", "done", "slash", "pull", "library", "sidebar"}
+    assert heads <= made | {"missing", "via", "badge"}, "a text that nobody says"
+
+
+@pytest.mark.parametrize(("locale", "words"), [("de-DE", "Websuche"), ("zh-CN", "网络搜索")])
+def test_the_browser_chooses_and_the_setting_overrules(
+    enter: Enter, locale: str, words: str
+) -> None:
+    """Words, numbers and `lang` follow the browser's language until another one is chosen."""
+    page = enter(locale=locale)
+    expect(page.get_by_role("switch", name=words)).to_be_visible()
+    assert page.evaluate("document.documentElement.lang") == locale[:2]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator("#open-settings").click()
+    with page.expect_navigation():
+        page.locator("#set-language").select_option("en")
+    expect(page.get_by_role("switch", name="Web search")).to_be_visible()
+
+
+def test_texts_from_right_to_left_are_laid_out_so(page: Page) -> None:
+    """A Hebrew question stands from right to left; its neighbours do not."""
+    question = page.get_by_label("Your question")
+    question.fill("שלום עולם")
+    assert question.evaluate("n => getComputedStyle(n).direction") == "rtl"
+    question.press("Enter")
+    bubble = page.locator(".bubble")
+    expect(bubble).to_have_text("שלום עולם")
+    assert bubble.evaluate("n => getComputedStyle(n).direction") == "rtl"
+    assert page.locator(".turn-foot").evaluate("n => getComputedStyle(n).direction") == "ltr"

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote, urljoin, urlsplit
 
 from search_backend.addresses import Block, canonical, why_refused
@@ -44,7 +45,7 @@ _FORBIDDEN = re.compile(
 )
 _URL = re.compile(r"(https?)://([^/?#]+)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL)
 # Nothing in it that two programs could read differently.
-_PLAIN = re.compile(r"https?://([a-z0-9.-]+)(?=[/?#]|$)(?!.*[\x00-\x20\x7f-\U0010ffff\\])")
+_PLAIN = re.compile(r"https?://([a-z0-9.-]+)(?:[/?#]|$)")
 _AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]+)(?::([0-9]*))?")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -93,17 +94,20 @@ def host_of(url: str) -> str | None:
 
     None for what is no absolute http or https address or has more than one reading.
     """
-    if plain := _PLAIN.match(url):
-        name = plain[1]
-        if not _NUMBER.fullmatch(name.rpartition(".")[2]):
-            return to_ascii(name)
+    # Asked of each result of each search: most are as plain as can be.
+    usual = url.isascii() and url.isprintable() and " " not in url and "\\" not in url
+    if usual and len(url) <= MAX_URL and (plain := _PLAIN.match(url)):
+        return _plain_host(plain[1])
     try:
         scheme, host, port, _ = _split(url)
         _second_opinion(url, scheme, host, port)
     except FetchRefused:
         return None
-    if host.startswith("["):
-        return canonical(host[1:-1])
+    return canonical(host[1:-1]) if host.startswith("[") else _plain_host(host)
+
+
+@lru_cache(maxsize=4096)
+def _plain_host(host: str) -> str | None:
     name = to_ascii(host) or ""
     return canonical(host) if _NUMBER.fullmatch(name.rpartition(".")[2]) else name or None
 

@@ -133,8 +133,8 @@ def _result(shelved: Shelved, path: str, terms: list[str]) -> SearchResult | Non
     try:
         entry = shelved.archive.get_entry_by_path(path)
         item = entry.get_item()
-        large = int(item.size) > MOST_MARKUP
-        markup = "" if large else bytes(item.content).decode("utf-8", "replace")
+        is_text = str(item.mimetype).startswith("text/") and int(item.size) <= MOST_MARKUP
+        markup = bytes(item.content).decode("utf-8", "replace") if is_text else ""
         title, own = str(entry.title), str(item.path)
     except (KeyError, RuntimeError) as error:
         _log.warning("an entry of %s cannot be read: %s", shelved.name, error)
@@ -145,7 +145,10 @@ def _result(shelved: Shelved, path: str, terms: list[str]) -> SearchResult | Non
 
 def _extract(markup: str, terms: list[str]) -> str:
     """The passage of an article that holds most of the words; its beginning when none does."""
-    paragraphs = [" ".join(p.text(deep=True).split()) for p in LexborHTMLParser(markup).css("p")]
+    tree = LexborHTMLParser(markup)
+    texts = [node.text(deep=True) for node in tree.css("p")]
+    texts = texts or [node.text(deep=True, separator=" ") for node in tree.css("body")]
+    paragraphs = [" ".join(text.split()) for text in texts]
     stems = "|".join(re.escape(term[:STEM] if len(term) > STEM else term) for term in terms)
     words = re.compile(rf"\b(?:{stems})\w*", re.IGNORECASE)
     telling = [text for text in paragraphs if words.search(text)] or paragraphs[:1]

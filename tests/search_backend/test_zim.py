@@ -85,6 +85,18 @@ def test_several_archives_take_turns(tmp_path: Path, archive: Path) -> None:
     assert urls[0].startswith("zim://tea-works_2026/")
 
 
+def test_articles_of_any_make_have_an_extract(tmp_path: Path) -> None:
+    """Without paragraphs the text itself is looked at; what is no text has none."""
+    articles = {
+        "Q": ("Question", "<div>How long is oolong <b>brewed</b>?</div><div>Four minutes.</div>"),
+        "Old.pdf": ("Oolong, a scan", "%PDF oolong"),
+    }
+    own = settings(tmp_path, write(tmp_path / "x.zim", articles))
+    found = {hit.title: hit.snippet for hit in search(own, "oolong")}
+    assert found["Question"] == "Question How long is oolong brewed ? Four minutes."
+    assert found.get("Oolong, a scan", "") == ""
+
+
 def test_all_words_before_some(tmp_path: Path, archive: Path) -> None:
     """When no article has all words, those with most of them are found; words alone are too few."""
     own = settings(tmp_path, archive)

@@ -37,7 +37,7 @@ class _Article(Item):  # type: ignore[misc]
         return self.title
 
     def get_mimetype(self) -> str:
-        return "text/html"
+        return "application/pdf" if self.path.endswith(".pdf") else "text/html"
 
     def get_contentprovider(self) -> Any:
         head = f"<html lang=en><head><title>{self.title}</title></head>"

@@ -71,7 +71,13 @@ class Connection:
         self._watch: Watch | None = None
         self._failures = 0
         self._again = 0.0
+        self._wanted = time.monotonic()
         self._closed = False
+
+    @property
+    def idle(self) -> float:
+        """Seconds since somebody wanted it."""
+        return time.monotonic() - self._wanted
 
     @property
     def retry_in(self) -> float | None:
@@ -81,6 +87,7 @@ class Connection:
 
     async def ready(self, patience: float) -> bool:
         """Whether it can be used, after trying for so many seconds at the most."""
+        self._wanted = time.monotonic()
         self._begin()
         if self.state == "connecting":
             with suppress(TimeoutError):

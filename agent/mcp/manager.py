@@ -29,6 +29,7 @@ from agent.tools import ALLOWED, Tool
 from agent.types import Mode
 
 PATIENCE, AGAIN = 10.0, 1.0  # seconds a turn waits for a server never seen before, and for others
+IDLE = 1800.0  # seconds after which a project's server may go, once another project is worked in
 CONTEXT = 32_000  # tokens of a model that does not say how many it takes
 _SUSPENDED = "Its definition has changed; the user has to approve it: searchloop mcp approve"
 
@@ -57,12 +58,17 @@ class Asking(Protocol):
 
 
 class McpServers:
-    """A source of tools. `window` tells how many tokens a model takes, where that is known."""
+    """A source of tools. `window` tells how many tokens a model takes, where that is known; `idle`
+    is how long a project's server is kept while other projects are worked in.
+    """
 
-    def __init__(self, settings: Settings, window: Window = lambda model: None) -> None:
+    def __init__(
+        self, settings: Settings, window: Window = lambda model: None, idle: float = IDLE
+    ) -> None:
         self.catalogue = Catalogue(settings.home, settings.env)
         self._settings = settings
         self.window = window
+        self._idle = idle
         self._pins = Pins(settings.home)
         self._offers = Offers()
         self._once = Once()
@@ -181,11 +187,14 @@ class McpServers:
         await asyncio.gather(*(c.aclose() for c in connections), *self._closing)
 
     def _reconcile(self, found: Found, workspace: str | None) -> None:
-        """Lets go of servers that are no longer in their file, or are different there."""
-        now = {(server.workspace, server.name): server for server in found.servers}
+        """Lets go of servers that are no longer in their file, or are different there, and of
+        those of projects that nobody works in.
+        """
+        now = {_key(server): server for server in found.servers}
         for key, connection in list(self._connections.items()):
             ours = key[0] is None or key[0] == workspace
-            if ours and now.get(key) != connection.server:
+            unwanted = now.get(key) != connection.server if ours else connection.idle > self._idle
+            if unwanted:
                 del self._connections[key]
                 self._suspended.pop(key, None)
                 task = asyncio.create_task(connection.aclose())

@@ -52,12 +52,16 @@ class Chat:
 
 @asynccontextmanager
 async def serving(
-    home: Path, servers: Mapping[str, Any] | None = None, window: int = 1_000_000, **env: str
+    home: Path,
+    servers: Mapping[str, Any] | None = None,
+    window: int = 1_000_000,
+    idle: float = 1800.0,
+    **env: str,
 ) -> AsyncIterator[McpServers]:
     """The servers of this home, closed at the end."""
     if servers is not None:
         write(home, servers)
-    source = McpServers(settings_of(home, **env), lambda model: window)
+    source = McpServers(settings_of(home, **env), lambda model: window, idle)
     try:
         yield source
     finally:

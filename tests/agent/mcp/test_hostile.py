@@ -432,3 +432,31 @@ def test_a_server_that_still_starts_is_let_go_at_once(tmp_path: Path) -> None:
             assert gone(lines(seen)[0])
 
     asyncio.run(scenario())
+
+
+def test_projects_have_servers_of_their_own(tmp_path: Path) -> None:
+    """Each folder its own, once trusted; where nobody works any more they go after a while."""
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        write(folder, {"it": hostile("ok", folder / "seen")}, ".mcp.json")
+
+    async def scenario() -> None:
+        async with serving(tmp_path, {"mine": hostile()}, idle=0.0) as source:
+            one, two = (Chat(workspace=str(folder)) for folder in folders)
+            assert {tool.server for tool in await source.tools(one)} == {"mine"}
+            notice = source.notices(one)[0]
+            assert notice["code"] == "mcp_untrusted"
+            assert source.notices(one) == []
+            for folder in folders:
+                waits = source.catalogue.find(str(folder)).untrusted
+                assert waits
+                source.catalogue.trust(str(folder), waits.hash)
+            assert {tool.server for tool in await source.tools(one)} == {"mine", "it"}
+            assert {tool.server for tool in await source.tools(Chat())} == {"mine"}
+            tools = by_name(await source.tools(two))
+            await until(lambda: gone(lines(folders[0] / "seen")[0]))
+            assert (await run(tools["mcp_it_echo"], text="two")).content == "you said two"
+            assert (await run(tools["mcp_mine_echo"], text="me")).content == "you said me"
+            assert lines(folders[1] / "seen")[-1] == "call echo"
+
+    asyncio.run(scenario())

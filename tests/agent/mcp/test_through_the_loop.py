@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import random
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -44,6 +46,11 @@ async def house_with(
     model = Scripted([*steps, says("Done.")])
     async with open_house(home, model, bring=[source], app=app, **env) as house:
         yield house, model
+
+
+def lines_with(seen: Path, word: str) -> int:
+    """How often a server noted this."""
+    return sum(line.startswith(word) for line in seen.read_text("utf-8").splitlines())
 
 
 def seen_calls(seen: Path) -> list[str]:
@@ -109,19 +116,32 @@ def test_a_call_waits_for_the_user(tmp_path: Path, decision: str) -> None:
 
 @pytest.mark.parametrize("mode", ["ask", "plan"])
 def test_ask_and_plan_reach_no_tool_that_changes(tmp_path: Path, mode: str) -> None:
-    """Whatever the model calls and whoever agrees: only what the user called reading is run."""
+    """Every name in every dress with arguments of every kind, and a user who agrees to all: only
+    what the user called reading is run.
+    """
     seen = tmp_path / "seen"
-    names = ("echo", "env", "change", "spawn", "progress")
-    made = [call(f"mcp_a_{name}", n, text="x") for n, name in enumerate(names)]
+    dice = random.Random(mode)
+    tools = ("echo", "env", "change", "spawn", "media", "crash", "line", "notify")
+    dresses = ("mcp_a_{}", "mcp_a_{} ", "MCP_A_{}", "a_{}", "{}", "mcp__a__{}", "mcp_a_{}_")
+    values = ("x", 1, None, [], {"a": {"b": 1}}, True, "\0", "../..")
+    made = [
+        call(dress.format(name), n, text=dice.choice(values), **{dice.choice("abc"): 1})
+        for n, (name, dress) in enumerate(itertools.product(tools, dresses))
+    ]
+    made.append(call("mcp_a_progress", len(made)))
     server = hostile("ok", seen, tools={"progress": {"effect": "read"}})
 
     async def scenario() -> None:
-        async with house_with(tmp_path, {"a": server}, calls(*made)) as (house, model):
+        async with house_with(tmp_path, {"a": server, "b": hostile("ok", seen)}, calls(*made)) as (
+            house,
+            model,
+        ):
             await house.ask("Do it.", mode=mode, approve="auto")
-            assert [tool.name for tool in model.requests[0].tools if "mcp" in tool.name] == [
-                "mcp_a_progress"
-            ]
+            offered = {tool.name for tool in model.requests[0].tools if "mcp" in tool.name}
+            assert offered == {"mcp_a_progress"}
             assert seen_calls(seen) == ["call progress"]
+            assert lines_with(seen, "pid") == 1  # the other server was not even started
+            check_calls_are_answered(list(model.requests[1].messages))
 
     asyncio.run(scenario())
 

@@ -92,7 +92,7 @@ class Turns:
             parent = next(reversed(self._way()), 0)
         self._parents[turn] = parent
         self._children.setdefault(parent, []).append(turn)
-        self._chosen[parent] = turn
+        self._show(turn)
 
     def _change(self, kind: str, turn: int) -> None:
         if kind == "turn_removed":
@@ -101,10 +101,13 @@ class Turns:
             return
         if kind == "turn_restored":
             self._removed.discard(turn)
-        at = turn
-        while at:
-            self._chosen[self._parents[at]] = at
-            at = self._parents[at]
+        self._show(turn)
+
+    def _show(self, turn: int) -> None:
+        """Chooses it, and whatever it follows."""
+        while turn:
+            self._chosen[self._parents[turn]] = turn
+            turn = self._parents[turn]
 
     def _show_another(self, turn: int) -> None:
         parent = self._parents[turn]

@@ -534,7 +534,7 @@ def test_parts_that_arrive_mixed_are_shown_in_turn() -> None:
         (None, {}, None),
         ('{"a": 1}', {"a": 1}, None),
         ('{"a": ', {}, "not valid JSON"),
-        ("[1]", {}, "not list"),
+        ("[1]", {}, "not an array"),
         ('{"a": NaN}', {}, "NaN"),
         ("[" * 100_000, {}, "not valid JSON"),
     ],

@@ -14,9 +14,7 @@ export function grow(tree, event) {
   if (event.type === "turn_removed") return removed(tree, event.turn);
   const back = event.type === "turn_restored";
   const left = back ? tree.removed.filter((id) => id !== event.turn) : tree.removed;
-  const chosen = { ...tree.chosen };
-  for (let at = event.turn; at; at = tree.parents[at]) chosen[tree.parents[at]] = at;
-  return { ...tree, chosen, removed: left };
+  return { ...tree, chosen: showing(tree, event.turn), removed: left };
 }
 
 /** The turns that are shown, in order. */
@@ -37,12 +35,20 @@ function way({ chosen }) {
 
 function asked(tree, id, replaces) {
   const parent = tree.parents[replaces] ?? way(tree).at(-1) ?? 0;
+  const parents = { ...tree.parents, [id]: parent };
   return {
-    parents: { ...tree.parents, [id]: parent },
+    parents,
     children: { ...tree.children, [parent]: [...(tree.children[parent] ?? []), id] },
-    chosen: { ...tree.chosen, [parent]: id },
+    chosen: showing({ ...tree, parents }, id),
     removed: tree.removed,
   };
+}
+
+/** What is chosen once this turn and whatever it follows are. */
+function showing({ parents, chosen }, id) {
+  const shown = { ...chosen };
+  for (let at = id; at; at = parents[at]) shown[parents[at]] = at;
+  return shown;
 }
 
 function removed(tree, id) {

@@ -15,7 +15,7 @@ async def gathered(
 ) -> tuple[Tool, ...]:
     """What the session may use, in this order. What its agent may not is not there at all."""
     found = [*tools, *[t for source in sources for t in await source.tools(session)]]
-    preset = preset_in(session)
+    preset = preset_in(session.settings)
     return tuple(tool for tool in found if allowed(preset, tool))
 
 

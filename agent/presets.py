@@ -21,7 +21,6 @@ from typing import Any, cast
 from agent.errors import ConfigError, StoreError
 from agent.providers import split_model
 from agent.search_path import SEARCHES
-from agent.session import Session
 from agent.text import well_formed
 from agent.tools import ALLOWED, Tool
 from agent.types import Mode, Search
@@ -220,9 +219,9 @@ def settings_of(preset: Preset | None) -> dict[str, Any]:
     return {"agent": preset.name, "preset": copied}
 
 
-def preset_in(session: Session) -> Preset | None:
-    """The agent that a session runs as: the copy that it was given."""
-    name, kept = session.settings.get("agent"), session.settings.get("preset")
+def preset_in(settings: Mapping[str, Any]) -> Preset | None:
+    """The agent that a session with these settings runs as: the copy that it was given."""
+    name, kept = settings.get("agent"), settings.get("preset")
     return preset_of(name, kept) if name and kept is not None else None
 
 
@@ -234,8 +233,13 @@ def allowed(preset: Preset | None, tool: Tool) -> bool:
     if preset is None or tool.web or (tool.origin == "ours" and tool.spec.name in _ALWAYS):
         return True
     if tool.server is not None:
-        return _fits(tool.server, preset.servers)
+        return may_ask(preset, tool.server)
     return _fits(tool.spec.name, preset.tools)
+
+
+def may_ask(preset: Preset | None, server: str) -> bool:
+    """Whether an agent may use this MCP server; one that it may not is not started for it."""
+    return preset is None or _fits(server, preset.servers)
 
 
 def _fits(name: str, patterns: tuple[str, ...] | None) -> bool:

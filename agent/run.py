@@ -173,7 +173,7 @@ class Run:
                 mode=question.session.mode,
                 native_search=path.native is not None,
                 local_search=path.local,
-                agent=preset_in(question.session),
+                agent=preset_in(question.session.settings),
             ),
             native_search=path.native,
             session_id=question.session.id,

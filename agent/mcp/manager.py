@@ -24,6 +24,7 @@ from agent.mcp.offers import Offers
 from agent.mcp.pins import Pins
 from agent.mcp.report import Once, server_report, troubles_of, troubles_with, whole_report
 from agent.mcp.server import Server
+from agent.presets import may_ask, preset_in
 from agent.settings import Settings
 from agent.tools import ALLOWED, Tool
 from agent.types import Mode
@@ -56,6 +57,10 @@ class Asking(Protocol):
     def workspace(self) -> str | None:
         """Its folder, whose `.mcp.json` counts once it is trusted."""
 
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What else it remembers: the agent that it runs as."""
+
 
 class McpServers:
     """A source of tools. `window` tells how many tokens a model takes, where that is known; `idle`
@@ -80,7 +85,9 @@ class McpServers:
         """What there is for a turn of this session; waits a little for servers that are new."""
         found = self.catalogue.find(session.workspace)
         allowed = ALLOWED[session.mode]
-        wanted = [server for server in found.servers if server.may_offer(allowed)]
+        preset = preset_in(session.settings)
+        servers = [server for server in found.servers if may_ask(preset, server.name)]
+        wanted = [server for server in servers if server.may_offer(allowed)]
         if not wanted:
             self._reconcile(found, session.workspace)
             return []
@@ -94,14 +101,14 @@ class McpServers:
 
     def notices(self, session: Asking) -> list[dict[str, str]]:
         """What keeps tools away that this turn could have had; each once a session."""
-        allowed = ALLOWED[session.mode]
+        allowed, preset = ALLOWED[session.mode], preset_in(session.settings)
         told = []
         found = self.catalogue.find(session.workspace)
         if "exec" in allowed:
             told = troubles_of(found)
         for server in found.servers:
             connection = self._connections.get(_key(server))
-            if connection and server.may_offer(allowed):
+            if connection and server.may_offer(allowed) and may_ask(preset, server.name):
                 told += troubles_with(connection, self._suspended.get(_key(server), {}))
         return self._once.fresh(session.id, told)
 

@@ -125,11 +125,11 @@ def test_a_session_keeps_a_copy(tmp_path: Path) -> None:
     presets.create("poet", {"system": "Rhyme.", "tools": ["a*"], "servers": []})
     kept = session(json.loads(json.dumps(settings_of(presets.get("poet")))))
     presets.delete("poet")
-    found = preset_in(kept)
+    found = preset_in(kept.settings)
     assert found
     assert (found.name, found.system, found.tools, found.servers) == ("poet", "Rhyme.", ("a*",), ())
     assert kept.as_dict()["agent"] == "poet"
-    assert preset_in(session({})) is None
+    assert preset_in({}) is None
     assert set(settings_of(None).values()) == {None}
 
 

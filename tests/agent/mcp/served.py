@@ -48,6 +48,7 @@ class Chat:
     workspace: str | None = None
     id: str = "s1"
     model: str = "scripted:one"
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @asynccontextmanager

@@ -14,6 +14,8 @@ import pytest
 from agent.errors import AgentError, ToolError
 from agent.mcp import McpServers
 from agent.mcp.text import has_hidden
+from agent.presets import Preset
+from agent.presets import settings_of as settings_for
 from agent.tools import Tool
 from tests.agent.mcp.served import Chat, Told, by_name, hostile, run, serving, write
 
@@ -337,6 +339,23 @@ def test_modes_and_switches_decide_what_is_connected(tmp_path: Path) -> None:
             agent = by_name(await source.tools(Chat("agent")))
             assert {"mcp_a_env", "mcp_b_echo"} <= set(agent)
             assert "mcp_b_env" not in agent
+
+    asyncio.run(scenario())
+
+
+def test_a_server_is_not_started_for_an_agent_that_may_not_use_it(tmp_path: Path) -> None:
+    """Its tools are not there, not even for `find_tool` to name."""
+    seen = tmp_path / "seen"
+    servers = {"a": hostile("ok", seen), "b": hostile("ok")}
+    only = Chat("agent", settings=settings_for(Preset("x", servers=("b",))))
+
+    async def scenario() -> None:
+        async with serving(tmp_path, servers, window=1) as source:
+            tools: list[Tool] = await source.tools(only)  # type: ignore[arg-type]
+            assert {t.server for t in tools if t.server} == {"b"}
+            (finder,) = [t for t in tools if t.server is None]
+            assert "mcp_a_" not in finder.spec.description
+            assert not seen.exists()
 
     asyncio.run(scenario())
 

@@ -96,6 +96,18 @@ def test_the_engines_without_a_server(here: Here, tmp_path: Path) -> None:
     assert {*BY_NAME, "zim", "library", "ddg"} == set(find_engines())
 
 
+def test_a_question_is_answered_from_an_archive_without_a_network(cli: Cli, tmp_path: Path) -> None:
+    """Search, page and quote all come from the archive; no key, no model, no network."""
+    write(tmp_path / "tea.zim")
+    ran = cli("ask", "--web", "Where is sencha steamed?", "-o", "json", ZIM_FILES="tea.zim")
+    assert (ran.code, ran.json["search_path"]) == (0, "local:zim")
+    (quoted,) = [c for c in ran.json["citations"] if c["url"] == "zim://tea/Green_tea"]
+    assert (quoted["quote"], quoted["verified"]) == (
+        "Sencha is a green tea of Japan that is steamed at harvest.",
+        True,
+    )
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_reader_opens_from_the_command_line(here: Here, name: str) -> None:
     """`open --reader Y` asks the reader's documented API and says who read."""

@@ -327,7 +327,8 @@ def test_parallel_calls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"), [('{"a": ', "not valid JSON"), ("[1]", "not an array"), ('{"a": NaN}', "NaN")]
+    ("given", "problem"),
+    [('{"a": ', "not valid JSON"), ("[1]", "not an array"), ('{"a": NaN}', "NaN")],
 )
 def test_arguments_that_cannot_be_read(given: str, problem: str) -> None:
     """The call says what is wrong with it, and is replayed with an object all the same."""

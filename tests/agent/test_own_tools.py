@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from agent.afterwards import undo_files
 from agent.errors import ConfigError
 from agent.events import messages_from
+from agent.library import Agent
+from agent.opening import open_session
 from agent.plans import find_plan, plan_from_answer, run_text
 from agent.presets import Preset, settings_of
 from agent.standard_tools import StandardTools
@@ -25,6 +28,7 @@ from tests.agent.scripted import (
     check_calls_are_answered,
     open_house,
     says,
+    settings,
 )
 
 LIST = "1. Read `a.txt`\n2. Change `b.txt`"
@@ -181,3 +185,21 @@ def test_a_broken_copy_of_an_agent_is_named(tmp_path: Path) -> None:
             await house.ask("go")
 
     play(tmp_path, scenario=scenario)
+
+
+def test_files_and_undo_as_a_library(tmp_path: Path) -> None:
+    """What docs/library-use.md shows: a session with a folder, a change, and the way back."""
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "todo.md").write_text("b\na\n")
+    own = settings(tmp_path / "home")
+    change = call("replace_in_file", path="todo.md", old_text="b\na", new_text="a\nb")
+    model = Scripted([calls(change), says("Sorted.")])
+    with Agent(own, bring=[Workspace.of(own)], providers=[model]) as agent:
+        wanted = {"workspace": str(tmp_path / "ws"), "agent": "coder"}
+        session = open_session(agent.log, own, wanted)
+        assert (session.mode, session.search) == ("agent", "off")
+        answer = agent.ask("Sort the list in todo.md.", session=session.id, approve="auto")
+        assert answer.text == "Sorted."
+        assert (tmp_path / "ws" / "todo.md").read_text() == "a\nb\n"
+        assert undo_files(agent.log, own, session.id) == ["todo.md"]
+        assert (tmp_path / "ws" / "todo.md").read_text() == "b\na\n"

@@ -386,6 +386,32 @@ def test_killed_in_between_a_file_is_old_or_new(desk: Desk, kind: str, stop: int
     assert "searchloop-" not in desk.text("list_directory")
 
 
+_RANDOM = """
+import os, random, signal, sys, threading, time
+from agent.workspace.tree import Tree
+tree, luck = Tree(sys.argv[1]), random.Random(int(sys.argv[2]))
+threading.Timer(luck.uniform(0, 0.01), os.kill, (os.getpid(), signal.SIGKILL)).start()
+for n in range(10_000):
+    tree.replace(tree.read(("a.txt",)), b"%d," % n * 50_000)
+"""
+
+
+@pytest.mark.torture
+def test_killed_at_any_moment_a_file_is_old_or_new(desk: Desk) -> None:
+    """300 kills at random moments of writes: the file always holds one number throughout."""
+    file = desk.put("a.txt", "0," * 50_000)
+    for seed in range(300):
+        subprocess.run(
+            [sys.executable, "-c", _RANDOM, str(desk.root), str(seed)],
+            cwd=ROOT,
+            env={"PYTHONPATH": str(ROOT)},
+            check=False,
+        )
+        numbers = file.read_text().split(",")
+        assert len(numbers) == 50_001
+        assert len(set(numbers[:-1])) == 1
+
+
 @pytest.mark.parametrize("name", ["", "relative", "/", "~", "/etc", "a\0b", "gone", "home/inner"])
 def test_folders_that_cannot_be_a_workspace(tmp_path: Path, name: str) -> None:
     """Not a folder, all there is, the system's, or searchloop's own: refused in words."""

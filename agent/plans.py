@@ -18,7 +18,7 @@ from agent.events import Event, source_data
 from agent.types import Message, Source
 
 _ITEM = re.compile(r"^ {0,3}(\d{1,3})[.)]\s+(\S.*)$")
-_BULLET = re.compile(r"^ {0,3}[-*+]\s+(?:\[[ xX]\]\s+)?(\S.*)$")
+_BULLET = re.compile(r"^ {0,3}[-*+]\s+\[[ xX]\]\s+(\S.*)$")
 _CITED = re.compile(r"\[(\d{1,3})\]")
 _CODE = re.compile(r"`([^`\n]{1,200})`")
 _FILE = re.compile(r"[\w.@+-]*(?:/[\w.@+-]+)+/?|[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}")
@@ -71,7 +71,10 @@ def plan_from_answer(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def listed_steps(text: str) -> list[str]:
-    """The items of the longest numbered list in a text, or of its longest list of points."""
+    """The items of the longest numbered list in a text, or of its longest list of tasks (`- [ ]`).
+
+    Points without a number or a box may be anything: quotes, remarks, choices.
+    """
     lists: list[list[str]] = [[]]
     points: list[list[str]] = [[]]
     for line in text.split("\n"):

@@ -34,7 +34,7 @@ _SPEC = ToolSpec(
                         "files": {**_TEXTS, "description": "Files or systems that it touches"},
                         "sources": {
                             "type": "array",
-                            "items": {"type": ["integer", "string"]},
+                            "items": {"type": "string"},
                             "description": "Numbers or addresses of the sources behind it",
                         },
                     },
@@ -81,7 +81,7 @@ async def _run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult
     return ToolResult(context.call_id, _SPEC.name, said, details=details, sources=cited)
 
 
-def _source(name: int | str, context: ToolContext, known: Mapping[str, Source]) -> Source | None:
+def _source(name: object, context: ToolContext, known: Mapping[str, Source]) -> Source | None:
     """The source of this number or address, which has a number then; None for any other."""
     text = str(name).strip().strip("[]")
     if text.isascii() and text.isdigit():

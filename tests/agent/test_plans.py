@@ -123,10 +123,11 @@ def test_a_list_in_an_answer_becomes_a_plan_when_asked() -> None:
 
 
 def test_which_list_is_taken() -> None:
-    """The longest numbered one; points only where nothing is numbered; not a single point."""
+    """The longest numbered one; tasks only where nothing is numbered; plain points never."""
     assert listed_steps("1. a\n2. b\n\nOr:\n1. c\n2) d\n3. e") == ["c", "d", "e"]
     assert listed_steps("- [ ] a\n- [x] b") == ["a", "b"]
-    assert listed_steps("- a") == []
+    assert listed_steps("- [ ] a") == []
+    assert listed_steps("- “a quote”\n- “another”\n- and one more") == []
     assert listed_steps("In 1990. It was\n1990. It") == []
 
 

@@ -10,6 +10,7 @@ import itertools
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -77,12 +78,10 @@ class Postgres:
         )
         until(lambda: self._run("pg_isready", "-q", "-h", "127.0.0.1", check=False) == 0)
 
-    def stop(self, *, hard: bool = False) -> None:
-        """Stops the server: at once, or as after a crash."""
+    def stop(self) -> None:
+        """Stops the server at once, as a crash would: it recovers at the next start."""
         if self._server is not None:
-            (self._server.kill if hard else self._server.terminate)()
-            if not hard:
-                self._run("pg_ctl", "-D", "data", "-m", "immediate", "stop", check=False)
+            self._server.send_signal(signal.SIGQUIT)
             self._server.wait()
             self._server = None
 

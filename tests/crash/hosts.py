@@ -1,0 +1,114 @@
+"""Servers as they are started by users, each a process of its own, that share one store."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.crash.harness import ROOT
+
+TOKEN = "t" * 40
+
+
+class Host:
+    """`searchloop serve` with these settings. Use with `with`."""
+
+    def __init__(self, home: Path, **settings: str) -> None:
+        own = {"SEARCHLOOP_HOME": str(home), "SEARCHLOOP_TOKEN": TOKEN, **settings}
+        env = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONUNBUFFERED": "1", **own}
+        with (home / "errors").open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "cli", "serve", "--port", "0"],
+                cwd=ROOT,
+                env=env,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = re.search(r"127\.0\.0\.1:(\d+)", line)
+        assert found, line + (home / "errors").read_text()
+        self.port = int(found[1])
+
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Status and JSON of one request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+        text = None if body is None else json.dumps(body)
+        try:
+            connection.request(method, path, text, headers)
+            reply = connection.getresponse()
+            data = reply.read()
+        finally:
+            connection.close()
+        return reply.status, json.loads(data) if data else None
+
+    def start(self, session: str, text: str = "hi", **changes: Any) -> None:
+        """Asks a question, which is acknowledged."""
+        status, told = self.ask(
+            "POST", f"/api/sessions/{session}/messages", {"text": text, **changes}
+        )
+        assert status == 202, told
+
+    def events(self, session: str, after: int = 0) -> Iterator[dict[str, Any]]:
+        """The events as a browser gets them, for as long as the stream lives."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        headers = {"authorization": f"Bearer {TOKEN}", "last-event-id": str(after)}
+        connection.request("GET", f"/api/sessions/{session}/events", headers=headers)
+        try:
+            reply = connection.getresponse()
+            while line := reply.readline():
+                if line.startswith(b"data: "):
+                    yield json.loads(line[6:])
+        finally:
+            connection.close()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends the process a signal."""
+        self.process.send_signal(number)
+
+    def __enter__(self) -> Host:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number in (signal.SIGCONT, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                self.process.send_signal(number)
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+class Watcher:
+    """Reads a session's events on a thread; `seen` are those that came, with when they came."""
+
+    def __init__(self, host: Host, session: str, clock: Callable[[], float]) -> None:
+        self.seen: list[tuple[float, dict[str, Any]]] = []
+        self._thread = threading.Thread(target=self._read, args=(host, session, clock), daemon=True)
+        self._thread.start()
+
+    def _read(self, host: Host, session: str, clock: Callable[[], float]) -> None:
+        with suppress(OSError, http.client.HTTPException):
+            for event in host.events(session):
+                self.seen.append((clock(), event))
+
+    def kinds(self) -> list[str]:
+        """The types so far."""
+        return [event["type"] for _, event in self.seen]

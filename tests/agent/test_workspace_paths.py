@@ -119,6 +119,34 @@ def test_links_and_special_files(tmp_path: Path, folder: type[Folder]) -> None:
     assert SECRET not in listed
 
 
+@BOTH
+def test_files_are_written_either_way(tmp_path: Path, folder: type[Folder]) -> None:
+    """Made, changed and removed, with and without descriptors; never over what is newer."""
+    tree = make(tmp_path, folder)
+    root = Path(tree.root)
+    tree.create(("new", "er", "a.txt"), b"one")
+    first = tree.read(("new", "er", "a.txt"))
+    tree.replace(first, b"three")
+    for stale in (lambda: tree.replace(first, b"two"), lambda: tree.remove(first)):
+        with pytest.raises(ToolError, match="changed meanwhile"):
+            stale()
+    for taken in (("new", "er", "a.txt"), ("new",)):
+        with pytest.raises(ToolError, match="already something"):
+            tree.create(taken, b"x")
+    (root / "out").symlink_to(tmp_path / "outside")
+    with pytest.raises(ToolError, match="is a link"):
+        tree.create(("out", "x.txt"), b"x")
+    assert (root / "new" / "er" / "a.txt").read_bytes() == b"three"
+    assert [path.name for path in (root / "new" / "er").iterdir()] == ["a.txt"]
+    tree.remove(tree.read(("new", "er", "a.txt")))
+    tree.remove_folder(("new",))
+    assert (root / "new").exists()
+    tree.remove_folder(("new", "er"))
+    tree.remove_folder(("new",))
+    assert not (root / "new").exists()
+    assert {path.name for path in (tmp_path / "outside").iterdir()} == {"secret.txt"}
+
+
 def test_a_workspace_that_is_gone(tmp_path: Path) -> None:
     """A folder that was removed, or replaced by a link, is no workspace any more."""
     tree = make(tmp_path)

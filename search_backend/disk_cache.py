@@ -1,14 +1,16 @@
 """What is kept between starts: answers and pages in one SQLite file, bounded, and never in the way.
 
-A file that is locked, full, read-only or damaged makes this forget, never fail: a damaged one is
-thrown away and begun anew, the rest is left alone for some seconds. Several processes share the
-file. Times are seconds since the epoch; an entry of the future is not believed.
+Entries are written some at a time, behind the back of whoever puts them and at the end of the
+program. A file that is locked, full, read-only or damaged makes this forget, never fail: a damaged
+one is thrown away and begun anew, the rest is left alone for some seconds. Several processes share
+the file. Times are seconds since the epoch; an entry of the future is not believed.
 
 Spec: https://www.sqlite.org/pragma.html (auto_vacuum, max_page_count)
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import logging
@@ -16,6 +18,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,6 +33,8 @@ _LEAST_BYTES = 256 * 1024
 # Room for the tables themselves: of the whole file so much may be entries.
 _SHARE, _AFTER_SWEEP = 0.7, 0.8
 _SWEEP_EVERY = 64
+_MOST_WAITING = 512
+_WRITE_AFTER = 0.5  # seconds; one transaction for all that came meanwhile costs a fifth each
 _WAIT = 0.05  # seconds for another process, or thread, at the same file
 _PAUSE = 5.0
 _PACK_FROM = 4_096
@@ -73,9 +78,19 @@ class Disk:
         self._connection: sqlite3.Connection | None = None
         self._quiet_until = 0.0
         self._puts = 0
+        self._waiting: dict[tuple[str, str], tuple[float, float, dict[str, Any]]] = {}
+        self._waiting_lock = threading.Lock()
+        self._writer: threading.Timer | None = None
+        self._at_exit = _if_alive(self, Disk.close)
+        atexit.register(self._at_exit)
 
     def get(self, kind: str, key: str) -> Entry | None:
         """The entry, unless it is too old, or cannot be had just now."""
+        with self._waiting_lock:
+            waiting = self._waiting.get((kind, key))
+        if waiting is not None:
+            made, until, value = waiting
+            return Entry(made, value) if made <= self._clock() < until else None
 
         def read(connection: sqlite3.Connection) -> Entry | None:
             row = connection.execute(
@@ -94,29 +109,48 @@ class Disk:
         return found
 
     def put(self, kind: str, key: str, value: dict[str, Any], seconds: float) -> None:
-        """Keep `value`, which is JSON, for `seconds`; one that is too large is not kept."""
-        packed, data = _packed(value)
-        if seconds <= 0 or len(data) > self._most_bytes // 16:
+        """Keep `value`, which is JSON and does not change any more, for `seconds`; one that is too
+        large is not kept."""
+        if seconds <= 0 or not self._most_bytes:
             return
         now = self._clock()
-        row = (kind, _digest(key), now, now + seconds, len(data), packed, data)
+        with self._waiting_lock:
+            self._waiting[kind, key] = (now, now + seconds, value)
+            if len(self._waiting) > _MOST_WAITING:
+                del self._waiting[next(iter(self._waiting))]
+            if self._writer is None:
+                self._writer = threading.Timer(_WRITE_AFTER, _if_alive(self, Disk.flush))
+                self._writer.daemon = True
+                self._writer.start()
 
-        def write(connection: sqlite3.Connection) -> None:
-            self._puts += 1
-            if self._puts % _SWEEP_EVERY == 1:
-                self._sweep(connection, _AFTER_SWEEP)
-            try:
-                connection.execute("REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-            except sqlite3.OperationalError as error:
-                if "full" not in str(error):
-                    raise
-                self._sweep(connection, 0.5)
-                connection.execute("REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    def flush(self) -> None:
+        """Write what is waiting."""
+        with self._waiting_lock:
+            waiting, self._waiting, self._writer = self._waiting, {}, None
+        rows = []
+        for (kind, key), (made, until, value) in waiting.items():
+            packed, data = _packed(value)
+            if len(data) <= self._most_bytes // 16:
+                rows.append((kind, _digest(key), made, until, len(data), packed, data))
+        if rows:
+            self._try(lambda connection: self._write(connection, rows), None)
 
-        self._try(write, None)
+    def _write(self, connection: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> None:
+        if self._puts == 0 or self._puts + len(rows) > _SWEEP_EVERY:
+            self._sweep(connection, _AFTER_SWEEP)
+            self._puts = 1
+        self._puts += len(rows)
+        try:
+            _insert(connection, rows)
+        except sqlite3.OperationalError as error:
+            if "full" not in str(error):
+                raise
+            self._sweep(connection, 0.5)
+            _insert(connection, rows[-_SWEEP_EVERY:])
 
     def clear(self) -> int:
         """Forget everything; how many entries that were. Raises OSError when it cannot be done."""
+        self.flush()
         if not self._path.exists():
             return 0
 
@@ -134,12 +168,14 @@ class Disk:
         return 0
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Write what is waiting, and let go of the file."""
+        atexit.unregister(self._at_exit)
+        self.flush()
         with self._lock:
             self._hang_up()
 
     def __del__(self) -> None:
-        self._hang_up()
+        self.close()
 
     def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
         """What `work` gives; `otherwise` when the file cannot be used, now or for a while."""
@@ -212,6 +248,28 @@ class Disk:
         self._hang_up()
         for suffix in ("", "-wal", "-shm"):
             self._path.with_name(NAME + suffix).unlink(missing_ok=True)
+
+
+def _if_alive(disk: Disk, method: Callable[[Disk], None]) -> Callable[[], None]:
+    """For a timer and for the end of the program: neither keeps it from going before."""
+    known = weakref.ref(disk)
+
+    def call() -> None:
+        if (alive := known()) is not None:
+            method(alive)
+
+    return call
+
+
+def _insert(connection: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.executemany("REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _digest(key: str) -> bytes:

@@ -61,6 +61,11 @@ class Latencies:
         """The time within which 95 of 100 good answers came; None while too few are known."""
         return self._known.get(engine)
 
+    def usual(self) -> float | None:
+        """What the slowest of the engines that are known takes; None while none is."""
+        with self._lock:
+            return max(self._known.values(), default=None)
+
 
 class HedgeBudget:
     """Requests in reserve may be one in twenty of all, with a few saved up for a bad moment."""

@@ -212,6 +212,8 @@ class Relay:
         """Halved for each engine that was late in this search, so that many cost like two."""
         most = PATIENCE if asked.engine.wire else PATIENCE_WITH_PACKAGES
         known = self._lineup.latencies.p95(asked.engine.name)
+        if known is None and asked.engine.wire:
+            known = self._lineup.latencies.usual()  # one like the others, as far as we know
         usual = most if known is None else min(max(3 * known, LEAST_PATIENCE), most)
         return float(usual / 2**self._late)
 

@@ -45,6 +45,7 @@ class Chain:
         self._access = Access(settings.keys, library)
         self._connections = Connections()
         front = Kept(clock)
+        self._disk = disk
         behind = OnDisk(front, disk, self._scope(), time.time) if disk else None
         self._shared = Shared(front, behind, self._fresh_for)
 
@@ -98,8 +99,10 @@ class Chain:
         return {"engines": rows, "offline": self._settings.offline}
 
     def close(self) -> None:
-        """Hang up the connections that are kept for the next search."""
+        """Hang up the connections that are kept for the next search, and write down answers."""
         self._connections.close()
+        if self._disk is not None:
+            self._disk.flush()
 
     def _fresh_for(self, answer: SearchAnswer) -> float:
         """Seconds for which an answer counts as fresh: the least of those whose results are in it.

@@ -43,6 +43,7 @@ def test_what_was_put_is_there_until_its_time_is_over(tmp_path: Path) -> None:
     disk = Disk(tmp_path, MB, clock=clock)
     disk.put("a", "key", {"text": "Tee \ud83e\uded6 \u2603", "n": [1, None]}, 60)
     disk.put("a", "long", {"text": "tea " * 10_000}, 60)
+    disk.flush()
     clock.now += 59
     entry = Disk(tmp_path, MB, clock=clock).get("a", "key")
     assert entry is not None
@@ -68,7 +69,7 @@ def test_an_entry_of_the_future_is_not_believed(tmp_path: Path) -> None:
 def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
     """What one searches for is nobody else's business, whatever the umask or an old mode says."""
     home = tmp_path / "new"
-    Disk(home, MB).put("a", "key", {}, 60)
+    Disk(home, MB).put("a", "key", {}, 60)  # written when the object goes
     for path in home.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
     (home / NAME).chmod(0o644)
@@ -88,7 +89,10 @@ def test_the_file_stays_within_its_bounds(
         clock.now += 1
         text = chance.randbytes(chance.choice((10, 2_000, 20_000))).hex()[:30_000]
         disk.put("a", str(n), {"text": text}, 10_000)
+        if n % 7 == 0:
+            disk.flush()
         assert disk.get("a", str(n)) is not None or len(text) > 32 * 1024
+    disk.flush()
     held = [n for n in range(300) if disk.get("a", str(n))]
     assert 0 < len(held) <= 100
     assert held == list(range(held[0], 300)), "only the oldest are gone"
@@ -101,6 +105,7 @@ def test_one_entry_cannot_take_all_the_room(tmp_path: Path) -> None:
     disk = Disk(tmp_path, MB)
     disk.put("a", "small", {}, 60)
     disk.put("a", "large", {"text": random.Random(1).randbytes(100_000).hex()}, 60)
+    disk.flush()
     assert disk.get("a", "large") is None
     assert disk.get("a", "small") is not None
 
@@ -138,6 +143,7 @@ def test_a_damaged_file_is_begun_anew(tmp_path: Path, damage: object) -> None:
     for n in range(60):
         again.get("a", str(n))
         again.put("a", "new", {"n": n}, 600)
+        again.flush()
         clock.now += 6
     found = again.get("a", "new")
     assert found is not None
@@ -149,6 +155,7 @@ def test_a_value_that_is_not_ours_is_not_there(tmp_path: Path) -> None:
     disk = Disk(tmp_path, MB)
     for n, value in enumerate((b"[1]", b"{", b"\xff", b"")):
         disk.put("a", str(n), {}, 60)
+        disk.flush()
         with sqlite3.connect(tmp_path / NAME) as connection:
             connection.execute("UPDATE entries SET value = ?, packed = ?", (value, n % 2))
         connection.close()
@@ -160,14 +167,17 @@ def test_a_locked_file_costs_a_moment_and_no_failure(tmp_path: Path) -> None:
     clock = Clock()
     disk = Disk(tmp_path, MB, clock=clock)
     disk.put("a", "key", {}, 600)
+    disk.flush()
     other = sqlite3.connect(tmp_path / NAME, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     disk.put("a", "new", {}, 600)
+    disk.flush()
     disk.get("a", "key")
     other.execute("COMMIT")
     other.close()
     clock.now += 6
     disk.put("a", "new", {}, 600)
+    disk.flush()
     assert disk.get("a", "new") is not None
 
 
@@ -178,6 +188,7 @@ def test_a_place_that_cannot_be_written_is_left_alone(tmp_path: Path) -> None:
     for home in (tmp_path / "file", tmp_path / "folder"):
         disk = Disk(home, MB)
         disk.put("a", "key", {}, 60)
+        disk.flush()
         assert disk.get("a", "key") is None
     assert (tmp_path / "file").read_text() == "in the way"
 
@@ -263,7 +274,9 @@ def chain(home: Path, asked: list[str], **changes: object) -> Chain:
 def test_a_search_is_answered_after_a_restart(tmp_path: Path) -> None:
     """Nobody is asked, and the answer says that it is kept and how old it is."""
     asked: list[str] = []
-    first = chain(tmp_path, asked).search(Query("tea"))
+    before = chain(tmp_path, asked)
+    first = before.search(Query("tea"))
+    before.close()
     assert not first.cached
     again = chain(tmp_path, asked).search(Query("tea"))
     assert (again.cached, again.results, asked) == (True, first.results, ["down", "web"])

@@ -59,7 +59,7 @@ def survives(home: Path, good: str, faults: tuple[str, ...], width: int) -> None
         for n in range(20):  # how fast a healthy engine answers is known after that
             h.ask(f"well {n}")
         sick.set()
-        told = [h.ask(f"ill {n}") for n in range(3)]
+        told = [h.ask(f"ill {n}") for n in range(5)]
         assert all(answer.engine == good for answer in told), told
         before = {name: h.asked(name) for name in NAMES}
         for n in range(5):

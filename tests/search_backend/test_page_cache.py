@@ -145,6 +145,7 @@ class House:
         self.home, self.web, self.usual, self.offline = home, web, usual, offline
         self.passed = 0.0
         self.library = Library(home, dict)
+        self.disk: Disk | None = None
         self.restart()
 
     def clock(self) -> float:
@@ -153,12 +154,14 @@ class House:
 
     def restart(self) -> None:
         """Nothing is in memory any more."""
-        disk = Disk(self.home, 2**20, clock=self.clock)
+        if self.disk is not None:
+            self.disk.close()
+        self.disk = Disk(self.home, 2**20, clock=self.clock)
         self.pages = Pages(
             Reading(self.web, usual=self.usual),
             self.library,
             offline=self.offline,
-            cache=PageCache(clock=self.clock, disk=disk),
+            cache=PageCache(clock=self.clock, disk=self.disk),
         )
 
     def open(self, **how: object) -> tuple[str, object, int]:

@@ -9,7 +9,7 @@
 | text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
 | search_started | query, by, years? (past ones in the query that the user never named) |
 | search_finished | query, by, status, results, attempts, error?, years? |
-| page_opened | url, status, title?, error? |
+| page_opened | url, status, title?, error?, reader? (who read it, if not we) |
 | tool_call | call_id, name, arguments, effect, server? |
 | tool_started | call_id (of a call that may change something, once it may run) |
 | approval_requested | call_id, name, arguments, effect, server, why, preview?, definition |

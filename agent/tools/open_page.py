@@ -16,6 +16,7 @@ from agent.types import NativeSearch, ToolResult, ToolSpec, Usage
 READ = Usage(pages=1)
 _LENGTH = 8000
 _LINKS = 200
+_HERE = "local"
 _WEB = ("http://", "https://")
 _SPEC = ToolSpec(
     name="open_page",
@@ -58,6 +59,8 @@ def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) 
             await context.emit.event("page_opened", data)
             raise
         data = {"url": url, "status": page["status"], "title": page["title"]}
+        if page.get("reader", _HERE) != _HERE:  # somebody else was told the address
+            data["reader"] = page["reader"]
         await context.emit.event("page_opened", {**data, "error": error_words(page["error"])})
         if page["status"] != "ok":
             why = error_words(page["error"]) or "no readable text"

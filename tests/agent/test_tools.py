@@ -265,6 +265,17 @@ def test_only_met_addresses_are_opened() -> None:
     assert table.has_seen("https://linked.example/")
 
 
+@pytest.mark.parametrize("reader", ["local", "elsewhere"])
+def test_who_was_told_an_address_is_told(reader: str) -> None:
+    """A page that a service read is marked as such in the log."""
+    answer = {**page("text")({"url": "https://a.example/"}), "reader": reader}
+    table, memory = SourceTable(), Memory()
+    table.see(["https://a.example/"])
+    made = call("open_page", url="https://a.example/")
+    run(made, tools=web(SearchApp({"/api/open-page": answer})), table=table, memory=memory)
+    assert memory.of("page_opened")[0].get("reader", "local") == reader
+
+
 def test_pages_are_held_to_the_options_of_the_turn() -> None:
     """The turn's domains go along with each page, and no argument replaces them."""
     app = SearchApp({"/api/open-page": page("text")})

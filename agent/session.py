@@ -30,5 +30,9 @@ class Session:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The session object of every surface; `agent` is the preset it runs as, if any."""
-        return {**asdict(self), "agent": self.settings.get("agent")}
+        """The session object of every surface; `agent` is the preset it runs as, if any.
+
+        The copy of that preset stays inside: it can be long, and lists hold many sessions.
+        """
+        shown = {name: value for name, value in self.settings.items() if name != "preset"}
+        return {**asdict(self), "settings": shown, "agent": self.settings.get("agent")}

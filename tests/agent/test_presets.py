@@ -129,6 +129,7 @@ def test_a_session_keeps_a_copy(tmp_path: Path) -> None:
     assert found
     assert (found.name, found.system, found.tools, found.servers) == ("poet", "Rhyme.", ("a*",), ())
     assert kept.as_dict()["agent"] == "poet"
+    assert "Rhyme." not in str(kept.as_dict())
     assert preset_in({}) is None
     assert set(settings_of(None).values()) == {None}
 

@@ -16,6 +16,20 @@ _DATE = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?"
 )
 _LINKED_DATA_DATE = re.compile(r'"datePublished"\s*:\s*"([^"]{8,40})"')
+_LINKED_DATA_TYPE = re.compile(r'"@type"\s*:\s*\[?\s*"(\w{1,40})"')
+# The most telling first: a discussion may hold articles, an article may name a product.
+_KINDS = (
+    (3, ("discussion", "qapage", "question")),
+    (1, ("article", "blogpost", "report")),
+    (4, ("itemlist", "collectionpage", "category", "searchresults")),
+    (2, ("product",)),
+)
+# In an object, a list of objects or as it is; what stands between is short.
+_LINKED_DATA_AUTHOR = re.compile(
+    r'"author"\s*:\s*(?:"([^"\\]{2,100})"|[\[{][^\]}]{0,300}?"name"\s*:\s*"([^"\\]{2,100})")'
+)
+_SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
+LONGEST_NAME = 80
 _BYLINES = (
     'meta[name="author"]',
     'meta[property="article:author"]',
@@ -44,8 +58,14 @@ def title(tree: LexborHTMLParser) -> str:
 
 def byline(tree: LexborHTMLParser) -> str | None:
     """The author as the page names them, not as an address."""
-    text = _meta(tree, _BYLINES)
-    return one_line(text, 200) if text and not text.startswith(("http:", "https:")) else None
+    named = [_meta(tree, _BYLINES) or "", _linked_data(tree, _LINKED_DATA_AUTHOR)]
+    signed = tree.css_first(_SIGNED)
+    if signed is not None and len(text := one_line(signed.text(deep=True) or "")) <= LONGEST_NAME:
+        named.append(text.removeprefix("By ").removeprefix("by "))
+    for text in named:
+        if text and not text.startswith(("http:", "https:", "@")):
+            return one_line(text, 200)
+    return None
 
 
 def published(tree: LexborHTMLParser) -> str | None:
@@ -53,13 +73,15 @@ def published(tree: LexborHTMLParser) -> str | None:
     found = _DATE.match(_meta(tree, _DATES) or "")
     if found:
         return found[0]
-    for script in tree.css('script[type="application/ld+json"]'):
-        data = _LINKED_DATA_DATE.search(script.text() or "")
-        if data and (found := _DATE.match(data[1])):
-            return found[0]
-    node = tree.css_first("article time[datetime], time[pubdate]")
-    found = _DATE.match((node.attributes.get("datetime") or "") if node is not None else "")
-    return found[0] if found else None
+    if found := _DATE.match(_linked_data(tree, _LINKED_DATA_DATE)):
+        return found[0]
+    for query in ("[itemprop=datePublished]", "time[pubdate]", "article time", "main time", "time"):
+        node = tree.css_first(query)
+        if node is not None:
+            told = node.attributes.get("datetime") or node.attributes.get("content") or ""
+            if found := _DATE.match(told):
+                return found[0]
+    return None
 
 
 def language(tree: LexborHTMLParser) -> str | None:
@@ -67,6 +89,20 @@ def language(tree: LexborHTMLParser) -> str | None:
     root = tree.css_first("html")
     tag = (root.attributes.get("lang") or "").strip() if root is not None else ""
     return tag if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}", tag) else None
+
+
+def kind(tree: LexborHTMLParser) -> int:
+    """What the page says it is: 1 article, 2 product, 3 discussion, 4 list, 5 other, 0 nothing."""
+    said = [
+        name.lower()
+        for script in tree.css('script[type="application/ld+json"]')
+        for name in _LINKED_DATA_TYPE.findall((script.text() or "")[:100_000])
+    ]
+    said.append((_meta(tree, ('meta[property="og:type"]',)) or "").lower())
+    for number, words in _KINDS:
+        if any(word in name for name in said for word in words):
+            return number
+    return 5 if any(said) else 0
 
 
 def links(tree: LexborHTMLParser, url: str) -> tuple[str, ...]:
@@ -88,6 +124,14 @@ def links(tree: LexborHTMLParser, url: str) -> tuple[str, ...]:
             if len(found) >= MOST_LINKS:
                 return tuple(found)
     return tuple(found)
+
+
+def _linked_data(tree: LexborHTMLParser, wanted: re.Pattern[str]) -> str:
+    """The first group that is there of the first match in the page's JSON-LD, else nothing."""
+    for script in tree.css('script[type="application/ld+json"]'):
+        if found := wanted.search((script.text() or "")[:200_000]):
+            return next(filter(None, found.groups()), "")
+    return ""
 
 
 def _meta(tree: LexborHTMLParser, queries: tuple[str, ...]) -> str | None:

@@ -17,6 +17,8 @@ MOST_CHARACTERS = 2_000_000
 HARMLESS_TAGS = 4_000
 HARMLESS_REPEATS = 400_000
 LONGEST_TAG = 8_000
+# Longer pages are read by a process that can be killed, should a trick of quoting mislead here.
+LARGE = 150_000
 DEEPEST = 256
 MOST_FORMATTING = 8
 MOST_ATTRIBUTES = 24
@@ -25,12 +27,14 @@ LONGEST_VALUE = 4_000
 _OPENING = re.compile(r"<[a-zA-Z]")
 _REPEATED_NAMES = "a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u"
 _REPEATED = re.compile(rf"<(?:{_REPEATED_NAMES})(?=[\s/>])", re.IGNORECASE)
-_QUOTED_TAG = re.compile(r"<[a-zA-Z](?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+")
+_QUOTED_TAG = re.compile(r"<[a-zA-Z](?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?)*+")
 _PLAIN_TAG = re.compile(r"<[a-zA-Z][^>]*+")
 _TOKEN = re.compile(
     r"<!--(?:-?>|.*?(?:--!?>|\Z))"
     r"|<(script|style|textarea|xmp|iframe|noembed|noframes)(?=[\s/>])[^>]*+>?(.*?)(?:</\1[^>]*+>|\Z)"
-    r"|<(/?)([a-zA-Z][^\s/>]{0,60})((?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+)>?"
+    # A quote opens a value only behind "="; a stray one must not swallow the page.
+    r"|<(/?)([a-zA-Z][^\s/>]{0,60})"
+    r"((?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"'][^\s>]*+)?)*+)>?"
     r"|<",
     re.DOTALL | re.IGNORECASE,
 )
@@ -63,15 +67,41 @@ def bounded(html: str) -> tuple[str, bool]:
 def _is_harmless(html: str) -> bool:
     tags = len(_OPENING.findall(html))
     if tags > HARMLESS_TAGS:
-        return False
+        return len(html) >= LARGE and _is_shallow(html)
     if len(_REPEATED.findall(html)) * tags > HARMLESS_REPEATS:
         return False
     # Read with quotes in mind, and again without: a page may mean either.
     return not any(
-        match.end() - match.start() > LONGEST_TAG
+        len(max(pattern.findall(html), key=len, default="")) > LONGEST_TAG
         for pattern in (_QUOTED_TAG, _PLAIN_TAG)
-        for match in pattern.finditer(html)
     )
+
+
+def _is_shallow(html: str) -> bool:
+    """Whether tags never nest deep, nor pile up formatting, however their ends are understood.
+
+    Only an end right after the matching start counts as one, so this errs towards deep.
+    """
+    opened: list[str] = []
+    formatting = 0
+    for match in _TOKEN.finditer(html):
+        name = match[4]
+        if name is None or match.end() - match.start() > LONGEST_TAG:
+            if name is not None:
+                return False
+            continue
+        name = name.lower()
+        if name in _NEVER_OPEN:
+            continue
+        if not match[3]:
+            opened.append(name)
+            formatting += name in _FORMATTING
+            if len(opened) > DEEPEST or formatting > MOST_FORMATTING:
+                return False
+        elif opened and opened[-1] == name:
+            opened.pop()
+            formatting -= name in _FORMATTING
+    return True
 
 
 class _Rewriter:

@@ -1,7 +1,8 @@
 """HTML to the main text as Markdown, without what the page hides.
 
-Three passes: bound the markup and take out what a visitor cannot see; let trafilatura find the main
-text; where it finds too little, take the text by structure. https://trafilatura.readthedocs.io/
+Bound the markup, take out what a visitor cannot see, cut the page into blocks of text, and keep the
+blocks that are likely to be main text. Where the page says it is an article and the blocks are in
+doubt, trafilatura is asked as well. https://trafilatura.readthedocs.io/
 """
 
 from __future__ import annotations
@@ -15,23 +16,35 @@ from selectolax.lexbor import LexborHTMLParser
 from search_backend.charset import decode
 from search_backend.clean import clean, tidy
 from search_backend.readers import Reader, _about
+from search_backend.readers._blocks import Layout, layout
 from search_backend.readers._bounds import bounded
+from search_backend.readers._choose import chosen
 from search_backend.readers._hidden import remove_hidden
-from search_backend.readers._main_text import main_text
+from search_backend.readers._markdown import markdown
 from search_backend.types import Page, Problem
 
 _log = logging.getLogger(__name__)
 
+# Shorter texts may have missed the point; they are compared with the whole page.
 THIN = 250
-# By this factor more text by structure than by extraction: the extraction missed the point.
-FAR_MORE = 4
-# Beyond this the extractor takes seconds, and structure alone serves as well.
+# Of so short a page everything is kept that is no furniture.
+SHORT_PAGE = 120
+# A page in more pieces is a table or a register; sorting them would take seconds.
+MOST_BLOCKS = 6_000
+# Below this expected F1 the blocks of an article are in doubt.
+DOUBT = 0.9
+ARTICLE = 1
+# What trafilatura finds must have this share of our words, or it took a part for the whole.
+LEAST_SHARE = 0.4
+# Beyond this it takes seconds.
 MOST_FOR_EXTRACTION = 500_000
 MOST_TAGS_FOR_EXTRACTION = 30_000
 # Few words from this much markup: the text is made by scripts.
 SHELL_MARKUP = 15_000
 SHELL_WORDS = 40
 
+_FURNITURE = frozenset(("nav", "header", "footer", "aside", "form", "button"))
+_FURNITURE_ROLES = frozenset(("r=navigation", "r=banner", "r=contentinfo"))
 _APP_ROOT = "#root:empty,#app:empty,#__next:empty,#__nuxt:empty,app-root:empty,#___gatsby:empty"
 _ASKS_FOR_SCRIPTS = re.compile(
     r"(enable|activate|turn on|requires?|need|without) (java ?script)"
@@ -59,9 +72,10 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     asks = any(
         _ASKS_FOR_SCRIPTS.search(node.text(deep=True) or "") for node in tree.css("noscript")
     )
+    kind = _about.kind(tree)
     remove_hidden(tree)
     links = _about.links(tree, url)
-    text = _main(tree, url)
+    text = _main(tree, url, kind)
     page = replace(page, text=text, links=links)
     words = len(text.split())
     asks = asks or _ASKS_FOR_SCRIPTS.search(text[:2000]) is not None
@@ -79,20 +93,35 @@ def _shell(page: Page) -> Page:
     return replace(page, text="", status="needs_js", error=problem)
 
 
-def _main(tree: LexborHTMLParser, url: str) -> str:
+def _main(tree: LexborHTMLParser, url: str, kind: int) -> str:
+    page = layout(tree)
+    if len(page.blocks) > MOST_BLOCKS:
+        return clean(markdown(page, _all_but_furniture(page), url))
+    choice = chosen(page, kind)
+    words = sum(page.blocks[index].words for index in choice.blocks)
+    if kind == ARTICLE and choice.expected < DOUBT:
+        other = tidy(_extract(tree, url))
+        if len(other) > THIN and len(other.split()) > words * LEAST_SHARE:
+            return other
+    if sum(block.words for block in page.blocks) < SHORT_PAGE or not words:
+        return clean(markdown(page, _all_but_furniture(page), url))
+    return clean(markdown(page, choice.blocks, url))
+
+
+def _all_but_furniture(page: Layout) -> list[int]:
+    """Every block outside navigation, header, footer, aside and form; if there is none, all."""
+    furniture = [False] * len(page.boxes)
+    for at, box in enumerate(page.boxes):
+        own = box.tag in _FURNITURE or not _FURNITURE_ROLES.isdisjoint(box.names)
+        furniture[at] = own or (box.parent >= 0 and furniture[box.parent])
+    kept = [at for at, block in enumerate(page.blocks) if not furniture[block.box]]
+    return kept or list(range(len(page.blocks)))
+
+
+def _extract(tree: LexborHTMLParser, url: str) -> str:
     markup = clean(tree.html or "")
-    small = len(markup) <= MOST_FOR_EXTRACTION and markup.count("<") <= MOST_TAGS_FOR_EXTRACTION
-    extracted = tidy(_extract(markup, url)) if small else ""
-    if len(extracted) >= THIN * FAR_MORE:
-        return extracted
-    by_structure = tidy(main_text(tree))
-    few = len(extracted) < THIN
-    if len(by_structure) > len(extracted) * (1 if few else FAR_MORE):
-        return by_structure
-    return extracted
-
-
-def _extract(markup: str, url: str) -> str:
+    if len(markup) > MOST_FOR_EXTRACTION or markup.count("<") > MOST_TAGS_FOR_EXTRACTION:
+        return ""
     from trafilatura import extract
 
     # It warns about every page in which it finds nothing; that is our business, not the terminal's.

@@ -1,0 +1,244 @@
+"""What a block of text looks like, in numbers: itself, its neighbours, what is around it, the page.
+
+The numbers are those from which `bench/extraction_fit.py` learned; a change here needs a new fit.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from search_backend.readers._blocks import Box, Layout
+
+Columns = list[Sequence[float]]
+
+LONG = 25
+_TAGS = (
+    "p li div td th h1 h2 h3 h4 h5 dt dd pre blockquote figcaption button label br section article "
+    "main ul form header footer nav aside table details summary"
+)
+_TAG_NUMBER = {tag: float(number) for number, tag in enumerate(_TAGS.split())}
+_END = re.compile(r"[.!?:;。”\")…]$")
+_DIGIT, _UPPER = re.compile(r"\d"), re.compile(r"[A-Z]")
+_FIRST_WORD = re.compile(r"\w+")
+# Behind so many words a block says by itself what it is.
+SHORT = 14
+
+
+def text_names(text: str, words: int) -> list[str]:
+    """The first words of a short block, as the model knows them: share, advertisement, by."""
+    if words > SHORT:
+        return []
+    first = _FIRST_WORD.findall(text[:60].lower())[:3]
+    length = f"#{min(words, 6)}"
+    return [
+        length,
+        *(f"'{word}" for word in first),
+        *(["'" + " ".join(first[:2])] if first[1:] else []),
+    ]
+
+
+def name_scores(
+    page: Layout, path: Mapping[str, float], near: Mapping[str, float], bias: float
+) -> list[float]:
+    """A first guess for each block, by the names of the elements around it and its first words."""
+    ways: list[float] = []
+    own: list[float] = []
+    known: dict[tuple[str, ...], tuple[float, float]] = {}
+    for box in page.boxes:
+        sums = known.get(box.names)
+        if sums is None:
+            sums = known[box.names] = (
+                sum(path.get(name, 0.0) for name in box.names),
+                sum(near.get(name, 0.0) for name in box.names),
+            )
+        ways.append(sums[0] + (ways[box.parent] if box.parent >= 0 else 0.0))
+        own.append(sums[1])
+    scores = []
+    for block in page.blocks:
+        at, up = block.box, page.boxes[block.box].parent
+        score = bias + ways[at] + own[at] + (own[up] if up >= 0 else 0.0)
+        if block.words <= SHORT:
+            score += sum(near.get(name, 0.0) for name in text_names(block.text, block.words))
+        scores.append(max(-12.0, min(12.0, score)))
+    return scores
+
+
+def columns(page: Layout, guesses: Sequence[float], kind: int) -> Columns:
+    """One column a feature, one entry a block. `kind` is what the page says it is."""
+    blocks = page.blocks
+    words = [float(block.words) for block in blocks]
+    linked = [block.linked for block in blocks]
+    total = sum(words)
+    found: Columns = [words, linked]
+    found += _of_text(page)
+    found += _of_neighbours(words, linked)
+    found += _of_guesses(guesses, words)
+    found += _of_boxes(page, words, linked, total)
+    found += _of_page(page, words, linked, guesses, total, kind)
+    return found
+
+
+def _of_text(page: Layout) -> Columns:
+    texts = [block.text for block in page.blocks]
+    return [
+        [len(block.text) / block.words for block in page.blocks],
+        [1.0 if _END.search(text) else 0.0 for text in texts],
+        [len(_DIGIT.findall(text, 0, 200)) / min(200, len(text)) for text in texts],
+        [len(_UPPER.findall(text, 0, 200)) / min(200, len(text)) for text in texts],
+        [_TAG_NUMBER.get(page.boxes[block.box].tag, 40.0) for block in page.blocks],
+    ]
+
+
+def _of_neighbours(words: list[float], linked: list[float]) -> Columns:
+    count = len(words)
+    long = [i for i in range(count) if words[i] >= LONG and linked[i] < 0.3]
+    ahead, behind = [], []
+    for i in range(count):
+        at = bisect_left(long, i)
+        ahead.append(float(long[at] - i) if at < len(long) else 99.0)
+        last = at if at < len(long) and long[at] == i else at - 1
+        behind.append(float(i - long[last]) if last >= 0 else 99.0)
+    first, end = (long[0], long[-1]) if long else (-1, -1)
+    return [
+        [0.0, *words[:-1]],
+        [0.0, *linked[:-1]],
+        [*words[1:], 0.0],
+        [*linked[1:], 0.0],
+        [0.0, 0.0, *words[:-2]][:count],
+        [*words[2:], 0.0, 0.0][:count],
+        ahead,
+        behind,
+        [(i - first) / count for i in range(count)],
+        [(i - end) / count for i in range(count)],
+    ]
+
+
+def _of_guesses(guesses: Sequence[float], words: list[float]) -> Columns:
+    weights = [min(word, 60.0) + 1.0 for word in words]
+    sums = [
+        0.0,
+        *accumulate(guess * weight for guess, weight in zip(guesses, weights, strict=True)),
+    ]
+    weight = [0.0, *accumulate(weights)]
+    count = len(words)
+
+    def around(reach: int) -> list[float]:
+        found = []
+        for i in range(count):
+            low, high = max(0, i - reach), min(count, i + reach + 1)
+            found.append((sums[high] - sums[low]) / (weight[high] - weight[low]))
+        return found
+
+    return [guesses, around(2), around(8)]
+
+
+def _of_boxes(page: Layout, words: list[float], linked: list[float], total: float) -> Columns:
+    boxes = page.boxes
+    held, links, prose, inside = _held(page, words, linked)
+    depth, group, repeats, main = _places(boxes, held)
+    groups: dict[int, list[float]] = {}
+    for block, word, link in zip(page.blocks, words, linked, strict=True):
+        sums = groups.setdefault(group[block.box], [0.0, 0.0, 0.0])
+        sums[0] += 1
+        sums[1] += word
+        sums[2] += word * link
+    rows: dict[int, tuple[float, ...]] = {}
+    found = []
+    for block in page.blocks:
+        at = block.box
+        if (row := rows.get(at)) is None:
+            count, word, link = groups[group[at]]
+            values = [
+                *(float(depth[at]), count, word / count, link / word, word / total),
+                *(float(repeats[at]), held[main[at]] / total if main[at] >= 0 else -1.0),
+            ]
+            around = at
+            for _ in range(4):
+                if around >= 0:
+                    has = held[around]
+                    values += (has, links[around] / has, float(inside[around]), has / total)
+                    values.append(prose[around])
+                    around = boxes[around].parent
+                else:
+                    values += values[-5:]
+            row = rows[at] = tuple(values)
+        found.append(row)
+    return list(zip(*found, strict=True))
+
+
+def _held(
+    page: Layout, words: list[float], linked: list[float]
+) -> tuple[list[float], list[float], list[float], list[int]]:
+    """For each box its words, those in links, its paragraphs and its blocks, with all inside it."""
+    boxes, size = page.boxes, len(page.boxes)
+    held, links, prose, inside = [0.0] * size, [0.0] * size, [0.0] * size, [0] * size
+    for block, word, link in zip(page.blocks, words, linked, strict=True):
+        at = block.box
+        held[at] += word
+        links[at] += word * link
+        inside[at] += 1
+        prose[at] += word >= 15 and link < 0.4
+    for at in range(size - 1, 0, -1):
+        up = boxes[at].parent
+        held[up] += held[at]
+        links[up] += links[at]
+        inside[up] += inside[at]
+        prose[up] += prose[at]
+    return held, links, prose, inside
+
+
+def _places(
+    boxes: list[Box], held: list[float]
+) -> tuple[list[int], list[int], list[int], list[int]]:
+    """For each box its depth, a number for its way, how often its like repeats, its main box."""
+    size = len(boxes)
+    alike = Counter((box.parent, box.names) for at, box in enumerate(boxes) if held[at])
+    depth, group, repeats, main = [0] * size, [0] * size, [1] * size, [-1] * size
+    for at, box in enumerate(boxes):
+        up = box.parent
+        is_main = box.tag in ("main", "article") or "r=main" in box.names
+        repeats[at] = alike[up, box.names]
+        group[at] = hash((group[up] if up >= 0 else 0, box.names))
+        main[at] = at if is_main else -1
+        if up >= 0:
+            depth[at] = depth[up] + 1
+            repeats[at] = max(repeats[at], repeats[up])
+            main[at] = at if is_main else main[up]
+    return depth, group, repeats, main
+
+
+def _of_page(
+    page: Layout,
+    words: list[float],
+    linked: list[float],
+    guesses: Sequence[float],
+    total: float,
+    kind: int,
+) -> Columns:
+    count = len(words)
+    long = [w for w, link in zip(words, linked, strict=True) if w >= LONG and link < 0.3]
+    heading = next(
+        (i for i, block in enumerate(page.blocks) if page.boxes[block.box].tag == "h1"), None
+    )
+    of_page = (
+        math.log1p(total),
+        sum(w * link for w, link in zip(words, linked, strict=True)) / total,
+        math.log1p(count),
+        len(long) / count,
+        sum(long) / total,
+        sum(g * min(w, 60.0) for g, w in zip(guesses, words, strict=True)) / total,
+        max(guesses),
+        float(kind),
+    )
+    before = [0.0, *accumulate(words[:-1])]
+    return [
+        [i / count for i in range(count)],
+        [word / total for word in before],
+        [-999.0 if heading is None else float(i - heading) for i in range(count)],
+        *([value] * count for value in of_page),
+    ]

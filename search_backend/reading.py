@@ -19,8 +19,9 @@ from search_backend.domains import ANYWHERE, Rules
 from search_backend.errors import FetchFailed, FetchRefused, SearchBackendError
 from search_backend.fetched import Fetched, Known
 from search_backend.freshness import conditions, freshness
-from search_backend.readers import LOCAL, Service, read
+from search_backend.readers import LOCAL, Service
 from search_backend.types import Freshness, Page, Problem, ReaderAttempt
+from search_backend.workers import WORKERS
 
 # Another reader may have better luck with these; with a page that is not there nobody has.
 _WORTH_ANOTHER = frozenset({"timeout", "bad_response", "tls", "no_text", "unreadable", "too_large"})
@@ -171,12 +172,12 @@ class Reading:
 
 
 def read_fetched(fetched: Fetched, usual: float = USUAL) -> Page:
-    """The page in an answer, by the readers of this process; its status says what it is not.
+    """The page in an answer, read on this machine; its status says what it is not.
 
     `usual` are the seconds for which it is fresh if it does not say.
     """
     try:
-        page = read(
+        page = WORKERS.read(
             fetched.body,
             url=fetched.final_url,
             content_type=fetched.content_type,

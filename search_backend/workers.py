@@ -1,0 +1,156 @@
+"""Read large or foreign documents in processes that stall nobody and can be killed.
+
+Small pages are read where they are: that is cheap and bounded. A worker starts when the first large
+page comes, is used again, and is killed with the page that takes too long or too much. Workers end
+with this process, however it ends, because their stdin does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import IO
+
+from search_backend.readers import read
+from search_backend.types import Page, Problem
+from search_backend.worker import ANSWERED, ASKED, TOO_LARGE, failed
+
+# A page of this size is read in some 20 ms; the way to a worker and back costs 1.
+SMALL = 128 * 1024
+SECONDS = 5.0
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
+    "from search_backend.worker import main; main()"
+)
+
+
+class Workers:
+    """Up to `most` processes; `seconds` are for one document, waiting for a process included."""
+
+    def __init__(
+        self, most: int | None = None, seconds: float = SECONDS, small: int = SMALL
+    ) -> None:
+        self._free = threading.Semaphore(most or min(4, os.cpu_count() or 1))
+        self._seconds = seconds
+        self._small = small
+        self._lock = threading.Lock()
+        self._idle: list[_Worker] = []
+
+    def read(self, body: bytes, *, url: str, content_type: str, charset: str | None = None) -> Page:
+        """The page in `body`, as `readers.read` has it; status error when it was given up."""
+        small = len(body) <= self._small and b"%PDF-" not in body[:1024]
+        if small or not sys.executable:
+            return read(body, url=url, content_type=content_type, charset=charset)
+        until = time.monotonic() + self._seconds
+        if not self._free.acquire(timeout=self._seconds):
+            return failed(url, _BUSY)
+        try:
+            head = {"url": url, "content_type": content_type, "charset": charset}
+            return self._ask(json.dumps(head).encode(), body, until) or failed(
+                url, _TOO_SLOW if time.monotonic() >= until else TOO_LARGE
+            )
+        finally:
+            self._free.release()
+
+    def _ask(self, head: bytes, body: bytes, until: float) -> Page | None:
+        with self._lock:
+            worker = self._idle.pop() if self._idle else None
+        # One that has died meanwhile, by whatever hand, is no reason to fail.
+        if worker is not None and not worker.alive():
+            worker.kill()
+            worker = None
+        worker = worker or _Worker(self._seconds)
+        page = worker.ask(head, body, until)
+        if page is None:
+            worker.kill()
+        else:
+            with self._lock:
+                self._idle.append(worker)
+        return page
+
+    def close(self) -> None:
+        """End the processes that wait for work."""
+        with self._lock:
+            workers, self._idle = self._idle, []
+        for worker in workers:
+            worker.kill()
+
+
+class _Worker:
+    """One process, for one document at a time."""
+
+    def __init__(self, seconds: float) -> None:
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-I", "-c", _START, str(max(1, round(seconds)))),
+                json.dumps(sys.path),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def ask(self, head: bytes, body: bytes, until: float) -> Page | None:
+        """The page; None if the process died or had to be killed over it."""
+        timer = threading.Timer(max(0.0, until - time.monotonic()), self._process.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            source, target = self._pipes()
+            target.write(ASKED.pack(len(head), len(body)) + head)
+            target.write(body)
+            target.flush()
+            size = source.read(ANSWERED.size)
+            answer = source.read(ANSWERED.unpack(size)[0]) if len(size) == ANSWERED.size else b""
+            return _page(answer)
+        except (OSError, ValueError):
+            return None
+        finally:
+            timer.cancel()
+
+    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
+        if self._process.stdout is None or self._process.stdin is None:
+            raise OSError("the worker has no pipes")
+        return self._process.stdout, self._process.stdin
+
+    def kill(self) -> None:
+        """End it now and take its pipes down."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in self._pipes():
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+def _page(answer: bytes) -> Page | None:
+    if not answer:
+        return None
+    data = json.loads(answer)
+    error = data.pop("error")
+    data["links"] = tuple(data["links"])
+    return Page(**data, error=Problem(**error) if error else None)
+
+
+_BUSY = Problem(
+    "busy",
+    "The page was not read: too many large pages are being read at the moment.",
+    "Try again in a few seconds.",
+)
+_TOO_SLOW = Problem(
+    "too_complex",
+    f"Reading this page took longer than {SECONDS:g} s and was given up.",
+    "Use another source, or a simpler version of the page (print view, feed).",
+)
+# Of the whole process: workers are not for one application alone.
+WORKERS = Workers()
+atexit.register(WORKERS.close)

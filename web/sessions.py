@@ -17,6 +17,7 @@ from agent.workspace import Workspace
 from web.calls import Call, Handler, OnLoop, Reply
 
 _TITLE = 200  # characters
+_JOINERS = "\u200c\u200d"  # invisible, but words and emoji are made with them
 _DAY = 86_400  # seconds
 
 
@@ -118,7 +119,8 @@ class SessionsApi:
 
 
 def _title(text: str) -> str:
-    title = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())[:_TITLE]
+    plain = "".join(ch if ch.isprintable() or ch in _JOINERS else " " for ch in text)
+    title = " ".join(plain.split())[:_TITLE]
     if not title:
         raise ConfigError("empty_title", "The title is empty.", "Write a few words.")
     return title

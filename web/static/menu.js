@@ -41,7 +41,7 @@ export function openMenu(anchor, label, items) {
     menu.remove();
   });
   anchor.setAttribute("aria-expanded", "true");
-  document.body.append(menu);
+  document.querySelector("main").append(menu);
   menu.showPopover();
   place(menu, anchor);
   menu.querySelector("button")?.focus();

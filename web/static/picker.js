@@ -92,7 +92,7 @@ export function openPicker(anchor, models, current, pick) {
     if (popover.contains(document.activeElement) || document.activeElement === document.body) anchor.focus();
     popover.remove();
   });
-  document.body.append(popover);
+  document.querySelector("main").append(popover);
   draw();
   popover.showPopover();
   place(popover, anchor);

@@ -32,7 +32,6 @@ export function slashList(box, list, on) {
     fits = /^\/[a-z ]*$/.test(typed) ? all.filter(([name]) => name.startsWith(typed.trimEnd())) : [];
     at = Math.min(at, Math.max(0, fits.length - 1));
     list.hidden = fits.length === 0;
-    box.setAttribute("aria-expanded", String(!list.hidden));
     list.replaceChildren(...fits.map(option));
     if (list.hidden) box.removeAttribute("aria-activedescendant");
     else box.setAttribute("aria-activedescendant", `slash-${at}`);

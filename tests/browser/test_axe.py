@@ -1,0 +1,149 @@
+"""axe-core on every view, in both themes, on a desk and on a phone; `make integration` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agent.log import EventLog
+from tests.browser.conftest import Enter
+from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.steps import ask, box, choose_model, last_turn, model, turn_on, wait_for_answer
+from tests.browser.test_approvals import REQUEST
+
+pytestmark = pytest.mark.integration
+AXE = Path(__file__).resolve().parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
+RUN = """async () => {
+  const found = await axe.run(document, {
+    runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+  });
+  const told = (v) => v.nodes.map((n) => `${v.id}: ${n.target} ${n.html.slice(0, 120)}`);
+  return found.violations.flatMap(told);
+}"""
+RICH = (
+    "# Head\n\nText with `code` and $x^2$ [1].\n\n```python\nif True: # no\n    pass\n```\n\n"
+    "| a | b |\n|---|---|\n| 1 | 2 |\n\n> quoted\n\n1. one\n2. two\n"
+)
+
+
+def answered(page: Page, **more: Any) -> None:
+    """A cited answer."""
+    turn_on(page)
+    ask(page)
+    wait_for_answer(page)
+
+
+def rich(page: Page, ollama: LedOllama, **more: Any) -> None:
+    """Every kind of block, a failed answer and its versions."""
+    choose_model(page, f"ollama:{MODEL}")
+    ollama.script = lambda messages: [{"thinking": "Hm."}, RICH]
+    ask(page, "Show everything")
+    wait_for_answer(page)
+    last_turn(page).locator(".thoughts summary").click()
+    last_turn(page).hover()
+    last_turn(page).get_by_role("button", name="Ask again").click()
+    page.get_by_role("menuitem", name="Same settings").click()
+    expect(page.locator(".versions")).to_be_visible()
+    wait_for_answer(page)
+
+
+def asked_leave(page: Page, house: House, **more: Any) -> None:
+    """A tool that waits for leave."""
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    chat = log.create_session(model="builtin:extractive", mode="agent").id
+    started = {"run_id": "r", "model": "m", "mode": "agent", "search": "off", "search_path": "off"}
+    events = [("user_message", {"text": "Go"}), ("run_started", started)]
+    log.append(chat, [*events, ("approval_requested", REQUEST)])
+    log.close()
+    page.goto(f"{house.url}#/s/{chat}")
+    page.reload()
+    expect(page.locator(".approval")).to_be_visible()
+
+
+def reading(page: Page, **more: Any) -> None:
+    """A page read inside the page."""
+    answered(page)
+    page.locator(".chip").first.click()
+    expect(page.get_by_role("dialog").locator("mark").first).to_be_visible()
+
+
+def settings(name: str) -> Callable[..., None]:
+    """One page of the settings."""
+
+    def show(page: Page, **more: Any) -> None:
+        if not page.locator("#open-settings").is_visible():
+            page.get_by_role("button", name="Show chats").click()
+        page.locator("#open-settings").click()
+        page.locator("#settings nav").get_by_role("button", name=name, exact=True).click()
+        expect(page.locator(".settings-page").get_by_role("heading", name=name)).to_be_visible()
+        page.wait_for_load_state("networkidle")
+
+    return show
+
+
+def picking(page: Page, **more: Any) -> None:
+    """The model picker."""
+    model(page).click()
+    expect(page.locator(".picker")).to_be_visible()
+
+
+def commanding(page: Page, **more: Any) -> None:
+    """The commands, and a file that goes along."""
+    note = {"name": "a.md", "mimeType": "text/plain", "buffer": b"hi"}
+    page.locator("#files").set_input_files(note)
+    box(page).press_sequentially("/se")
+    expect(page.locator("#slash li").first).to_be_visible()
+
+
+def menu(page: Page, **more: Any) -> None:
+    """The menu under an answer."""
+    answered(page)
+    last_turn(page).hover()
+    last_turn(page).get_by_role("button", name="Export").click()
+    expect(page.get_by_role("menu")).to_be_visible()
+
+
+def failed(page: Page, ollama: LedOllama, **more: Any) -> None:
+    """An answer that failed, with what to do."""
+    choose_model(page, f"ollama:{MODEL}")
+    ollama.script = lambda messages: []
+    ask(page, "Say nothing")
+    wait_for_answer(page)
+
+
+VIEWS: dict[str, Callable[..., None]] = {
+    "empty": lambda page, **more: None,
+    "answered": answered,
+    "rich": rich,
+    "failed": failed,
+    "asked leave": asked_leave,
+    "reading": reading,
+    "picking": picking,
+    "commanding": commanding,
+    "menu": menu,
+    **{
+        f"settings: {name}": settings(name)
+        for name in (
+            *("General", "Local models", "Keys", "Search", "Library", "Tools", "Limits"),
+            "All settings",
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_axe_finds_nothing(
+    enter: Enter, house: House, ollama: LedOllama, size: str, theme: str, view: str
+) -> None:
+    """WCAG 2.2 A and AA, and axe's good practice."""
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    page = enter(color_scheme=theme, bypass_csp=True, **(phone if size == "phone" else {}))
+    VIEWS[view](page, house=house, ollama=ollama)
+    page.add_script_tag(path=AXE)
+    assert page.evaluate(RUN) == []

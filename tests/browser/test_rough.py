@@ -1,0 +1,83 @@
+"""What people do to a page: many tabs, two questions at once, odd titles, a clock that jumps."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Enter
+from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.steps import ask, choose_model, last_turn, switch, wait_for_answer
+
+TITLE = "👩‍🚀 مرحبا \u202eevil\u202c שלום 𝕏 " + "ü" * 120
+
+
+@pytest.mark.integration
+def test_ten_tabs_on_one_chat(page: Page, ollama: LedOllama) -> None:
+    """All of them load and show the answer, though a browser has six connections to a server."""
+    gate = threading.Event()
+    ollama.script = lambda messages: ["One. ", gate, "Two."]
+    choose_model(page, f"ollama:{MODEL}")
+    ask(page, "Count")
+    expect(last_turn(page).locator(".answer")).to_contain_text("One.")
+    tabs = [page.context.new_page() for _ in range(9)]
+    for tab in tabs:
+        tab.goto(page.url)
+    for tab in tabs:
+        expect(last_turn(tab).locator(".answer")).to_contain_text("One.")
+    gate.set()
+    for tab in (page, *tabs):
+        expect(wait_for_answer(tab).locator(".answer")).to_have_text("One. Two.")
+        expect(tab.locator(".spinner:visible")).to_have_count(0)
+    tabs[-1].locator("#switch").click()
+    for tab in (page, *tabs):
+        expect(switch(tab)).to_be_checked()
+
+
+def test_two_questions_at_once(page: Page, house: House, ollama: LedOllama) -> None:
+    """Two tabs send at the same moment: one is answered, the other keeps its words."""
+    gate = threading.Event()
+    ollama.script = lambda messages: [gate, "Yes."]
+    choose_model(page, f"ollama:{MODEL}")
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.locator("#model")).to_have_attribute("data-id", f"ollama:{MODEL}")
+    send = """(text) => {
+      const box = document.querySelector("#question");
+      box.value = text;
+      box.form.requestSubmit();
+    }"""
+    page.evaluate(send, "first")
+    other.evaluate(send, "second")
+    expect(page.locator(".turn")).to_have_count(1)
+    expect(other.locator(".turn")).to_have_count(1)
+    gate.set()
+    asked = wait_for_answer(page).locator(".bubble").inner_text()
+    loser = other if asked == "first" else page
+    expect(loser.locator("#question")).to_have_value("second" if asked == "first" else "first")
+
+
+def test_odd_titles_and_a_clock_that_jumps(enter: Enter, house: House, ollama: LedOllama) -> None:
+    """Nothing sticks out, and an answer of tomorrow or of last year is still an answer."""
+    page = enter(viewport={"width": 320, "height": 640})
+    page.clock.set_fixed_time("2031-01-01T00:00:00")
+    ollama.script = lambda messages: ["Soon."]
+    choose_model(page, f"ollama:{MODEL}")
+    ask(page, "When?")
+    expect(wait_for_answer(page).locator(".answer")).to_have_text("Soon.")
+    page.clock.set_fixed_time("2001-01-01T00:00:00")
+    chat = page.url.rpartition("/")[2]
+    house.call("PATCH", f"/api/sessions/{chat}", {"title": TITLE})
+    page.reload()
+    expect(page.locator("#title")).to_contain_text("👩‍🚀 مرحبا")
+    assert page.evaluate("document.documentElement.scrollWidth") == 320
+    page.get_by_role("button", name="Show chats").click()
+    row = page.locator(f'.session[data-id="{chat}"]')
+    expect(row.locator("a")).to_have_attribute("dir", "auto")
+    assert row.bounding_box()["width"] < 320  # type: ignore[index]
+    page.keyboard.press("Escape")
+    ask(page, "And now?")
+    expect(page.locator(".turn")).to_have_count(2)
+    expect(wait_for_answer(page).locator(".answer")).to_have_text("Soon.")

@@ -19,6 +19,8 @@ from search_backend.types import Problem, SearchAnswer
 RESULTS = 10
 _TIME = {"day": "d", "week": "w", "month": "m", "year": "y"}
 _SAFE = {"0": "off", "1": "moderate", "2": "strict"}
+# Why an engine has no results though nothing is wrong with it.
+_NO_FAULT = frozenset({"overtaken", "filtered"})
 _PAGE = re.compile(r"[1-9][0-9]{0,3}")
 _LANGUAGE = re.compile(r"([A-Za-z]{2})(?:[-_]([A-Za-z]{2}))?")
 
@@ -75,7 +77,7 @@ def _written(
     failed = [
         [attempt.engine, attempt.error.message]
         for attempt in (answer.attempts if answer else ())
-        if attempt.error and attempt.status in ("blocked", "error")
+        if attempt.error and attempt.error.code not in _NO_FAULT
     ]
     return {
         "query": query,

@@ -1,0 +1,167 @@
+"""Whatever is asked, of our own routes or those of others: a sentence with a remedy, in time.
+
+Over real sockets: an engine that never answers, the guarded fetch, a server of endless pages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from search_backend.app import create_app
+from search_backend.fetch import fetch
+from search_backend.fetched import FetchLimits
+from search_backend.settings import Settings
+from tests.fakes import FakeServer, Reply
+from tests.search_backend.hostile import HANG, Internet, answer, forever, serving
+
+SEARCH_SECONDS, PAGE_SECONDS = 0.5, 2.0
+LONG = "x" * 10_240
+
+
+def endless(kind: str) -> Iterator[object]:
+    """A page of far more than 100 MB."""
+    yield answer(b"", f"Content-Length: {100 * 2**20}", kind=kind)
+    yield from forever(b"x" * 65_536)
+
+
+def hanging() -> Iterator[object]:
+    """A server that takes the request and says nothing."""
+    yield HANG
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
+    """The application as users have it, with an engine that hangs and a web of bad pages."""
+    routes = {
+        "/100mb.txt": lambda: endless("text/plain"),
+        "/100mb.bin": lambda: endless("application/octet-stream"),
+        "/hang": hanging,
+    }
+    with FakeServer(lambda _: Reply(before="stall")) as engine, serving(routes) as web:
+        net = Internet(web.port)
+        limits = FetchLimits(seconds=PAGE_SECONDS, failure_step=0.05)
+        env = {
+            "SEARXNG_URL": engine.url,
+            "SEARCH_ENGINES": "searxng",
+            "SEARCH_SECONDS": str(SEARCH_SECONDS),
+        }
+        settings = Settings.from_mapping(env, tmp_path_factory.mktemp("home"))
+        guarded = partial(fetch, limits=limits, resolve=net.resolve, connect=net.connect)
+        yield create_app(settings, fetch=guarded).test_client()
+
+
+def ask(client: FlaskClient, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+    """Status and JSON of a POST that ends within its deadline and a second."""
+    began = time.monotonic()
+    response = client.post(path, json=body)
+    assert time.monotonic() - began < max(SEARCH_SECONDS, PAGE_SECONDS) + 1
+    assert "Traceback" not in response.get_data(as_text=True)
+    return response.status_code, response.get_json()
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"query": "x", "engine": "nosuch"}, "no engine named"),
+        ({"query": "x", "engine": "brave"}, "lacks BRAVE_API_KEY"),
+        ({"query": ""}, "query is empty"),
+        ({"query": LONG}, "10240 characters"),
+        ({"query": "x", "max_results": -1}, "max_results"),
+        ({"query": "x", "time_range": "decade"}, "time_range"),
+    ],
+)
+def test_a_search_that_cannot_be_asked(
+    client: FlaskClient, body: dict[str, Any], words: str
+) -> None:
+    """400 with what is wrong and what to do; no engine is asked."""
+    status, told = ask(client, "/api/web-search", body)
+    assert status == 400
+    assert words in told["error"]["message"]
+    assert told["error"]["remedy"]
+
+
+def test_an_engine_that_never_answers(client: FlaskClient) -> None:
+    """A typed answer at the deadline; the engine has its reason."""
+    status, told = ask(client, "/api/web-search", {"query": "tea"})
+    assert (status, told["status"], told["results"]) == (200, "error", [])
+    (attempt,) = told["attempts"]
+    assert (attempt["engine"], attempt["error"]["code"]) == ("searxng", "timeout")
+    assert attempt["error"]["remedy"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/web_search", "/v1/search", "/api/experimental/web_search", "/search"]
+)
+def test_the_same_asked_by_others(client: FlaskClient, path: str) -> None:
+    """Their clients learn as much, in the shape that they read."""
+    began = time.monotonic()
+    if path == "/search":
+        response = client.get(path, query_string={"q": "pots", "format": "json"})
+        assert response.get_json()["unresponsive_engines"][0][0] == "searxng"
+    else:
+        response = client.post(path, json={"query": "pots"})
+        assert response.status_code == 424
+        assert "SearXNG" in str(response.get_json()["error"])
+    assert time.monotonic() - began < SEARCH_SECONDS + 1
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("ftp://example.org/a", "refused_url"),
+        ("file:///etc/passwd", "refused_url"),
+        ("javascript:alert(1)", "refused_url"),
+        ("data:text/plain,x", "refused_url"),
+        ("//example.org/", "refused_url"),
+        ("example.org", "refused_url"),
+        ("http://", "refused_url"),
+        ("http://127.0.0.1:3002/api/engines", "not_reachable"),
+        ("http://localhost/", "not_reachable"),
+        ("http://169.254.169.254/latest/meta-data/", "not_reachable"),
+        ("http://[::1]/", "not_reachable"),
+        ("http://10.0.0.1/", "not_reachable"),
+        ("http://2130706433/", None),
+        ("http://big.example/100mb.bin", "too_large"),
+        ("http://big.example/hang", "timeout"),
+        ("http://big.example/" + "a" * 8_200, "bad_request"),
+    ],
+)
+def test_a_page_that_cannot_be_opened(client: FlaskClient, url: str, code: str | None) -> None:
+    """A typed answer, or 400, with the remedy; nothing of this machine or its network is shown."""
+    status, told = ask(client, "/api/open-page", {"url": url})
+    assert status in (200, 400)
+    assert told["error"]["remedy"]
+    assert code in (None, told["error"]["code"])
+    if status == 200:
+        assert (told["status"], told["content"]) == ("error", "")
+
+
+def test_the_beginning_of_a_page_of_100_mb(client: FlaskClient) -> None:
+    """What fits is read, and it says that it is not all."""
+    status, told = ask(client, "/api/open-page", {"url": "http://big.example/100mb.txt"})
+    assert (status, told["status"], told["truncated"]) == (200, "ok", True)
+    assert told["content_length"] == len(told["content"]) == 8_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"url": "http://big.example/a", "offset": -1},
+        {"url": "http://big.example/a", "max_length": -5},
+        {"url": "http://big.example/a", "max_length": 10**9},
+        {"url": ""},
+        {"url": LONG},
+        {},
+    ],
+)
+def test_a_page_that_cannot_be_asked_for(client: FlaskClient, body: dict[str, Any]) -> None:
+    """400 with the key that is wrong."""
+    status, told = ask(client, "/api/open-page", body)
+    assert status == 400
+    assert told["error"]["remedy"]

@@ -145,6 +145,7 @@ class KeyStore:
             )
         bound = tuple((address, address.origin(env)) for address in sent_to)
         with self._lock:
+            self._keys = _read(self._path)  # another process may have saved one as well
             ringed = not file and self._to_ring(name, value)
             if not ringed:
                 self._from_ring(name)
@@ -156,6 +157,7 @@ class KeyStore:
     def forget(self, name: str) -> bool:
         """Whether there was a saved key; now there is none. Raises StoreError."""
         with self._lock:
+            self._keys = _read(self._path)
             if name not in self._keys:
                 return False
             self._from_ring(name)

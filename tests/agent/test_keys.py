@@ -163,6 +163,15 @@ def test_forgotten_is_gone(tmp_path: Path) -> None:
     assert ring.held == {}
 
 
+def test_two_processes_lose_no_key(tmp_path: Path) -> None:
+    """Each writes what the other has saved in the meantime."""
+    one, two = store(tmp_path), store(tmp_path)
+    one.save("A_KEY", "a-0123", [], {})
+    two.save("B_KEY", "b-0123", [], {})
+    assert one.forget("B_KEY")
+    assert (one.names(), store(tmp_path).names()) == (("A_KEY",), ("A_KEY",))
+
+
 @pytest.mark.parametrize("value", ["", "  ", "a\nb", "ключ", "x" * 5_000, "a\x00b"])
 def test_what_is_no_key_is_refused(tmp_path: Path, value: str) -> None:
     """It is not repeated in the error, since it may be one with a slip in it."""

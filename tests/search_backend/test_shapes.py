@@ -190,12 +190,15 @@ def test_searxng_refuses_in_its_own_shape(
 
 def test_searxng_names_the_engines_that_failed(house: House) -> None:
     """Nothing found and nothing reached can be told apart, as its clients expect it."""
-    asked = {"q": "fail", "format": "json"}
+    asked = {"q": "nothing", "format": "json"}
+    assert told(house, "GET", "/search", query_string=asked)[1]["unresponsive_engines"] == []
+    asked["q"] = "fail"
     status, answer = told(house, "GET", "/search", query_string=asked)
     assert (status, answer["results"]) == (200, [])
     assert answer["unresponsive_engines"] == [["fake", "The network is down."]]
-    asked["q"] = "nothing"
-    assert told(house, "GET", "/search", query_string=asked)[1]["unresponsive_engines"] == []
+    # It rests after that, which is no answer either.
+    (resting,) = told(house, "GET", "/search", query_string=asked)[1]["unresponsive_engines"]
+    assert "asked again in" in resting[1]
 
 
 def test_searxng_has_one_page(house: House) -> None:

@@ -55,7 +55,8 @@ def test_no_wish_is_lost(tmp_path: Path, name: str) -> None:
             keys = {"ZIM_FILES": str(write(tmp_path / "tea.zim"))}
         elif name == "ddg":
             engines = {name: make_engine(Packaged)}
-        chain = Chain(Settings(tmp_path, (name,), keys=keys), library, engines)
+        own = Settings(tmp_path, (name,), keys=keys, rates={name: 0.0})
+        chain = Chain(own, library, engines)
         some = chain.search(Query("tea", max_results=1), name)
         assert len(some.results) == 1
         for wish, query in WISHES.items():

@@ -40,7 +40,8 @@ def change_object(path: Path, change: Callable[[dict[str, Any]], T]) -> T:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replaces the file in one step; mode 0600. Raises StoreError."""
+    """Replaces the file in one step; mode 0600. A link stays one. Raises StoreError."""
+    path = path.resolve()
     fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

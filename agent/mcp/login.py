@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from agent.errors import AgentError, ConfigError, ToolError
-from agent.mcp.http import Watch, check_address, client_for
+from agent.mcp.http import Watch, check_address, client_for, is_here
 from agent.mcp.oauth import Login, Tokens
 from agent.mcp.server import Server
+from agent.mcp.text import line
 
 if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult
@@ -90,6 +91,10 @@ class _Callback:
         self.used = False
 
     async def begin(self, url: str) -> None:
+        # The server chose this address, and a browser opens what it is given.
+        if not (url.startswith("https://") or (url.startswith("http://") and is_here(url))):
+            words = f"The login page has no https:// address: {line(url, 200)}"
+            raise ConfigError("bad_login", words, "Do not use this server.")
         self._state = parse_qs(urlsplit(url).query).get("state", [self._state])[0]
         self._came = asyncio.get_running_loop().create_future()
         self.used = True

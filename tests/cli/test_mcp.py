@@ -101,6 +101,17 @@ def test_mistakes_are_told(mcp: Mcp, tmp_path: Path) -> None:
     assert (tmp_path / "home" / "mcp.json").read_text() == "{broken"
 
 
+def test_a_link_to_the_file_stays_a_link(mcp: Mcp, tmp_path: Path) -> None:
+    """Who keeps settings elsewhere finds them there."""
+    elsewhere = tmp_path / "dotfiles.json"
+    elsewhere.write_text("{}")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "mcp.json").symlink_to(elsewhere)
+    assert mcp("add", "h", "--url", "https://x.test/mcp")[0] == 0
+    assert (tmp_path / "home" / "mcp.json").is_symlink()
+    assert "https://x.test/mcp" in elsewhere.read_text()
+
+
 def test_a_changed_tool_is_approved_with_its_difference(mcp: Mcp, tmp_path: Path) -> None:
     """Shown first; nobody is taken to have agreed who could not be asked."""
     write(tmp_path / "home", {"h": hostile()})

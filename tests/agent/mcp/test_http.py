@@ -181,6 +181,17 @@ def test_a_login_that_is_not_one(tmp_path: Path) -> None:
     assert settings_of(tmp_path).mcp_share == 0.1
 
 
+def test_no_browser_is_sent_just_anywhere(tmp_path: Path) -> None:
+    """A server names the page to log in at; one without https is not shown, let alone opened."""
+    with site("login") as there:
+        there.page = "http://login.example/authorize"
+        with pytest.raises(AgentError, match=r"no https:// address: http://login.example"):
+            logged_in(tmp_path, there)
+        there.page = "file:///etc/passwd"
+        with pytest.raises(AgentError):
+            logged_in(tmp_path, there)
+
+
 def test_a_client_registered_by_hand_is_used(tmp_path: Path) -> None:
     """`oauth.clientId` of the server's settings; nothing is registered then."""
     with site("login") as there:

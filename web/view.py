@@ -16,7 +16,7 @@ from web.links import KnownLinks
 from web.markdown import Incremental, render_known
 from web.suggestions import suggestions
 
-_RESETS = frozenset({"user_message", "run_started", "message", "run_finished"})
+_RESETS = frozenset({"user_message", "run_started", "run_resumed", "message", "run_finished"})
 
 
 class PageView:

@@ -41,6 +41,7 @@ KINDS = (
     {"type": "turn_removed", "turn": 1},
     {"type": "turn_removed", "turn": 2},
     {"type": "turn_restored", "turn": 1},
+    {"type": "run_resumed", "run_id": "r", "takeovers": 1},
     {"type": "something_new", "text": "of a later version"},
 )
 FOLD = """async ({ events, again }) => {
@@ -110,3 +111,13 @@ def test_a_search_that_is_also_a_tool_call_is_one_step(modules: Page) -> None:
     chat = modules.evaluate(FOLD, {"events": events, "again": []})["once"]
     [step] = chat["turns"][0]["steps"]
     assert (step["kind"], step["query"], step["results"], step["done"]) == ("search", "x", 2, True)
+
+
+def test_half_an_answer_gives_way_when_a_run_goes_on(modules: Page) -> None:
+    """After a takeover the text begins anew, and a search of before does not spin for ever."""
+    kinds = [KINDS[0], KINDS[1], *(k for k in KINDS if k["type"].endswith("_delta"))]
+    kinds += [k for k in KINDS if k["type"] == "search_started"]
+    kinds += [{"type": "run_resumed"}, {"type": "text_delta", "text": "Whole", "from": 0}]
+    (turn,) = modules.evaluate(FOLD, {"events": numbered(kinds), "again": []})["once"]["turns"]
+    assert (turn["text"], turn["draftThinking"]) == ("Whole", "")
+    assert all(step["done"] for step in turn["steps"])

@@ -105,6 +105,14 @@ const CHANGES = {
     error: null,
   }),
 
+  // Another process goes on: what was half said is said anew, and a call that was made is made again.
+  run_resumed: (turn) => ({
+    text: "",
+    blocks: [],
+    draftThinking: "",
+    steps: turn.steps.map((s) => (s.done || s.callId ? s : { ...s, done: true, stopped: true })),
+  }),
+
   text_delta: (turn, e) => ({
     text: turn.text + e.text,
     blocks: e.blocks ? [...turn.blocks.slice(0, e.from ?? 0), ...e.blocks] : turn.blocks,

@@ -1,17 +1,20 @@
-"""Each promise of docs/security.md names tests that are really there."""
+"""Each promise of docs/security.md and docs/guarantees.md names tests that are really there."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
-def test_the_tests_behind_the_promises_exist() -> None:
+@pytest.mark.parametrize("page", ["security.md", "guarantees.md"])
+def test_the_tests_behind_the_promises_exist(page: str) -> None:
     """A promise whose test was renamed or removed is no promise."""
-    text = (ROOT / "docs" / "security.md").read_text("utf-8")
+    text = (ROOT / "docs" / page).read_text("utf-8")
     named = NAMED.findall(text)
     assert len(named) > 15
     missing = []

@@ -1,8 +1,8 @@
 """Five search engines on one port that behave as told: python -m bench.fake_engines [--delay MS]
 
 Each gives 20 results: 6 that all have, 4 shared with each neighbour, 6 of its own. The shapes are
-those of five real APIs. `POST /_mood {"ENGINE": "well|hang|slow|fail|limit"}` changes an engine;
-`GET /_count` tells how often each was asked since the last time.
+those of five real APIs. `POST /_mood {"ENGINE": "well|hang|slow|fail|limit|lie|cut"}` changes an
+engine; `GET /_count` tells how often each was asked since the last time.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Fakes:
                 )
                 body = await reader.readexactly(length)
                 status, extra, answer = await self.answer(method, target, body)
+                if status == _CUT:
+                    return
                 writer.write(
                     f"HTTP/1.1 {status} -\r\ncontent-type: application/json\r\n{extra}"
                     f"content-length: {len(answer)}\r\n\r\n".encode()
@@ -74,6 +76,10 @@ class Fakes:
         query = json.loads(body)["query"] if body else parse_qs(parts.query)["q"][0]
         mood = self.moods.get(engine, "well")
         await asyncio.sleep({"hang": 30.0, "slow": 2.0}.get(mood, self.delay))
+        if mood == "cut":
+            return _CUT, "", b""
+        if mood == "lie":
+            return 200, "", b"<html><title>Just a moment...</title>"
         if mood == "fail":
             return 500, "", b"{}"
         if mood == "limit":
@@ -81,6 +87,7 @@ class Fakes:
         return 200, "", json.dumps(shaped(engine, addresses(engine, query))).encode()
 
 
+_CUT = 0  # no status: the connection ends without an answer
 _LENGTH = "content-length:"
 
 

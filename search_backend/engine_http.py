@@ -46,6 +46,7 @@ class Connections:
         self._clock = clock
         self._trust = trust or _system_trust
         self._lock = threading.Lock()
+        self._closed = False
         self._kept: dict[Origin, deque[tuple[Link, float]]] = {}
         self._opening = threading.BoundedSemaphore(MOST_OPENING)
 
@@ -69,7 +70,8 @@ class Connections:
         with self._lock:
             kept = self._kept.setdefault(origin, deque())
             kept.append((link, self._clock()))
-            surplus = kept.popleft()[0] if len(kept) > MOST_KEPT else None
+            # One that was still being opened when all were hung up has nobody to use it.
+            surplus = kept.popleft()[0] if self._closed or len(kept) > MOST_KEPT else None
         if surplus is not None:
             surplus.close()
 
@@ -99,8 +101,9 @@ class Connections:
         self.close()
 
     def close(self) -> None:
-        """Hang up all kept connections."""
+        """Hang up all kept connections, and keep none from now on."""
         with self._lock:
+            self._closed = True
             links = [link for kept in self._kept.values() for link, _ in kept]
             self._kept.clear()
         for link in links:

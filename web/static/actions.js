@@ -5,7 +5,6 @@
 
 import { h, iconButton } from "./dom.js";
 import { questionParts } from "./files.js";
-import { openMenu } from "./menu.js";
 import { nameOf, t, titleOf } from "./strings.js";
 
 const FORMATS = ["md", "html", "json", "trace"];
@@ -75,7 +74,8 @@ function versionsOf(turn, show) {
 export function answerTools(turn, on) {
   const copy = iconButton("copy", t("turn.copy"), () => on.copyAnswer(turn, copy), { class: "quiet" });
   const menu = (icon, label, items) => {
-    const button = iconButton(icon, label, () => openMenu(button, label, items()), {
+    const open = async () => (await import("./menu.js")).openMenu(button, label, items());
+    const button = iconButton(icon, label, open, {
       class: "quiet",
       "aria-haspopup": "menu",
       "aria-expanded": "false",

@@ -15,7 +15,7 @@ from search_backend.settings import Settings as BackendSettings
 from search_backend.shapes import form_paths
 from web.gate import Gate
 from web.listen import access_to, listen
-from web.serve import run_server
+from web.uvicorn_server import run_server
 from web.wsgi import OnThreads
 
 _WORKERS = 64

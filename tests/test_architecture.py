@@ -71,7 +71,13 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     # Engines and pages leave by two doors: engines stand in the user's settings and may be local,
     # pages are named by models and must not be. `exchange` and `race` hold no address of their own.
     "socket": (
-        *("agent.transport", "search_backend.fetch", "web.listen", "web.serve"),
+        *(
+            "agent.transport",
+            "search_backend.fetch",
+            "web.listen",
+            "web.serve",
+            "web.uvicorn_server",
+        ),
         *("search_backend.engine_http", "search_backend.exchange", "search_backend.race"),
     ),
     "ssl": (

@@ -15,21 +15,19 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from agent.errors import AgentError, ConfigError
 from web.access import Access
 from web.api import House
 from web.app import Web, create_app
-from web.asgi import App
 from web.listen import PORT, access_to, listen
-from web.quick import Quick
+from web.uvicorn_server import config
 
 if TYPE_CHECKING:
-    from uvicorn import Config, Server
+    from uvicorn import Server
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
-_STOP_SECONDS = 5  # how long an ordinary request may go on once we are told to stop
 
 
 def serve(
@@ -121,36 +119,9 @@ class Serving:
                 with _signals(self.handle_exit):
                     yield
 
-        self._server = Ours(_config(self.app, lifespan="on"))
+        self._server = Ours(config(self.app, lifespan="on"))
         with _quiet(lambda: self.app.failure is not None), contextlib.suppress(SystemExit):
             self._server.run([listener])
-
-
-def run_server(app: App, listener: socket.socket) -> None:
-    """Serves whole answers of an application without a start or an end of its own, until Ctrl-C."""
-    import uvicorn
-
-    with contextlib.suppress(SystemExit, KeyboardInterrupt), contextlib.closing(listener):
-        uvicorn.Server(_config(app, lifespan="off", http=Quick)).run([listener])
-
-
-def _config(
-    app: App, *, lifespan: Literal["on", "off"], http: type[Quick] | Literal["h11"] = "h11"
-) -> Config:
-    import uvicorn
-
-    return uvicorn.Config(
-        app,
-        http=http,
-        ws="none",
-        loop="asyncio",
-        lifespan=lifespan,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=_STOP_SECONDS,
-    )
 
 
 @contextlib.contextmanager

@@ -35,7 +35,7 @@ MOST_BLOCKS = 6_000
 DOUBT = 0.9
 ARTICLE = 1
 # What trafilatura finds must have this share of our words, or it took a part for the whole.
-LEAST_SHARE = 0.4
+LEAST_SHARE = 0.2
 # Beyond this it takes seconds.
 MOST_FOR_EXTRACTION = 500_000
 MOST_TAGS_FOR_EXTRACTION = 30_000

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 from agent.closing import close_run
 from agent.errors import AgentError, Conflict
@@ -38,6 +39,7 @@ class Keeper:
         self._adopt = adopt
         self._name = holder()
         self._held: dict[str, Lease] = {}
+        self._changes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._adopting = False
         self._recovering = asyncio.Lock()
         self._beating: asyncio.Task[None] | None = None
@@ -55,19 +57,27 @@ class Keeper:
         """Takes the session for a run; one that died there is closed first. Raises Conflict."""
         self._begin()
         claim = self._leases.claim
-        try:
-            lease = await self._log.aside(claim, session_id, run_id, self._name, turn)
-        except Conflict as conflict:
-            if conflict.code != "busy" or not await self.bury(session_id):
-                raise
-            lease = await self._log.aside(claim, session_id, run_id, self._name, turn)
-        self._held[session_id] = lease
+        async with self._changing(session_id):
+            try:
+                lease = await self._log.aside(claim, session_id, run_id, self._name, turn)
+            except Conflict as conflict:
+                if conflict.code != "busy" or not await self._buried(session_id):
+                    raise
+                lease = await self._log.aside(claim, session_id, run_id, self._name, turn)
+            self._held[session_id] = lease
         return lease
 
     async def release(self, lease: Lease) -> None:
         """The run is over."""
-        self.forget(lease)
-        await self._log.aside(self._leases.release, lease)
+        async with self._changing(lease.session):
+            self.forget(lease)
+            await self._log.aside(self._leases.release, lease)
+
+    def _changing(self, session_id: str) -> asyncio.Lock:
+        """Held while a lease changes hands. What is in the store and not among those held is no
+        orphan then: somebody here sees to it.
+        """
+        return self._changes.setdefault(session_id, asyncio.Lock())
 
     def forget(self, lease: Lease) -> None:
         """We do nothing more for this run; whoever recovers next goes on with it."""
@@ -85,8 +95,7 @@ class Keeper:
         self._adopting = True
         return await self._recover()
 
-    async def bury(self, session_id: str) -> bool:
-        """Ends the session's run if its process is gone, as one that was interrupted."""
+    async def _buried(self, session_id: str) -> bool:
         lease = await self._taken(session_id)
         if lease is None:
             return False
@@ -98,10 +107,11 @@ class Keeper:
         last = await self._log.aside(self._log.last_seq, session_id)
         if not await self._log.aside(self._leases.held, session_id):
             return False
-        lease = await self._taken(session_id)
-        if lease is not None:
-            await asyncio.to_thread(close_run, self._log, lease, "cancelled")
-            return True
+        async with self._changing(session_id):
+            lease = await self._taken(session_id)
+            if lease is not None:
+                await asyncio.to_thread(close_run, self._log, lease, "cancelled")
+                return True
         await self._log.aside(self._leases.signal, session_id, CANCEL)
         with suppress(TimeoutError):
             async with (
@@ -137,7 +147,8 @@ class Keeper:
         done = 0
         async with self._recovering:
             for lost in await self._log.aside(self._leases.held):
-                if done == _AT_ONCE or not self._orphan(lost):
+                change = self._changes.get(lost.session)
+                if done == _AT_ONCE or (change and change.locked()) or not self._orphan(lost):
                     continue
                 lease = await self._log.aside(self._leases.take_over, lost, self._name)
                 if lease is not None:

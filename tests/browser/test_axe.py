@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, box, choose_model, last_turn, model, turn_on, wait_for_answer
 from tests.browser.test_approvals import REQUEST
+from tests.browser.test_looks import MISTAKE
 
 pytestmark = pytest.mark.integration
 AXE = Path(__file__).resolve().parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
@@ -145,5 +147,7 @@ def test_axe_finds_nothing(
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     page = enter(color_scheme=theme, bypass_csp=True, **(phone if size == "phone" else {}))
     VIEWS[view](page, house=house, ollama=ollama)
+    if view not in ("rich", "asked leave", "settings: All settings"):
+        assert not re.search(MISTAKE, page.inner_text("body"))
     page.add_script_tag(path=AXE)
     assert page.evaluate(RUN) == []

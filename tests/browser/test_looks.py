@@ -6,6 +6,7 @@ anew.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ DESKTOP, PHONE, SMALL = (
     {"width": 320, "height": 640},
 )
 MOST_REQUESTS, MOST_BYTES, MOST_UNPACKED, FIRST_PAINT_MS = 30, 75_000, 200_000, 200
+MISTAKE = r"\b(null|undefined|NaN)\b|\[object|\{\w+\}"  # what a program says, and people do not
 PAINT_SLACK = 4  # the suite may share its machine; the figure itself is for an idle one
 
 CONTRAST = """() => {
@@ -89,6 +91,7 @@ def test_it_fits_the_screen_and_can_be_read(
         assert page.evaluate(TOO_WIDE) == [], view
         assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
         assert page.evaluate(CONTRAST) == [], view
+        assert not re.search(MISTAKE, page.inner_text("body")), view
         picture(page, f"{view}-{name}-{theme}", screenshots)
     if touch:
         low = page.evaluate(

@@ -39,6 +39,7 @@ def test_again_edited_and_back(page: Page, ollama: LedOllama) -> None:
     first.get_by_role("button", name="Earlier version").click()
     expect(page.locator(".bubble")).to_have_text(["one", "two"])
     tool(last_turn(page), "Ask again").click()
+    expect(page.get_by_role("menuitem").first).to_be_focused()
     page.keyboard.press("Enter")
     expect(last_turn(page).locator(".versions")).to_have_text("2/2")
     expect(wait_for_answer(page).locator(".answer")).to_have_text("To 4: two")

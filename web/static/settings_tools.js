@@ -131,12 +131,13 @@ export async function toolsPage(body) {
         drawRules(policy);
       }
     };
-    rules.replaceChildren(
+    const parts = [
       h("h4", {}, t("rules.title")),
       flag(t("rules.review"), policy.review_queries, (value) => change({ review_queries: value })),
       h("ul", { class: "rows" }, policy.rules.map((rule, i) => ruleRow(rule, () => change({ rules: policy.rules.toSpliced(i, 1) })))),
       policy.rules.length ? null : h("p", { class: "muted" }, t("rules.none")),
-    );
+    ];
+    rules.replaceChildren(...parts.filter(Boolean));
   }
 
   function ruleRow(rule, remove) {

@@ -13,7 +13,7 @@ export function drawWelcome(section, { session, models, servers, engines, loaded
   const key = JSON.stringify([session.model, models, servers, engines, loaded]);
   if (section.dataset.key === key) return; // what has the focus is not pulled away
   section.dataset.key = key;
-  section.replaceChildren(
+  const parts = [
     h("h2", {}, t("welcome.title")),
     h("p", { class: "lead" }, t("welcome.lead")),
     h("ul", { class: "chips" }, loaded ? health(session, models, engines) : []),
@@ -24,7 +24,8 @@ export function drawWelcome(section, { session, models, servers, engines, loaded
       { class: "suggestions" },
       QUESTIONS.map((key) => h("li", {}, h("button", { type: "button", onclick: () => ask(t(key)) }, t(key)))),
     ),
-  );
+  ];
+  section.replaceChildren(...parts.filter(Boolean));
 }
 
 // The single next step, with the line to copy: most of all that there is no language model yet.

@@ -73,16 +73,16 @@ def test_killed_at_every_point(zygote: Zygote, model: Model, provider: str, mode
 
 
 @pytest.mark.parametrize(
-    "times",
+    "seed",
     [
-        pytest.param(30, marks=pytest.mark.integration),
-        pytest.param(1000, marks=pytest.mark.torture),
+        pytest.param(0, marks=pytest.mark.integration),
+        *(pytest.param(seed, marks=pytest.mark.torture) for seed in range(1, 35)),
     ],
 )
-def test_killed_at_random_times(zygote: Zygote, model: Model, times: int) -> None:
-    """At any moment at all, in the middle of a write too."""
-    luck = random.Random(times)
+def test_killed_at_random_times(zygote: Zygote, model: Model, seed: int) -> None:
+    """At any moment at all, in the middle of a write too: thirty times a seed."""
+    luck = random.Random(seed)
     names = dialects.names()
-    for _ in range(times):
+    for _ in range(30):
         seconds = luck.uniform(0.001, 0.15)
         lives(zygote, model, in_a_file, luck.choice(names), luck.choice(MODES), seconds=seconds)

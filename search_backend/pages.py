@@ -17,7 +17,7 @@ from search_backend.domains import ANYWHERE, Rules
 from search_backend.errors import FetchFailed, FetchRefused, SearchBackendError
 from search_backend.joined import Joined
 from search_backend.library import SCHEME, Library
-from search_backend.page_cache import KeptPage, PageCache
+from search_backend.page_cache import PageCache
 from search_backend.paging import cut, find
 from search_backend.reading import Reading, failed_page, inside
 from search_backend.shelf import Shelf, read_shelved
@@ -114,12 +114,15 @@ class Pages:
         if self._offline:
             return inside(self._stored(url) or failed_page(url, _OFFLINE), rules), "library", 0.0
         return self._joined.run(
-            (key, rules), lambda: self._read(url, rules, reader, key, kept), JOIN_SECONDS
+            (key, rules), lambda: self._read(url, rules, reader, key), JOIN_SECONDS
         )
 
     def _read(
-        self, url: str, rules: Rules, reader: str | None, key: str, kept: KeptPage | None
+        self, url: str, rules: Rules, reader: str | None, key: str
     ) -> tuple[Page, Origin, float]:
+        kept = self._cache.get(key)
+        if kept and kept.fresh:  # somebody was faster
+            return inside(kept.page, rules), "cache", kept.age
         known = kept.page if kept else None
         try:
             page = self._reading.page(url, rules, reader, known)

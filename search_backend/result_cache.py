@@ -128,6 +128,9 @@ class Shared:
             return known
 
         def work() -> SearchAnswer:
+            # An equal search may have ended between the look above and this one.
+            if not fresh and (known := self.known(key)):
+                return known
             answer = search()
             # A failure is nobody's to keep: the next search may work.
             if answer.status == "ok":

@@ -321,7 +321,8 @@ def test_five_searches_at_once_keep_to_the_rate_and_the_order(tmp_path: Path) ->
 
     def limited(_: Received) -> Reply:
         times.append(time.monotonic())
-        early = len(times) > 1 and times[-1] - times[-2] < 1 / 8
+        # A busy machine shifts arrivals; without turns all of them would come at once.
+        early = len(times) > 1 and times[-1] - times[-2] < 0.5 / 8
         return Reply(b"", 429) if early else found("https://a.example/")
 
     with house(tmp_path, {"one": limited}, engine_rates={"one": 8.0}) as h:

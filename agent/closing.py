@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agent.errors import AgentError
 from agent.events import Event, message_data, result_data, unfinished
@@ -26,9 +27,11 @@ def close_run(
 ) -> None:
     """Ends a run whose process is gone, as its holder, and gives up the lease."""
     path = log.session(lease.session).search_path
-    said = {"error": error.as_dict() if error else _INTERRUPTED}
+    said: dict[str, Any] = {"session_id": lease.session}
+    if reason != "cancelled":
+        said["error"] = error.as_dict() if error else _INTERRUPTED
     events = log.read(lease.session)
-    ending = last_words(lease.run_id, path, events, reason, said if reason != "cancelled" else {})
+    ending = last_words(lease.run_id, path, events, reason, said)
     if ending:
         log.append(lease.session, ending, durable=True, fence=lease.fence)
     log.leases.release(lease)
@@ -39,7 +42,7 @@ def last_words(
     search_path: str,
     events: Sequence[Event],
     reason: RunReason,
-    error: dict[str, dict[str, str]],
+    also: Mapping[str, Any],
 ) -> list[Pending]:
     """What is missing at the end of a run's events; nothing if it had ended."""
     past = Past.of(events, run_id)
@@ -57,7 +60,7 @@ def last_words(
         "usage": past.usage.as_dict(),
         "search_path": search_path,
         "model": past.started["model"],
-        **error,
+        **also,
     }
     return [
         *(("tool_result", result_data(result)) for result in unknown),

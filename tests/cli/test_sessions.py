@@ -1,0 +1,53 @@
+"""`searchloop sessions`: copies, checks, and stopping what a dead process left."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+import pytest
+
+from agent.log import EventLog
+from tests.cli.conftest import Cli
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> str:
+    """A session that another process, which is alive, is answering."""
+    log = EventLog(tmp_path / "home" / "sessions.sqlite3")
+    session = log.create_session(model="builtin:extractive").id
+    started = {"run_id": "r", "model": "builtin:extractive", "mode": "ask", "search": "off"}
+    lease = log.leases.claim(session, "r", f"{platform.node()}/{os.getpid()}/x")
+    log.append(session, [("user_message", {"text": "hi"}), ("run_started", started)])
+    log.append(session, [("text_delta", {"text": "Half"})], fence=lease.fence)
+    log.leases.hand_over(lease)
+    log.close()
+    return session
+
+
+def test_a_copy_is_made_checked_and_brought_back(cli: Cli, left: str, tmp_path: Path) -> None:
+    """What is copied comes back after everything was lost; a file that is there is not touched."""
+    assert cli("sessions", "cancel", left).out == "Stopped.\n"
+    made = cli("sessions", "backup", str(tmp_path / "copy"))
+    assert (made.code, made.out.startswith("1 sessions copied")) == (0, True)
+    assert cli("sessions", "backup", str(tmp_path / "copy")).code == 2
+    assert cli("sessions", "backup").code == 2
+    for file in (tmp_path / "home").iterdir():
+        if file.name.startswith("sessions"):
+            file.unlink()
+    told = cli("sessions", "restore", str(tmp_path / "copy"), "-o", "json").json
+    assert told == {"restored": 1, "kept": 0}
+    checked = cli("sessions", "check")
+    assert (checked.code, checked.out) == (0, "The sessions are whole.\n")
+
+
+def test_what_a_dead_process_left_can_be_stopped(cli: Cli, left: str, tmp_path: Path) -> None:
+    """The run ends as stopped, with what had come; after that there is nothing to stop."""
+    assert cli("sessions", "cancel", left, "-o", "json").json == {"cancelled": True}
+    log = EventLog(tmp_path / "home" / "sessions.sqlite3")
+    end = log.last_event(left).data
+    log.close()
+    assert (end["reason"], end["answer"], end["session_id"]) == ("cancelled", "Half", left)
+    assert cli("sessions", "cancel", left).out == "Nothing was running.\n"
+    assert cli("sessions", "cancel", "nobody").code != 0

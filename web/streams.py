@@ -19,7 +19,7 @@ from agent.log import EventLog
 from web.asgi import Message, Receive, Refusal, Scope, Send, refuse
 from web.frames import Frames
 from web.hub import Hubs
-from web.view import PageView
+from web.view import PageView, Shared
 
 MOST = 2000
 HEARTBEAT = 15.0  # seconds
@@ -43,6 +43,7 @@ class Streams:
         self._heartbeat = heartbeat
         self._hubs = Hubs(log)
         self._page = Frames(16 * 1024 * 1024)
+        self._shared = Shared()
         self._open: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -130,7 +131,7 @@ class Streams:
             self._hubs.leave(session_id, hub)
 
     async def _follow_page(self, session_id: str, after: int, send: Send) -> None:
-        view = PageView(session_id, self._page)
+        view = PageView(session_id, self._page, self._shared)
         if after:
             known = await asyncio.to_thread(self._log.read, session_id)
             await asyncio.to_thread(view.skip, [event for event in known if event.seq <= after])

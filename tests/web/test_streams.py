@@ -34,7 +34,7 @@ from web.frames import Frames, frame
 from web.gate import Gate
 from web.markdown import render
 from web.streams import Streams
-from web.view import PageView
+from web.view import PageView, Shared
 
 
 def until(seq: int) -> Callable[[bytes], bool]:
@@ -418,3 +418,33 @@ def test_a_log_that_fails_ends_the_stream(tmp_path: Path, caplog: pytest.LogCapt
 
     assert frames(asyncio.run(scenario()).body)[0]["seq"] == 1
     assert "The disk is full." in caplog.text
+
+
+@given(
+    text=st.text(alphabet="a*_`#- \n[1]|", min_size=1, max_size=80),
+    cuts=st.lists(st.lists(st.integers(1, 20), max_size=6), min_size=2, max_size=3),
+)
+def test_pages_share_what_one_of_them_rendered(text: str, cuts: list[list[int]]) -> None:
+    """However each page's batches are cut, each ends at what the whole text reads as."""
+    events = [Event(1, "user_message", {"text": "q"}, 0.0)]
+    events += [Event(i, "text_delta", {"text": c}, 0.0) for i, c in enumerate(text, 2)]
+    shared = Shared()
+    for sizes in cuts:
+        view, blocks, at = PageView("s", Frames(), shared), list[Any](), 0
+        for size in [*sizes, len(events)]:
+            for _, data in view.frames(events[at : at + size]):
+                told = frames(data)[0]
+                if told["type"] == "text_delta":
+                    blocks = blocks[: told["from"]] + told["blocks"]
+            at += size
+        assert blocks == json.loads(json.dumps(render(text)))
+
+
+def test_a_page_takes_the_frames_of_another() -> None:
+    """The second page of a session gets the very bytes that the first one made."""
+    events = [Event(i, "text_delta", {"text": "word "}, 0.0) for i in range(1, 5)]
+    shared = Shared()
+    first, second = (PageView("s", Frames(), shared) for _ in range(2))
+    for event in events:
+        [(_, made)], [(_, taken)] = first.frames([event]), second.frames([event])
+        assert made is taken

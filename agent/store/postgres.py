@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _CHANNEL = "searchloop"
 _PATIENCE = 5.0  # seconds for a connection
 _CONNECTIONS = 10
+_RECONNECT = 2.0  # then the next request tries anew, instead of waiting ever longer in between
 _INLINE = 7900  # bytes; PostgreSQL takes less than 8000
 _MIGRATING = 0x5EA2C41  # the advisory lock under which the tables are made
 _SPOKEN = (
@@ -83,6 +84,7 @@ class PostgresDatabase:
                 min_size=1,
                 max_size=_CONNECTIONS,
                 timeout=_PATIENCE,
+                reconnect_timeout=_RECONNECT,
                 kwargs={"autocommit": True},
                 open=True,
             )

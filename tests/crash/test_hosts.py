@@ -166,7 +166,7 @@ def test_the_database_goes_away_and_comes_back(tmp_path: Path) -> None:
             assert (status, told["error"]["code"]) == (503, "store_down")
             assert host.ask("GET", "/api/health")[0] == 200
             server.start()
-            until(lambda: not running(host, session["id"]))
+            until(lambda: not running(host, session["id"]), 60)
             last = list(take_until_end(host, session["id"]))[-1]
             assert (last["reason"], last["answer"]) == ("stop", "High water is at 07:40.")
         assert check(url) == []

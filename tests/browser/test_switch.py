@@ -167,6 +167,7 @@ def test_the_model_picker_is_searched_and_walked_by_keys(page: Page) -> None:
     expect(model(page)).to_be_focused()
     expect(model(page)).to_have_accessible_name("Model qwen3:8b (8.2B)")
     model(page).click()
+    expect(find).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.locator(".picker")).to_have_count(0)
     expect(model(page)).to_be_focused()

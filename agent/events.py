@@ -19,6 +19,7 @@
 | files_undone | files (what an answer changed in them was taken back) |
 | message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial? |
 | notice | code, message, remedy? |
+| exchange | what a provider answered, if it is recorded (see `agent.observing`, `agent.replay`) |
 | run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
 
 `run_finished` of a local model also holds `performance`, see `agent.performance`.
@@ -45,6 +46,7 @@ from agent.types import (
 )
 
 DELTAS = frozenset({"text_delta", "thinking_delta"})
+_OPAQUE = frozenset({"provider_data", "body", "base64"})
 STOPPED = "The user stopped this call before it gave a result."
 
 
@@ -121,8 +123,8 @@ def source_data(source: Source) -> dict[str, Any]:
 
 
 def public_data(event: Event) -> dict[str, Any]:
-    """An event as it may leave the process: without opaque blocks and what a result was cut by."""
-    data = {k: v for k, v in event.data.items() if k != "provider_data"}
+    """An event as people see it: without opaque blocks, and what a result was cut by."""
+    data = {k: v for k, v in event.data.items() if k not in _OPAQUE}
     if "whole" in data.get("details", ()):
         data["details"] = {k: v for k, v in data["details"].items() if k != "whole"}
     return {"type": event.type, "seq": event.seq, "at": event.at, **data}

@@ -31,6 +31,7 @@ from agent.protection import Protection
 from agent.providers import Provider
 from agent.recorder import Recorder
 from agent.resume import REJECTED, Past, Remembering
+from agent.running import Noted, Running, begin
 from agent.seams import Calls, Emit, Streams
 from agent.search_path import ANYWHERE, SearchPath, local_path
 from agent.session import Session
@@ -79,6 +80,7 @@ class Run:
     began: float = field(default_factory=time.monotonic)
     clean: bool = False
     leaving: bool = False
+    running: Running = field(init=False)
     asked: int = 0  # how many messages there were when the question was asked
 
     async def answer(self) -> None:
@@ -87,6 +89,7 @@ class Run:
         Raises HandedOver instead when it was stopped because its process is `leaving`.
         """
         question = self.question
+        self.running = begin(question.run_id, question.session.id)
         self.asked = len(self.messages)
         recorder = Recorder(self.log, question.session.id, question.path.name, self.lease.fence)
         table = SourceTable.of(self.messages)
@@ -178,7 +181,7 @@ class Run:
             native_search=path.native,
             session_id=question.session.id,
         )
-        provider: Streams = Watched(question.provider, guard, recorder)
+        provider: Streams = Watched(Noted(question.provider, self.running), guard, recorder)
         tools: Calls = toolset
         emit: Emit = recorder
         if self.past:

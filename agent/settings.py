@@ -51,6 +51,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("SEARCHLOOP_MAX_COST_USD", "Dollars of one turn, at the most, where prices are known"),
     Setting("SEARCHLOOP_SECRET_FILES", "Secret files that file tools may use, as patterns"),
     Setting("SEARCHLOOP_MCP_SHARE", "Share of a model's context MCP tools may fill", "0.1"),
+    Setting("SEARCHLOOP_PUBLIC_URL", "Address by which browsers reach it behind a proxy with TLS"),
+    Setting("SEARCHLOOP_LOG", "Form of the server's log: text or json", "text"),
+    Setting("SEARCHLOOP_LOG_LEVEL", "debug, info, warning or error", "warning"),
+    Setting("SEARCHLOOP_LOG_CONTENT", "1 = messages of libraries and errors may quote content"),
+    Setting("SEARCHLOOP_TRACE", "1 = keep what providers answer, for `searchloop replay`"),
+    Setting("SEARCHLOOP_OTEL_ENDPOINT", "An OpenTelemetry collector (default: none)"),
+    Setting("SEARCHLOOP_OTEL_CONTENT", "1 = questions and answers are sent there, too"),
     Setting("SEARCH_BACKEND_URL", "A search backend elsewhere (default: inside this process)"),
 )
 

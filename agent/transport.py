@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,15 @@ from agent.wire import (
     Origin,
     Response,
     Timeouts,
+    bad_url,
     connect_timeout,
     connection_lost,
     cut_off,
+    forbidden,
     garbage,
     not_trusted,
     redirected,
+    refused,
     request_headers,
     silent,
     unreachable,
@@ -59,7 +63,13 @@ class Transport:
         self._lanes = _Lanes(trust_env)
         self._known: dict[str, tuple[Origin, httpx2.URL]] = {}
 
-    def post(self, url: str, headers: Headers, body: bytes, method: str = "POST") -> _Exchange:
+    def named(self, provider: str) -> Transport:
+        """This transport as this provider's: one that is watched tells them apart."""
+        return self
+
+    def post(
+        self, url: str, headers: Headers, body: bytes, method: str = "POST"
+    ) -> AbstractAsyncContextManager[Response]:
         """`async with transport.post(...) as response`: a streaming POST, or another method.
 
         Raises ProviderError (unreachable, timeout, connection_lost, tls, bad_response) and
@@ -72,18 +82,12 @@ class Transport:
         self,
         url: str,
         headers: Headers = (),
-        timeout: float = 10.0,  # noqa: ASYNC109 - of it all
+        timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Any:
         """The JSON at `url`. Raises ProviderError; `timeout` is for all of it, in seconds."""
         status, value = await self._json("GET", url, headers, None, timeout)
         if status >= 400:
-            raise ProviderError(
-                "http_error",
-                f"{self._locate(url)[0]} answered with status {status}.",
-                "Check the key and the base URL.",
-                status=status,
-                retryable=status == 429 or status >= 500,
-            )
+            raise refused(self._locate(url)[0], status)
         return value
 
     async def post_json(
@@ -122,7 +126,9 @@ class Transport:
                 return response.status, None
             raise garbage(origin) from error
 
-    def _exchange(self, method: str, url: str, headers: Headers, body: bytes | None) -> _Exchange:
+    def _exchange(
+        self, method: str, url: str, headers: Headers, body: bytes | None
+    ) -> AbstractAsyncContextManager[Response]:
         import httpx2
 
         origin, address = self._locate(url)
@@ -146,19 +152,11 @@ class Transport:
         except httpx2.InvalidURL:
             address = httpx2.URL("")
         if address.scheme not in ("http", "https") or not address.host:
-            raise ConfigError(
-                "bad_url",
-                "The base URL of the provider is not an http:// or https:// address.",
-                "Correct it, for example http://127.0.0.1:8000/v1.",
-            )
+            raise bad_url()
         port = address.port or (443 if address.scheme == "https" else 80)
         origin = Origin(address.scheme, address.host, port)
         if self._offline and not origin.here:
-            raise ConfigError(
-                "offline",
-                f"{origin} is not on this machine, and nothing may leave it.",
-                "Choose a local model, or unset SEARCHLOOP_OFFLINE.",
-            )
+            raise forbidden(origin)
         self._known[url] = (origin, address)
         return origin, address
 

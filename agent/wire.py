@@ -74,6 +74,7 @@ class Response:
         self._translate = translate
         self._body: Any = raw.stream.__aiter__()
         self._ended = False
+        self.sink: Callable[[bytes], None] | None = None  # gets what is read as well
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The body as it arrives. Raises IncompleteError when it is cut."""
@@ -84,12 +85,15 @@ class Response:
 
     async def __anext__(self) -> bytes:
         try:
-            return await self._body.__anext__()  # type: ignore[no-any-return]
+            data: bytes = await self._body.__anext__()
         except StopAsyncIteration:
             self._ended = True
             raise
         except Exception as error:
             raise self._translate(error) from error
+        if self.sink is not None:
+            self.sink(data)
+        return data
 
     async def read(self, limit: int = 1024 * 1024) -> bytes:
         """The body, or its first `limit` bytes."""
@@ -128,6 +132,35 @@ def request_headers(headers: Headers) -> dict[str, str]:
                 "Check the key for blanks, line breaks and typographic characters.",
             )
     return fields
+
+
+def bad_url() -> ConfigError:
+    """Not an address of the web."""
+    return ConfigError(
+        "bad_url",
+        "The base URL of the provider is not an http:// or https:// address.",
+        "Correct it, for example http://127.0.0.1:8000/v1.",
+    )
+
+
+def forbidden(origin: Origin) -> ConfigError:
+    """Elsewhere, and nothing may leave this machine."""
+    return ConfigError(
+        "offline",
+        f"{origin} is not on this machine, and nothing may leave it.",
+        "Choose a local model, or unset SEARCHLOOP_OFFLINE.",
+    )
+
+
+def refused(origin: Origin, status: int) -> ProviderError:
+    """An answer whose status says no, from a server that was asked for plain JSON."""
+    return ProviderError(
+        "http_error",
+        f"{origin} answered with status {status}.",
+        "Check the key and the base URL.",
+        status=status,
+        retryable=status == 429 or status >= 500,
+    )
 
 
 def unreachable(origin: Origin, proxy: bool = False) -> ProviderError:

@@ -48,6 +48,7 @@ def build() -> argparse.ArgumentParser:
         parser_search.open,
         _models,
         _doctor,
+        _replay,
         parser_search.library,
         _mcp,
         parser_chat.sessions,
@@ -85,6 +86,12 @@ def _models(commands: Any) -> None:
 
 def _doctor(commands: Any) -> None:
     command = subcommand(commands, "doctor", "Say what is there, what is missing and how to get it")
+    output(command)
+
+
+def _replay(commands: Any) -> None:
+    command = subcommand(commands, "replay", "Decode again what providers answered, offline")
+    command.add_argument("file", metavar="FILE", help="a trace of a chat (- = stdin)")
     output(command)
 
 

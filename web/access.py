@@ -16,7 +16,8 @@ class Access:
     """Where the server is reached, and the secret that opens it.
 
     `host` is what it is bound to; `names` are further host names by which it may be called.
-    `open_to_all` asks for no secret: for a server that holds nothing of the user's.
+    `open_to_all` asks for no secret: for a server that holds nothing of the user's. `public` is the
+    address by which browsers reach it through a proxy: `https://chat.example.org`.
     """
 
     port: int
@@ -24,6 +25,7 @@ class Access:
     host: str = "127.0.0.1"
     names: tuple[str, ...] = ()
     open_to_all: bool = False
+    public: str = ""
 
     @property
     def cookie(self) -> str:
@@ -45,6 +47,7 @@ class Access:
         own = () if self.anywhere else (f"[{self.host}]" if ":" in self.host else self.host,)
         names = {*_LOOPBACK, *own, *self.names}
         full = {f"{name}:{self.port}" for name in names}
+        full |= {self.public.partition("://")[2]} - {""}
         return frozenset(n.lower().encode() for n in (full | names if self.port == 80 else full))
 
     def arrived_at(self, server: tuple[str, int | None] | None) -> bytes | None:
@@ -54,9 +57,14 @@ class Access:
         address = f"[{server[0]}]" if ":" in server[0] else server[0]
         return f"{address}:{server[1]}".encode()
 
-    def set_cookie(self) -> bytes:
-        """The Set-Cookie line that lets a browser in until it is closed."""
-        return f"{self.cookie}={self.pass_value}; Path=/; HttpOnly; SameSite=Strict".encode()
+    def set_cookie(self, host: bytes) -> bytes:
+        """The Set-Cookie line that lets a browser in until it is closed; `host` is the request's.
+
+        One that came by the public https address is never sent without TLS.
+        """
+        secure = "; Secure" if self.public == f"https://{host.decode('latin-1').lower()}" else ""
+        rest = f"Path=/; HttpOnly; SameSite=Strict{secure}"
+        return f"{self.cookie}={self.pass_value}; {rest}".encode()
 
     def start_path(self) -> str:
         """Path and query of the link that lets a browser in."""

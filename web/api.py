@@ -18,6 +18,7 @@ from agent.errors import AgentError, ConfigError, Conflict, ProviderError, Store
 from agent.keys import Address
 from agent.log import EventLog
 from agent.mcp import McpServers
+from agent.metrics import CONTENT_TYPE, Metrics
 from agent.runner import Runner
 from agent.search_path import SEARCHES
 from agent.settings import Environment, Setting, Settings
@@ -80,6 +81,10 @@ class House(Protocol):
     def mcp(self) -> McpServers:
         """MCP servers; they belong to the same loop."""
 
+    @property
+    def metrics(self) -> Metrics:
+        """What is counted."""
+
     def sent_to(self, name: str) -> tuple[Address, ...]:
         """Where the key of this setting goes."""
 
@@ -115,6 +120,7 @@ class Api:
         session = "/api/sessions/{id}"
         return {
             ("get", "/api/health"): self.health,
+            ("get", "/metrics"): self.metrics,
             ("get", "/api/openapi.json"): lambda call: Reply(document()),
             ("get", "/api/models"): self.models,
             **self.local_models.handlers(),
@@ -141,6 +147,10 @@ class Api:
     def health(self, call: Call) -> Reply:
         """Open to everybody on this machine, so it tells nothing but that we are here."""
         return Reply({"name": "searchloop", "status": "ok", "version": __version__})
+
+    def metrics(self, call: Call) -> Reply:
+        """What was counted since the start."""
+        return Reply(self._house.metrics.text(), kind=CONTENT_TYPE)
 
     def models(self, call: Call) -> Reply:
         """What can be chosen."""

@@ -33,6 +33,7 @@ class Web:
         self._make = functools.partial(create_pages, api.handlers(), house.search_app)
         self._gate = Gate(self._route, access)
         self.streams = Streams(house.log)
+        house.metrics.gauges["followers"] = ("Open event streams.", lambda: len(self.streams))
         self.failure: AgentError | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

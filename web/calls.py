@@ -15,7 +15,7 @@ _WAIT = 60.0  # seconds for what the loop is asked to do
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a handler answers: data for JSON, or a file to save."""
+    """What a handler answers: data for JSON, a text of another kind, or a file to save."""
 
     data: Any = None
     status: int = 200

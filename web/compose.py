@@ -16,16 +16,21 @@ from typing import Any
 from agent.backend import Wsgi, backend_for
 from agent.errors import ConfigError
 from agent.keys import Address
+from agent.leaks import SECRET_NAME
 from agent.log import EventLog
+from agent.logs import Redactor, RunLog
 from agent.mcp import McpServers
-from agent.providers import names
+from agent.metrics import Metrics
+from agent.observing import ObservedLog, ObservedTransport, Observers
+from agent.process import GAUGES
+from agent.providers import names, settings_of
 from agent.runner import Runner
 from agent.search_options import SETTINGS as SEARCH_OPTIONS
 from agent.search_options import search_options
-from agent.settings import SETTINGS, Environment, Setting, Settings
+from agent.settings import SETTINGS, Environment, Setting, Settings, is_on
 from agent.standard_tools import StandardTools
+from agent.telemetry import Telemetry, telemetry
 from agent.tools import ToolSource
-from agent.transport import Transport
 from agent.workspace import Workspace
 
 
@@ -38,6 +43,18 @@ class House:
     runner: Runner
     search_app: LazyApp
     mcp: McpServers
+    metrics: Metrics
+    telemetry: Telemetry | None = None
+
+    def secrets(self) -> list[str]:
+        """What no log may hold: every value whose name is that of a secret."""
+        return secrets_in(self.settings)
+
+    def close(self) -> None:
+        """Closes the log, and sends what is waiting to be told."""
+        self.log.close()
+        if self.telemetry:
+            self.telemetry.close()
 
     def sent_to(self, name: str) -> tuple[Address, ...]:
         """Where the key of this setting goes."""
@@ -98,6 +115,13 @@ def search_app(settings: Settings) -> LazyApp:
     return LazyApp(make)
 
 
+def secrets_in(settings: Settings) -> list[str]:
+    """Every value whose name is that of a secret, as it is now."""
+    env = settings.env
+    named = [env.get(name) for name in env if SECRET_NAME.search(name)]
+    return [value for value in (*named, settings.database) if value]
+
+
 def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
     """What brings tools to a session beside the search."""
     return (StandardTools(), Workspace.of(settings), mcp)
@@ -106,9 +130,14 @@ def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
 def open_house(env: Environment | None = None) -> House:
     """Raises ConfigError for a bad setting and StoreError when the data folder cannot be used."""
     settings = Settings.load(env)
-    log = EventLog(settings.store)
+    metrics, told = Metrics(), telemetry(settings.env, offline=settings.offline)
+    metrics.gauges.update(GAUGES)
+    observer = Observers(metrics, RunLog(), *((told,) if told else ()))
+    log = ObservedLog(settings.store, observer)
     app = search_app(settings)
-    transport = Transport(offline=settings.offline)
+    recording = is_on(settings.env.get("SEARCHLOOP_TRACE"))
+    redact = Redactor(lambda: secrets_in(settings)).known if recording else None
+    transport = ObservedTransport(observer, offline=settings.offline, redact=redact)
     mcp = McpServers(settings)
     runner = Runner(
         settings,
@@ -118,7 +147,7 @@ def open_house(env: Environment | None = None) -> House:
         bring=tool_sources(settings, mcp),
     )
     mcp.window = runner.window
-    return House(settings, log, runner, app, mcp)
+    return House(settings, log, runner, app, mcp, metrics, told)
 
 
 def check_settings(env: Environment) -> Settings:
@@ -174,8 +203,7 @@ _ADDRESSES = ("_URL", "_HOST", "_ENDPOINT")
 def _by_owner() -> Iterator[list[Setting]]:
     """What each provider, engine and reader elsewhere declares."""
     for provider in names():
-        module = import_module(f"agent.providers.{provider.replace('-', '_')}")
-        yield list(module.SETTINGS)
+        yield settings_of(provider)
     engines = import_module("search_backend.engines").find_engines()
     readers = import_module("search_backend.readers").find_services()
     for part in (*engines.values(), *readers.values()):

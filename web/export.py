@@ -23,6 +23,7 @@ from web.markdown import render_known
 from web.marks import find_marks, substitute
 from web.tree import Node
 
+_ASIDE = DELTAS | {"exchange"}
 _VOID = frozenset({"hr", "br"})
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}"
@@ -195,14 +196,17 @@ def to_html(nodes: Sequence[Node], turn: str) -> str:
 
 def as_json(session: Session, events: Sequence[Event]) -> str:
     """The session and the events shown, without the scaffolding of an answer under way."""
-    kept = [public_data(event) for event in shown(events) if event.type not in DELTAS]
+    kept = [public_data(event) for event in shown(events) if event.type not in _ASIDE]
     data = {"session": session.as_dict(), "events": kept}
     return json.dumps(data, ensure_ascii=False, indent=1)
 
 
 def trace(session: Session, events: Sequence[Event]) -> str:
-    """Every event as it was stored, one a line."""
-    lines = (json.dumps(public_data(event), ensure_ascii=False) for event in events)
+    """Every event as it was stored, one a line, with what providers answered if it is recorded."""
+    lines = []
+    for event in events:
+        whole = event.data if event.type == "exchange" else {}
+        lines.append(json.dumps({**public_data(event), **whole}, ensure_ascii=False))
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -64,6 +64,7 @@ class Gate:
         self._app = app
         self._access = access
         self._hosts = access.hosts()
+        self._public = access.public.encode() or None
         self._cookie = access.cookie
         self._token = access.token.encode()
         self._pass = access.pass_value.encode()
@@ -81,7 +82,7 @@ class Gate:
         head = _head(scope["headers"])
         refusal = self._refusal(scope, head)
         if refusal is None and _is_start(scope) and not self._access.open_to_all:
-            refusal = self._enter(scope)
+            refusal = self._enter(scope, head.get(b"host", b""))
         if refusal is None and scope["method"] in _BODIES:
             refusal = await self._read(scope, head, receive, seal)
         elif refusal is None:
@@ -110,7 +111,7 @@ class Gate:
                 f"Open http://127.0.0.1:{self._access.port} on this machine.",
             )
         origin = head.get(b"origin")
-        if origin is not None and not (
+        if origin not in (None, self._public) and not (
             origin.startswith(b"http://") and self._is_ours(origin[7:], scope)
         ):
             return Refusal(
@@ -161,7 +162,7 @@ class Gate:
         )
         return any(hmac.compare_digest(value, self._pass) for value in passes)
 
-    def _enter(self, scope: Scope) -> Refusal:
+    def _enter(self, scope: Scope, host: bytes) -> Refusal:
         """The answer to the start link: the cookie for the right token."""
         query = parse_qs(scope["query_string"].decode(), keep_blank_values=True)
         given = query.get("token", [""])[-1].encode("utf-8", "surrogateescape")
@@ -177,7 +178,7 @@ class Gate:
             "welcome",
             "",
             "",
-            ((b"location", b"/"), (b"set-cookie", self._access.set_cookie())),
+            ((b"location", b"/"), (b"set-cookie", self._access.set_cookie(host))),
         )
 
     async def _read(

@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from agent.errors import ConfigError
 from web.access import Access
@@ -36,12 +37,39 @@ def access_to(
     *,
     names: Sequence[str] = (),
     open_to_all: bool = False,
+    public: str = "",
 ) -> Access:
-    """By which names this socket may be called, `names` among them, and with which secret."""
+    """By which names this socket may be called, `names` among them, and with which secret.
+
+    `public` is the address of a proxy before it, as `public_url` gives it.
+    """
     bound = listener.getsockname()
     own = socket.gethostname() if _is_any(bound[0]) else host
     known = () if ":" in own else (own,)
-    return Access(bound[1], token, bound[0], (*known, *names), open_to_all)
+    return Access(bound[1], token, bound[0], (*known, *names), open_to_all, public)
+
+
+def public_url(given: str | None) -> str:
+    """An address such as https://chat.example.org as browsers write it in Origin; "" for none.
+
+    Raises ConfigError for what is no such address.
+    """
+    text = (given or "").strip().rstrip("/").lower()
+    address = urlsplit(text)
+    if text and not (
+        address.scheme in ("http", "https")
+        and address.hostname
+        and text == f"{address.scheme}://{address.netloc}"
+        and "@" not in address.netloc
+        and text.isascii()
+    ):
+        raise ConfigError(
+            "bad_public_url",
+            "SEARCHLOOP_PUBLIC_URL is not an address without a path.",
+            "Write it as browsers show it, for example https://chat.example.org.",
+        )
+    usual = ":443" if address.scheme == "https" else ":80"
+    return text.removesuffix(usual) if text else ""
 
 
 Address = tuple[Any, ...]

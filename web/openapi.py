@@ -27,6 +27,7 @@ ROUTES: tuple[tuple[str, str, str, str | None, str | None, int, tuple[Schema, ..
     ("get", "/", "The page", None, "text/html", 200, ()),
     ("get", "/static/{name}", "A file of the page", None, _FILE, 200, ()),
     ("get", "/api/health", "Whether the server is up; needs no token", None, "Health", 200, ()),
+    ("get", "/metrics", "Numbers, as Prometheus reads them", None, "text/plain", 200, ()),
     ("get", "/api/openapi.json", "This description", None, "application/json", 200, ()),
     ("get", "/api/models", "Models, and what each one lacks", None, "Models", 200, ()),
     ("delete", "/api/models", "Delete a model of your own server", None, None, 204, (_MODEL,)),

@@ -96,10 +96,11 @@ def _response(reply: Reply) -> Response:
 
     if reply.status == 204:
         return Response(status=204)
-    if reply.file is None:
+    if reply.file is None and reply.kind == "application/json":
         text = json.dumps(reply.data, ensure_ascii=False, separators=(",", ":"))
         return Response(text.encode("utf-8", "replace"), reply.status, mimetype=reply.kind)
-    headers = {"Content-Disposition": f'attachment; filename="{reply.file}"'}
+    name = f'attachment; filename="{reply.file}"'
+    headers = {"Content-Disposition": name} if reply.file else {}
     text = reply.data.encode("utf-8", "replace")
     return Response(text, reply.status, headers, mimetype=reply.kind)
 

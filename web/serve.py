@@ -21,7 +21,7 @@ from agent.errors import AgentError, ConfigError
 from web.access import Access
 from web.api import House
 from web.app import Web, create_app
-from web.listen import PORT, access_to, listen
+from web.listen import PORT, access_to, listen, public_url
 from web.uvicorn_server import config
 
 if TYPE_CHECKING:
@@ -47,16 +47,19 @@ def serve(
     out, err = out or sys.stdout, err or sys.stderr
     try:
         token = house.settings.token
+        public = public_url(house.settings.env.get("SEARCHLOOP_PUBLIC_URL"))
         listener, warning = listen(host, port, token)
     except ConfigError as error:
         _say(err, f"searchloop: {error.message} {error.remedy}")
         return BAD_INPUT
     if warning:
         _say(err, warning)
-    access = access_to(listener, host, token or secrets.token_urlsafe(32))
+    access = access_to(listener, host, token or secrets.token_urlsafe(32), public=public)
 
     def started(serving: Serving) -> None:
-        _say(out, f"searchloop is running at {serving.url}  (Ctrl-C stops it)")
+        # A token that the user chose opens the next start as well: it belongs in no file of a log.
+        url = serving.url if not token or out.isatty() else f"{serving.base}/?token=YOUR_TOKEN"
+        _say(out, f"searchloop is running at {url}  (Ctrl-C stops it)")
         if open_browser:
             _open(serving.url, house.settings.env)
         if on_start:
@@ -88,9 +91,16 @@ class Serving:
     @property
     def url(self) -> str:
         """The address that lets a browser in."""
+        return f"{self.base}{self.access.start_path()}"
+
+    @property
+    def base(self) -> str:
+        """Where browsers reach it."""
+        if self.access.public:
+            return self.access.public
         host = "127.0.0.1" if self.access.anywhere else self.access.host
         literal = f"[{host}]" if ":" in host else host
-        return f"http://{literal}:{self.access.port}{self.access.start_path()}"
+        return f"http://{literal}:{self.access.port}"
 
     def stop(self) -> None:
         """Stops in order: streams, requests, runs."""

@@ -152,6 +152,11 @@ def names() -> list[str]:
     return sorted(m.name.replace("_", "-") for m in pkgutil.iter_modules(__path__))
 
 
+def settings_of(name: str) -> list[Any]:
+    """What the provider of this name declares: `agent.settings.Setting`s."""
+    return list(import_module(f"agent.providers.{name.replace('-', '_')}").SETTINGS)
+
+
 def load(name: str, env: Mapping[str, str], transport: Transport) -> Provider:
     """The provider called `name`; raises ConfigError naming those that exist."""
     if name not in names():
@@ -161,7 +166,7 @@ def load(name: str, env: Mapping[str, str], transport: Transport) -> Provider:
             f"Write models as provider:model; providers are {', '.join(names())}.",
         )
     module = import_module(f"agent.providers.{name.replace('-', '_')}")
-    provider: Provider = module.create(env, transport)
+    provider: Provider = module.create(env, transport.named(name))
     return provider
 
 

@@ -29,6 +29,7 @@ from agent.keys import Address
 from agent.leases import Lease
 from agent.log import EventLog
 from agent.mcp import McpServers
+from agent.metrics import Metrics
 from agent.providers import split_model
 from agent.question import asked_data
 from agent.settings import SETTINGS, Environment, Setting, Settings
@@ -134,6 +135,7 @@ class FakeHouse:
     log: EventLog
     runner: Any
     searched: list[dict[str, Any]] = field(default_factory=list)
+    metrics: Metrics = field(default_factory=Metrics)
 
     def search_app(
         self, environ: dict[str, Any], start_response: Callable[..., Any]

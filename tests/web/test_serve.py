@@ -269,6 +269,66 @@ def test_an_open_door_with_a_lock_comes_with_a_warning(tmp_path: Path) -> None:
         assert running.stop() == OK
 
 
+def test_behind_a_proxy_with_tls(tmp_path: Path) -> None:
+    """The public name and origin are ours, exactly; its cookie is for TLS only; and the link
+    names the public address, but a token that the user chose is not written to a file."""
+    token = "a-long-enough-token"
+    public = "https://Chat.example.org:443/"
+    env = {"SEARCHLOOP_TOKEN": token, "SEARCHLOOP_PUBLIC_URL": public}
+    running = Running(make_house(tmp_path, **env))
+    try:
+        assert running.serving.url == f"https://chat.example.org/?token={token}"
+        assert token not in running.out.getvalue()
+        assert "https://chat.example.org/?token=YOUR_TOKEN" in running.out.getvalue()
+        statuses = []
+        for host, origin in (
+            ("chat.example.org", "https://chat.example.org"),
+            ("chat.example.org", "http://chat.example.org.evil.org"),
+            ("chat.example.org", "https://evil.org"),
+            ("evil.org", "https://chat.example.org"),
+        ):
+            headers = {"Host": host, "Origin": origin, "Authorization": f"Bearer {token}"}
+            with contextlib.closing(running.connect()) as connection:
+                connection.request("GET", "/api/sessions", headers=headers)
+                statuses.append(connection.getresponse().status)
+        assert statuses == [200, 403, 403, 403]
+        cookies = []
+        for host in ("chat.example.org", f"127.0.0.1:{running.serving.access.port}"):
+            with contextlib.closing(running.connect()) as connection:
+                connection.request("GET", f"/?token={token}", headers={"Host": host})
+                cookies.append(connection.getresponse().headers["Set-Cookie"])
+        assert ["Secure" in cookie for cookie in cookies] == [True, False]
+    finally:
+        assert running.stop() == OK
+
+
+@pytest.mark.parametrize("public", ["chat.example.org", "https://h/path", "https://u@h", "ftp://h"])
+def test_a_public_address_that_is_none(public: str, tmp_path: Path) -> None:
+    """It is what browsers write in Origin, or the start is refused."""
+    house = make_house(tmp_path, SEARCHLOOP_PUBLIC_URL=public)
+    assert "SEARCHLOOP_PUBLIC_URL" in refused(house, "127.0.0.1", 0)
+
+
+def test_numbers_are_behind_the_token(running: Running) -> None:
+    """Prometheus gets its text with the token, and followers are counted; nobody else does."""
+    with contextlib.closing(running.connect()) as connection:
+        connection.request("GET", "/metrics")
+        assert connection.getresponse().status == 401
+    _, session = running.ask("POST", "/api/sessions", {})
+    headers = {"Authorization": f"Bearer {running.serving.access.token}"}
+    with (
+        contextlib.closing(running.connect()) as stream,
+        contextlib.closing(running.connect()) as connection,
+    ):
+        stream.request("GET", f"/api/sessions/{session['id']}/events", headers=headers)
+        assert stream.getresponse().readline()
+        connection.request("GET", "/metrics", headers=headers)
+        answer = connection.getresponse()
+        kind = "text/plain; version=0.0.4; charset=utf-8"
+        assert (answer.status, answer.headers["Content-Type"]) == (200, kind)
+        assert b"\nsearchloop_followers 1\n" in answer.read()
+
+
 def test_a_start_that_fails_behind_the_door_is_one_sentence(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

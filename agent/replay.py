@@ -1,0 +1,205 @@
+"""A trace decoded anew, offline: does the same answer come out of the same bytes?
+
+A trace holds, with SEARCHLOOP_TRACE on, what providers answered. Each step's answers are fed to
+the provider that is here now, over a transport that opens no connection, and what comes out is held
+against the message that the trace has. So a decoder can be changed and tried on real traffic.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import asdict, dataclass
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+
+from agent.citations import settle
+from agent.errors import AgentError, ConfigError, ProviderError
+from agent.events import Event, message_data, messages_from
+from agent.providers import load, settings_of, split_model
+from agent.search_path import ANYWHERE
+from agent.sources import SourceTable
+from agent.text import plain
+from agent.transport import Transport
+from agent.types import Finished, Request, ToolSpec, Usage
+from agent.wire import Headers, Origin, Response, redirected
+
+_NOWHERE = Origin("https", "recorded.invalid", 443)
+_COMPARED = ("text", "thinking", "tool_calls", "citations", "stop_reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One step of a run. `differs` names the parts of the message that are not the same;
+    `problem` says why there was nothing to compare."""
+
+    run_id: str
+    step: int
+    model: str
+    differs: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def same(self) -> bool:
+        """Whether the same came out."""
+        return not (self.differs or self.problem)
+
+
+def read_trace(text: str) -> list[Event]:
+    """The events of a trace, one JSON object a line. Raises ConfigError."""
+    events = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)
+            events.append(Event(data.pop("seq"), data.pop("type"), data, data.pop("at")))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(
+                "bad_trace",
+                f"Line {number} is not an event of a trace: {type(error).__name__}.",
+                "Save one in the page (Export, Trace of every event).",
+            ) from None
+    return events
+
+
+async def replay(events: Sequence[Event], env: Mapping[str, str]) -> list[Compared]:
+    """Every recorded step, compared. `env` is what providers are made with, but for keys, which
+    are made up: base addresses should be those that were in force.
+
+    Raises ConfigError when nothing in the trace was recorded.
+    """
+    compared = [await _compared(step, env) for step in _steps(events)]
+    if not compared:
+        raise ConfigError(
+            "nothing_recorded",
+            "The trace holds nothing that a provider answered.",
+            "Set SEARCHLOOP_TRACE=1, ask again, and save the trace of that chat.",
+        )
+    return compared
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    started: Mapping[str, Any]
+    before: Sequence[Event]
+    exchanges: tuple[Mapping[str, Any], ...]
+    tools: tuple[ToolSpec, ...]
+    said: Mapping[str, Any]
+
+
+def _steps(events: Sequence[Event]) -> Iterator[_Step]:
+    started: Mapping[str, Any] = {}
+    exchanges: list[Mapping[str, Any]] = []
+    tools: tuple[ToolSpec, ...] = ()
+    for place, event in enumerate(events):
+        if event.type == "run_started":
+            started, tools = event.data, ()
+            exchanges.clear()
+        elif event.type == "exchange":
+            exchanges.append(event.data)
+            if "tools" in event.data:
+                tools = tuple(ToolSpec(**tool) for tool in event.data["tools"])
+        elif event.type == "message" and exchanges:
+            if not event.data.get("partial"):
+                yield _Step(started, events[:place], tuple(exchanges), tools, event.data)
+            exchanges.clear()
+
+
+async def _compared(step: _Step, env: Mapping[str, str]) -> Compared:
+    model = step.started["model"]
+    about = (step.started["run_id"], step.said["step"], model)
+    try:
+        again = await _decoded(step, env)
+    except AgentError as error:
+        return Compared(*about, problem=f"{error.code}: {error.message}")
+    old, new = _comparable(step.said), _comparable(again)
+    return Compared(*about, tuple(name for name in _COMPARED if old[name] != new[name]))
+
+
+async def _decoded(step: _Step, env: Mapping[str, str]) -> dict[str, Any]:
+    """The data of the message that comes out now."""
+    provider, model = split_model(step.started["model"])
+    messages = messages_from(step.before)
+    native = str(step.started.get("search_path", "")).startswith("native:")
+    request = Request(model, messages, tools=step.tools, native_search=ANYWHERE if native else None)
+    transport = _Recorded(step.exchanges)
+    speaker = load(provider, {**env, **_made_up(provider)}, transport)
+    async with aclosing(speaker.stream(request)) as stream:
+        async for event in stream:
+            if isinstance(event, Finished):
+                reply = settle(event.message, SourceTable.of(messages))
+                why = event.stop_reason
+                return message_data(reply, step=0, usage=Usage(), stop_reason=why)
+    raise ProviderError("incomplete", "The recorded answer has no end.")
+
+
+def _made_up(provider: str) -> dict[str, str]:
+    """Keys for a provider that wants some before it speaks; they go nowhere."""
+    return {setting.name: "made-up-key" for setting in settings_of(provider) if setting.secret}
+
+
+def _comparable(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """As it is in JSON; ids of calls are made anew where a provider gives none."""
+    value: dict[str, Any] = json.loads(json.dumps(plain(data)))
+    for call in value["tool_calls"]:
+        call.pop("id", None)
+    return value
+
+
+class _Recorded(Transport):
+    """Answers each request with what was recorded for it, in order; opens no connection."""
+
+    def __init__(self, exchanges: Iterable[Mapping[str, Any]]) -> None:
+        super().__init__()
+        # What failed was asked again then; what came in the end is what was made an answer of.
+        self._rest = [e for e in exchanges if e["status"] < 400 and e["whole"]]
+
+    def _exchange(
+        self, method: str, url: str, headers: Headers, body: bytes | None
+    ) -> AbstractAsyncContextManager[Response]:
+        wanted = (method, _endpoint(urlsplit(url).path))
+        for place, each in enumerate(self._rest):
+            if (each["method"], _endpoint(each["path"])) == wanted:
+                return _Answer(self._rest.pop(place))
+        raise ProviderError("not_recorded", f"No answer to {method} {wanted[1]} was recorded.")
+
+
+def _endpoint(path: str) -> str:
+    """What is asked for, wherever the server is: base addresses differ."""
+    return path.rstrip("/").rpartition("/")[2]
+
+
+class _Answer:
+    """One recorded answer as an exchange."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._data = data
+        self.status_code = data["status"]
+        self.headers = {"content-type": data.get("kind", "")}
+        self.stream = self._pieces()
+
+    async def __aenter__(self) -> Response:
+        if "location" in self._data:
+            raise redirected(_NOWHERE, self.status_code, self._data["location"])
+        return Response(self, lambda error: error)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stream.aclose()
+
+    async def _pieces(self) -> AsyncGenerator[bytes, None]:
+        data = self._data
+        yield base64.b64decode(data["base64"]) if "base64" in data else data["body"].encode()
+
+
+def as_dict(compared: Compared) -> dict[str, Any]:
+    """For JSON."""
+    return {**asdict(compared), "same": compared.same}

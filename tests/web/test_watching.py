@@ -1,0 +1,358 @@
+"""Watching a server: metrics, the structured log, spans, and traces that can be decoded again."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from agent.events import Event
+from agent.logs import OURS, configure
+from agent.metrics import Metrics
+from agent.observing import Asked
+from agent.replay import read_trace, replay
+from agent.settings import Environment
+from agent.telemetry import Telemetry
+from cli.main import main
+from tests.agent.test_codecs import wire
+from tests.fakes import FakeServer, Received, Reply, json_reply
+from web.compose import House, open_house
+from web.export import EXPORTS
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+# Provider -> (model, setting of its base address, a recorded answer, whether it searched itself).
+RECORDED: Mapping[str, tuple[str, str, str, bool]] = {
+    "anthropic": ("claude-sonnet-5-5", "ANTHROPIC_BASE_URL", "web_search_stream", True),
+    "gemini": ("gemini-3-pro", "GEMINI_BASE_URL", "search_stream", True),
+    "openai": ("gpt-6-luna", "OPENAI_BASE_URL", "plain_body", False),
+    "openai-chat": ("m", "OPENAI_CHAT_BASE_URL", "", False),
+    "ollama": ("m", "OLLAMA_HOST", "chat_text_stream", False),
+}
+KEY = "canary-Key-93kd02kf+/83"
+QUESTION = "Which questionable ferry leaves Zanzibar?"
+
+
+@dataclass
+class Watched:
+    """A house with a provider that answers from a recording, and what its log says."""
+
+    house: House
+    lines: io.StringIO
+
+    def ask(self, *asked: tuple[str, str]) -> list[Event]:
+        """A turn in a session of its own for each of (model, search); the last one's events."""
+        house = self.house
+        sessions = [house.log.create_session(model=m, search=search) for m, search in asked]
+
+        async def turns() -> None:
+            for session in sessions:
+                await house.runner.start(session.id, QUESTION)
+                await house.runner.wait(session.id)
+            await house.runner.aclose()
+
+        asyncio.run(turns())
+        return house.log.read(sessions[-1].id)
+
+    def trace(self, session: str) -> str:
+        """The session's trace, as it is downloaded."""
+        log = self.house.log
+        return EXPORTS["trace"].write(log.session(session), log.read(session))
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """The process's own logging is put back afterwards."""
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level)
+    yield
+    root.handlers[:], level = before
+    root.setLevel(level)
+    for name in OURS:
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+def watched(home: Path, form: str = "json", **env: str) -> Watched:
+    """A house at debug level."""
+    given = {"SEARCHLOOP_HOME": str(home), "SEARCHLOOP_LOG": form, "SEARCHLOOP_LOG_LEVEL": "debug"}
+    house = open_house(Environment({"flag": {**given, **env}}))
+    lines = io.StringIO()
+    configure(house.settings.env, house.secrets, lines)
+    return Watched(house, lines)
+
+
+def recorded(provider: str, name: str) -> Reply:
+    """The first answer of a recording, as a server gives it."""
+    folder = RECORDINGS / provider.replace("-", "_")
+    path = folder / f"{name}.json" if name else sorted(folder.glob("*text*stream.json"))[0]
+    answer = json.loads(path.read_text("utf-8"))["exchanges"][0]["response"]
+    body, kind = wire(answer)
+    return Reply(pieces=[body], headers={"content-type": kind})
+
+
+def server_of(provider: str, name: str) -> FakeServer:
+    """A server that answers chats from a recording, and knows of nothing else."""
+
+    def answered(received: Received) -> Reply:
+        chat = received.method == "POST" and not received.path.endswith("/show")
+        return recorded(provider, name) if chat else json_reply({}, 404)
+
+    return FakeServer(answered)
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("provider", RECORDED)
+def test_a_trace_is_decoded_again_to_the_same_answer(provider: str, tmp_path: Path) -> None:
+    """Recorded bytes, saved with the trace, come out as the message that was stored; and a trace
+    whose bytes say something else is found out."""
+    model, address, name, searches = RECORDED[provider]
+    key = f"{provider.replace('-', '_').upper()}_API_KEY"
+    with server_of(provider, name) as server:
+        env = {address: server.url, key: KEY, "SEARCHLOOP_TRACE": "1"}
+        here = watched(tmp_path, **env)
+        events = here.ask((f"{provider}:{model}", "native" if searches else "off"))
+    said = next(event for event in events if event.type == "message")
+    assert said.data["text"]
+    trace = here.trace(events[-1].data["session_id"])
+    assert KEY not in trace
+    now = {"SEARCHLOOP_HOME": str(tmp_path), address: server.url}
+    (step,) = asyncio.run(replay(read_trace(trace), now))
+    assert (step.same, step.differs, step.problem) == (True, (), "")
+    word = max(re.findall(r"\w+", said.data["text"]), key=len)
+    other = [json.loads(line) for line in trace.splitlines()]
+    for event in other:
+        if event["type"] == "exchange":
+            event["body"] = event["body"].replace(word, "otherwise")
+    changed = "".join(f"{json.dumps(event)}\n" for event in other)
+    (step,) = asyncio.run(replay(read_trace(changed), now))
+    assert "text" in step.differs
+
+
+@pytest.mark.usefixtures("quiet")
+def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line a step and exit code 0; without recordings or with another file a sentence and 2."""
+    with server_of("openai-chat", "") as server:
+        env = {"OPENAI_CHAT_BASE_URL": server.url, "SEARCHLOOP_TRACE": "1"}
+        here = watched(tmp_path, **env)
+        session = here.ask(("openai-chat:m", "off"))[-1].data["session_id"]
+    file = tmp_path / "trace.jsonl"
+    file.write_text(here.trace(session), "utf-8")
+    assert main(["replay", str(file)]) == 0
+    assert capsys.readouterr().out.endswith("step 1 openai-chat:m: same\n")
+    lines = [line for line in file.read_text("utf-8").splitlines() if '"exchange"' not in line]
+    file.write_text("\n".join(lines), "utf-8")
+    assert main(["replay", str(file)]) == 2
+    assert "SEARCHLOOP_TRACE=1" in capsys.readouterr().err
+    file.write_text("not JSON", "utf-8")
+    assert main(["replay", str(file)]) == 2
+    assert "Line 1" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("quiet")
+def test_nothing_is_recorded_unasked(tmp_path: Path) -> None:
+    """Without SEARCHLOOP_TRACE the log holds no byte of what a provider sent."""
+    with server_of("openai-chat", "") as server:
+        events = watched(tmp_path, OPENAI_CHAT_BASE_URL=server.url).ask(("openai-chat:m", "off"))
+    assert "exchange" not in {event.type for event in events}
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_the_log_holds_no_content(form: str, tmp_path: Path) -> None:
+    """At debug level: runs, searches and tool calls with their run's id, but no question, query,
+    answer, page address or key, though the search, the model and the key are all there."""
+    env = {"SEARCHLOOP_OFFLINE": "1", "BRAVE_API_KEY": KEY}
+    here = watched(tmp_path, form, **env)
+    session = here.house.log.create_session(model="builtin:extractive", search="auto")
+    question = "How does the search switch decide between native and local search?"
+
+    async def turn() -> str:
+        run = await here.house.runner.start(session.id, question)
+        await here.house.runner.wait(session.id)
+        await here.house.runner.aclose()
+        return run
+
+    run = asyncio.run(turn())
+    last = here.house.log.last_event(session.id)
+    assert (last.type, last.data["reason"]) == ("run_finished", "stop")
+    said = here.lines.getvalue()
+    for kind in ("run_started", "search_finished", "tool_call", "tool_result", "run_finished"):
+        line = next(line for line in said.splitlines() if kind in line)
+        assert run in line
+    content = [question, "switch decide", last.data["answer"][:30], KEY]
+    content += [source["url"] for source in last.data["sources"]]
+    content += [source["title"] for source in last.data["sources"]]
+    assert len(content) > 5
+    assert [words for words in content if words in said] == []
+    if form == "json":
+        assert {json.loads(line)["level"] for line in said.splitlines()} <= {"info", "debug"}
+
+
+@pytest.mark.usefixtures("quiet")
+def test_keys_are_taken_out_at_the_sink(tmp_path: Path) -> None:
+    """Whatever writes them, in whatever form, in tracebacks too, and with content switched on."""
+    here = watched(tmp_path, OPENAI_API_KEY=KEY, SEARCHLOOP_LOG_CONTENT="1")
+    forms = [KEY, quote(KEY, safe=""), KEY[:8]]
+    forms += [b64encode(b"x" * skip + KEY.encode()).decode() for skip in range(3)]
+    for form in forms:
+        logging.getLogger("agent.test").warning("sent %s away", form)
+        logging.getLogger("somebody.else").error(f"GET https://h/?k={form}")
+        try:
+            raise ValueError(f"bad key: {form}")
+        except ValueError:
+            logging.getLogger("agent.test").exception("it failed")
+    logging.getLogger("agent.test").warning("Authorization: Bearer abcdef123456")
+    logging.getLogger("agent.test").warning("at postgresql://me:hunter2hunter2@db/x")
+    said = here.lines.getvalue()
+    assert said.count("it failed") == len(forms)
+    assert "ValueError" in said
+    inside = b64encode(KEY.encode()).decode()[4:16]
+    leaked = [*forms[:3], inside, KEY[-8:], "abcdef123456", "hunter2"]
+    assert [secret for secret in leaked if secret in said] == []
+
+
+@pytest.mark.usefixtures("quiet")
+def test_libraries_and_errors_quote_nothing_unasked(tmp_path: Path) -> None:
+    """Of another's message the words of its code stay, of an exception its type and place; and
+    nothing that is logged can begin a line of its own."""
+    here = watched(tmp_path, "text")
+    logging.getLogger("httpx2").warning("GET %s failed", "https://example.org/secret-path")
+    logging.getLogger("httpx2").info("GET https://example.org/secret-path")
+    logging.getLogger("asyncio").error("Task failed: ValueError('secret-path')")
+    logging.getLogger("agent.test").warning("first\n2026 error forged: %s", "line")
+    try:
+        raise ValueError("secret-path")
+    except ValueError:
+        logging.getLogger("agent.test").exception("it failed")
+    said = here.lines.getvalue()
+    assert "secret-path" not in said
+    assert "GET %s failed" in said
+    assert "error=ValueError at web/test_watching.py" in said
+    assert len(said.splitlines()) == 4
+
+
+@pytest.mark.usefixtures("quiet")
+def test_numbers_of_a_run(tmp_path: Path) -> None:
+    """Runs, requests, errors, searches, tools and appends are counted, by names of our own only."""
+    replies = [json_reply({"error": {"message": "no"}}, 401), recorded("openai-chat", "")]
+    with FakeServer(replies) as server:
+        here = watched(tmp_path, OPENAI_CHAT_BASE_URL=server.url, SEARCHLOOP_OFFLINE="1")
+        chat = ("openai-chat:m", "off")
+        here.ask(chat, chat, ("builtin:extractive", "auto"))
+    found = numbers(here.house.metrics.text())
+    assert found['searchloop_runs_total{provider="openai-chat",reason="error"}'] == 1
+    assert found['searchloop_runs_total{provider="openai-chat",reason="stop"}'] == 1
+    assert found['searchloop_runs_total{provider="builtin",reason="stop"}'] == 1
+    assert found['searchloop_provider_requests_total{provider="openai-chat"}'] == 2
+    assert found['searchloop_provider_errors_total{code="401",provider="openai-chat"}'] == 1
+    assert any(n.startswith('searchloop_searches_total{engine="library"') for n in found)
+    assert any(n.startswith('searchloop_tool_calls_total{effect="network"') for n in found)
+    assert found["searchloop_runs_active"] == 0
+    assert found["searchloop_append_seconds_count"] >= 6
+    assert found['searchloop_append_seconds_bucket{le="+Inf"}'] >= 6
+    assert found["searchloop_process_memory_bytes"] > 1e6
+    assert "Zanzibar" not in here.house.metrics.text()
+
+
+def numbers(text: str) -> dict[str, float]:
+    """The samples of an exposition; its form is checked on the way."""
+    found: dict[str, float] = {}
+    described: set[str] = set()
+    for line in text.splitlines():
+        if line.startswith("#"):
+            described.add(line.split(" ")[2])
+            continue
+        match = re.fullmatch(r'(\w+)(\{(?:\w+="[\w.:/+-]*",?)+\})? (\S+)', line)
+        assert match, line
+        base = re.sub(r"_(bucket|sum|count)$", "", match[1])
+        assert match[1] in described or base in described, line
+        assert match[1] + (match[2] or "") not in found
+        found[match[1] + (match[2] or "")] = float(match[3])
+    return found
+
+
+def test_labels_are_bounded_and_plain() -> None:
+    """Names from elsewhere cannot break a line, nor make it endless."""
+    metrics = Metrics()
+    for name in ['e"} 1\nforged 2', "x" * 61, *(f"e{i}" for i in range(500))]:
+        data = {"by": name, "status": "ok", "attempts": []}
+        metrics.stored("s", [Event(1, "search_finished", data, 0.0)], 0.001)
+    metrics.asked(Asked("p", None, 0.1, 0.2))
+    found = numbers(metrics.text())
+    assert len(found) < 250
+    assert sum(n for name, n in found.items() if "searches_total" in name) == 502
+
+
+@pytest.mark.parametrize("content", [False, True])
+def test_spans_of_a_run(content: bool) -> None:
+    """invoke_agent holds chat and execute_tool, with the conventions' attributes, the step's own
+    tokens, the times of the log, and content only if that was asked for."""
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    telemetry = Telemetry(provider, content=content)
+    started = {"run_id": "r", "model": "p:m", "mode": "ask", "search_path": "off"}
+    call = {"call_id": "c", "name": "look", "arguments": {"q": "Zanzibar"}, "effect": "read"}
+    result = {"call_id": "c", "name": "look", "is_error": True, "content": "Zanzibar shut"}
+    told = [
+        ("user_message", {"text": QUESTION}),
+        ("run_started", started),
+        ("message", message("", 10, 3, "tool_calls")),
+        ("tool_call", call),
+        ("tool_result", result),
+        ("message", message("Zanzibar at noon.", 25, 7, "stop")),
+        ("run_finished", {**message("", 25, 7, "stop"), "reason": "stop", "answer": "Zanzibar"}),
+    ]
+    for second, (kind, data) in enumerate(told):
+        telemetry.stored("s", [Event(second, kind, data, float(second))], 0.0)
+    spans = exporter.get_finished_spans()
+    whole = spans[-1]
+    names = ["chat m", "execute_tool look", "chat m", "invoke_agent searchloop"]
+    assert [span.name for span in spans] == names
+    assert {span.parent.span_id for span in spans[:-1]} == {whole.context.span_id}
+    times = [(span.start_time / 1e9, span.end_time / 1e9) for span in spans]
+    assert times == [(1, 2), (3, 4), (4, 5), (1, 6)]
+    chat = dict(spans[2].attributes)
+    assert (chat["gen_ai.operation.name"], chat["gen_ai.provider.name"]) == ("chat", "p")
+    assert (chat["gen_ai.usage.input_tokens"], chat["gen_ai.usage.output_tokens"]) == (15, 4)
+    tool = dict(spans[1].attributes)
+    assert (tool["gen_ai.tool.name"], tool["gen_ai.tool.call.id"]) == ("look", "c")
+    assert tool["error.type"] == "tool_error"
+    assert whole.attributes["gen_ai.conversation.id"] == "s"
+    said = json.dumps([dict(span.attributes) for span in spans])
+    assert ("Zanzibar" in said) is content
+
+
+def message(text: str, asked: int, said: int, why: str) -> dict[str, Any]:
+    """The data of a message, with sums of tokens."""
+    usage = {"input_tokens": asked, "output_tokens": said}
+    return {"text": text, "usage": usage, "stop_reason": why}
+
+
+@pytest.mark.parametrize(
+    ("env", "code"),
+    [
+        ({"SEARCHLOOP_OTEL_ENDPOINT": "collector"}, "bad_otel"),
+        (
+            {"SEARCHLOOP_OTEL_ENDPOINT": "http://192.0.2.1:4318", "SEARCHLOOP_OFFLINE": "1"},
+            "offline",
+        ),
+    ],
+)
+def test_an_endpoint_that_cannot_be(env: dict[str, str], code: str, tmp_path: Path) -> None:
+    """No address, or one elsewhere while nothing may leave: said at the start."""
+    with pytest.raises(Exception) as failed:  # noqa: PT011 - the code is looked at
+        open_house(Environment({"flag": {"SEARCHLOOP_HOME": str(tmp_path), **env}}))
+    assert getattr(failed.value, "code", None) == code

@@ -82,6 +82,9 @@ class Workers:
             worker.kill()
 
 
+_KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
+
+
 class _Worker:
     """One process, for one document at a time."""
 
@@ -94,6 +97,8 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            # A parser that a page has taken over finds no key in its environment.
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
         )
 
     def alive(self) -> bool:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 
-def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 90.0) -> None:
     """Until it holds; fails after so many seconds."""
     never, end = threading.Event(), time.monotonic() + seconds
     while not condition():

@@ -604,7 +604,16 @@ def test_exactly_one_module_can_open_a_page_connection() -> None:
     }
     # Engines have a door of their own, which nothing that handles pages may import.
     engines = {f"search_backend/{name}.py" for name in ("engine_http", "exchange", "race")}
-    assert users - engines == {"search_backend/fetch.py"}
+    # Starts this Python again to read large pages; what it reads comes through its standard input.
+    workers = {"search_backend/workers.py"}
+    assert users - engines - workers == {"search_backend/fetch.py"}
+    started = next(m for m in modules("search_backend") if m.path in workers)
+    programs = {
+        ast.unparse(call.args[0])
+        for call in ast.walk(started.tree)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).startswith("subprocess.")
+    }
+    assert all(program.startswith("[*(sys.executable, '-I', '-c', ") for program in programs)
 
 
 def test_in_that_module_one_function_makes_sockets() -> None:

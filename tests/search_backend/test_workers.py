@@ -82,6 +82,17 @@ def test_a_worker_is_used_again_and_replaced_when_it_is_gone(workers: Workers) -
     assert opened(workers, LARGE) == "ok"
 
 
+def test_a_worker_knows_no_key(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of this process's environment it has what a program needs to run, and nothing else."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    pool = Workers(most=1, seconds=20)
+    before = pids()
+    assert opened(pool, LARGE) == "ok"
+    (child,) = pids() - before
+    assert b"canary" not in Path(f"/proc/{child}/environ").read_bytes()
+    pool.close()
+
+
 def test_a_page_that_takes_too_long_is_given_up() -> None:
     """With its process, and the next page is read by another."""
     pool = Workers(most=1, seconds=1)

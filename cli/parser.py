@@ -52,6 +52,7 @@ def build() -> argparse.ArgumentParser:
         parser_search.library,
         _mcp,
         parser_chat.sessions,
+        _export,
         parser_chat.agents,
         _config,
         parser_search.setup,
@@ -93,6 +94,15 @@ def _replay(commands: Any) -> None:
     command = subcommand(commands, "replay", "Decode again what providers answered, offline")
     command.add_argument("file", metavar="FILE", help="a trace of a chat (- = stdin)")
     output(command)
+
+
+def _export(commands: Any) -> None:
+    command = subcommand(commands, "export", "Write a session to a file, sources as footnotes")
+    command.add_argument("session", nargs="?", metavar="ID", help="default: the last one")
+    formats = ("md", "html", "json", "trace")
+    command.add_argument("--format", choices=formats, default="md", help="default: md")
+    command.add_argument("-f", "--file", metavar="FILE", help="default: standard output")
+    command.add_argument("--force", action="store_true", help="replace a file that is there")
 
 
 def _mcp(commands: Any) -> None:

@@ -139,8 +139,12 @@ class Egress:
         if tool.spec.effect != "network" and tool.origin != "mcp":
             return None
         text = json.dumps(arguments, ensure_ascii=False, default=str)
-        met = tool.opens is not None and self._sources.has_seen(str(arguments.get(tool.opens, "")))
+        met = tool.opens is not None and self._met(str(arguments.get(tool.opens, "")))
         return self._secret(text, met) or self._address(tool, arguments, met) or self._mix(tool)
+
+    def _met(self, url: str) -> bool:
+        """Whether the tool will open it in a spelling that is not the model's."""
+        return self._sources.met(url) is not None
 
     def _secret(self, text: str, met: bool) -> Finding | None:
         said = _strings(text)

@@ -28,7 +28,7 @@ class SourceTable:
         self._by_key: dict[str, Source] = {}
         self._by_number: dict[int, str] = {}
         self._texts: dict[str, str] = {}
-        self._seen: set[str] = set()
+        self._seen: dict[str, str] = {}
         self._touched: dict[str, None] = {}
 
     @classmethod
@@ -81,7 +81,7 @@ class SourceTable:
     def _keep(self, key: str, source: Source) -> Source:
         self._by_key[key] = source
         self._touched[key] = None
-        self._seen.add(key)
+        self._seen.setdefault(key, source.url)
         if source.n is not None:
             self._by_number[source.n] = key
         return source
@@ -93,11 +93,16 @@ class SourceTable:
 
     def see(self, urls: Iterable[str]) -> None:
         """URLs that the user wrote or a page linked to: they may be opened."""
-        self._seen.update(url_key(url) for url in urls)
+        for url in urls:
+            self._seen.setdefault(url_key(url), url)
 
-    def has_seen(self, url: str) -> bool:
-        """Whether this URL may be opened without asking."""
-        return url_key(url) in self._seen
+    def met(self, url: str) -> str | None:
+        """The address as it was met, or None when nobody has named it.
+
+        Several spellings are one address, and a model could write something into the differences:
+        only the spelling that was met may be opened without asking.
+        """
+        return self._seen.get(url_key(url))
 
     def read(self, url: str, text: str) -> None:
         """Keeps the text of a page that was opened, to check quotes against."""

@@ -50,7 +50,8 @@ def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) 
     held = {name: value for name, value in held.items() if value}
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        url = str(arguments["url"]).strip()
+        asked = str(arguments["url"]).strip()
+        url = context.sources.met(asked) or asked
         payload = {"max_length": _LENGTH, **arguments, "url": url, **held}
         try:
             page = await backend.ask("/api/open-page", payload)

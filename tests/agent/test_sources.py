@@ -57,8 +57,8 @@ def test_numbers_are_the_same_after_a_reload(
         log.append(Event(len(log), "tool_result", result_data(result), 0.0))
     again = SourceTable.of(messages_from(log))
     for url in ("https://a.example/", "https://b.example/x", "http://c.example/?q=1"):
-        assert again.has_seen(url) == live.has_seen(url)
-        if live.has_seen(url):
+        assert again.met(url) == live.met(url)
+        if live.met(url):
             assert again.meet(url, number=False) == live.meet(url, number=False)
     assert len(again) == len(live)
 
@@ -85,9 +85,9 @@ def test_what_may_be_opened() -> None:
         ]
     )
     for name in ("asked.example/a", "linked.example/", "found.example/"):
-        assert table.has_seen(f"https://{name}")
+        assert table.met(f"https://{name}")
     for name in ("invented.example/", "in-text.example/", "asked.example/", "asked.example/a?x=1"):
-        assert not table.has_seen(f"https://{name}")
+        assert not table.met(f"https://{name}")
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ def test_search_results_are_numbered_and_fenced() -> None:
     assert "[2] Page https://b.example/" in result.content
     assert result.content.count("mark") == 2
     assert [s.n for s in result.sources] == [1, 2]
-    assert table.has_seen("https://b.example/")
+    assert table.met("https://b.example/")
     assert app.requests == [("/api/web-search", {"query": "tide tables", "max_results": 6})]
     (finished,) = memory.of("search_finished")
     assert (finished["by"], finished["status"], finished["results"]) == ("local:tin", "ok", 2)
@@ -262,7 +262,7 @@ def test_only_met_addresses_are_opened() -> None:
     assert refused.details["error"]["code"] == "declined"
     assert not opened.is_error
     assert [asked["url"] for _, asked in app.requests] == ["https://asked.example/"]
-    assert table.has_seen("https://linked.example/")
+    assert table.met("https://linked.example/")
 
 
 @pytest.mark.parametrize("reader", ["local", "elsewhere"])
@@ -316,6 +316,27 @@ def test_a_look_up_of_words_says_what_it_found(count: int, further: int | None, 
     (result,) = run(made, tools=web(app), table=table)
     assert words in result.content
     assert "whole page" not in result.content
+
+
+SPELLED = (
+    "https://asked.example/a?utm_source=secret&b=1",
+    "HTTPS://ASKED.example:443/a?b=1",
+    "https://asked.example./a?&&&&b=1",
+    "https://asked.example/a?b=1#secret",
+    "  https://asked.example/a?b=1 ",
+)
+
+
+@pytest.mark.parametrize("url", SPELLED)
+def test_a_page_is_opened_as_it_was_met(url: str) -> None:
+    """Spellings of one address differ in what a model could write into them: none of it leaves."""
+    app = SearchApp({"/api/open-page": page("text")})
+    table = SourceTable()
+    table.see(["https://asked.example/a?b=1"])
+    gate = guard(table, approve="never")
+    (opened,) = run(call("open_page", url=url), tools=web(app), table=table, gate=gate)
+    assert not opened.is_error
+    assert [asked["url"] for _, asked in app.requests] == ["https://asked.example/a?b=1"]
 
 
 def test_a_page_is_kept_where_it_stands() -> None:

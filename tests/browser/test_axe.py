@@ -101,6 +101,40 @@ def commanding(page: Page, **more: Any) -> None:
     expect(page.locator("#slash li").first).to_be_visible()
 
 
+def planned(page: Page, house: House, ollama: LedOllama, **more: Any) -> None:
+    """A plan, a change that can be undone, and the list of agents over it."""
+    ollama.script = lambda messages: ["Nothing more."]
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    chat = log.create_session(model=f"ollama:{MODEL}", mode="plan").id
+    steps = [{"text": "Write", "files": ["a.md"], "sources": []}]
+    plan = {"plan_id": "a", "title": "Notes", "steps": steps, "by": "text"}
+    change = {"kind": "file_change", "path": "a.md", "new": True, "diff": "+a"}
+    call = {"call_id": "c", "name": "create_file", "arguments": {}, "effect": "write"}
+    done = {"call_id": "c", "name": "create_file", "is_error": False, "content": "", "sources": []}
+    events = [("user_message", {"text": "Go"}), ("plan", plan), ("tool_call", call)]
+    log.append(chat, [*events, ("tool_result", {**done, "details": change})])
+    log.close()
+    page.goto(f"{house.url}#/s/{chat}")
+    page.reload()
+    expect(page.locator(".changes")).to_be_visible()
+    last_turn(page).get_by_text("Made a.md").click()
+    expect(page.locator(".diff")).to_be_visible()
+
+
+def choosing(page: Page, **more: Any) -> None:
+    """The list of agents."""
+    page.locator("#agent").click()
+    expect(page.get_by_role("menuitemradio").first).to_be_visible()
+
+
+def naming(page: Page, **more: Any) -> None:
+    """The form of the folder, with an error in it."""
+    page.locator("#workspace").click()
+    page.get_by_label("Full path of a folder").fill("nowhere")
+    page.keyboard.press("Enter")
+    expect(page.locator("#workspace-problem")).to_contain_text("not a folder")
+
+
 def menu(page: Page, **more: Any) -> None:
     """The menu under an answer."""
     answered(page)
@@ -127,10 +161,13 @@ VIEWS: dict[str, Callable[..., None]] = {
     "picking": picking,
     "commanding": commanding,
     "menu": menu,
+    "planned": planned,
+    "choosing": choosing,
+    "naming": naming,
     **{
         f"settings: {name}": settings(name)
         for name in (
-            *("General", "Local models", "Keys", "Search", "Library", "Tools", "Limits"),
+            *("General", "Local models", "Keys", "Search", "Library", "Agents", "Tools", "Limits"),
             "All settings",
         )
     },

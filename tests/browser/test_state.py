@@ -15,6 +15,7 @@ from agent.events import Event
 from tests.browser.house import House
 
 USAGE = {"searches": 1, "pages": 1, "seconds": 1.5}
+CHANGE = {"kind": "file_change", "path": "a.md", "new": True, "diff": "+a"}
 KINDS = (
     {"type": "user_message", "text": "q"},
     {"type": "run_started", "run_id": "r", "model": "m", "mode": "ask", "search": "auto"},
@@ -42,6 +43,10 @@ KINDS = (
     {"type": "turn_removed", "turn": 2},
     {"type": "turn_restored", "turn": 1},
     {"type": "run_resumed", "run_id": "r", "takeovers": 1},
+    {"type": "plan", "plan_id": "abc", "title": "t", "steps": [], "by": "model"},
+    {"type": "user_message", "text": "Carry out this plan: t (plan abc)\n\n1. x"},
+    {"type": "tool_result", "call_id": "e", "name": "create_file", "details": CHANGE},
+    {"type": "files_undone", "files": ["a.md"]},
     {"type": "something_new", "text": "of a later version"},
 )
 FOLD = """async ({ events, again }) => {
@@ -121,3 +126,15 @@ def test_half_an_answer_gives_way_when_a_run_goes_on(modules: Page) -> None:
     (turn,) = modules.evaluate(FOLD, {"events": numbered(kinds), "again": []})["once"]["turns"]
     assert (turn["text"], turn["draftThinking"]) == ("Whole", "")
     assert all(step["done"] for step in turn["steps"])
+
+
+def test_what_was_undone_and_run_is_said_where_it_happened(modules: Page) -> None:
+    """Undoing tells of the newest change that still stands; a plan knows that it was run."""
+    ask, plan, run, changed, undone = KINDS[0], *KINDS[-5:-1]
+    kinds = [ask, changed, plan, run, changed, ask, undone, undone, undone]
+    turns = modules.evaluate(FOLD, {"events": numbered(kinds), "again": []})["once"]["turns"]
+    assert [turn["undone"] for turn in turns] == [["a.md"], ["a.md"], None]
+    assert [turn["plans"] and turn["plans"][0]["ran"] for turn in turns] == [True, [], []]
+    kinds = [ask, changed, run, changed, undone]
+    turns = modules.evaluate(FOLD, {"events": numbered(kinds), "again": []})["once"]["turns"]
+    assert [turn["undone"] for turn in turns] == [None, ["a.md"]]

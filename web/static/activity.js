@@ -125,6 +125,7 @@ const LINES = {
   },
 
   tool(step) {
+    if (step.change && !step.failed) return ["ended", changed(step.change)];
     const key = !step.done ? "step.tool" : step.failed ? "step.toolfailed" : "step.tooldone";
     const body = [h("strong", {}, t("step.arguments")), plain(JSON.stringify(step.arguments, null, 2))];
     if (step.result) body.push(h("strong", {}, t("step.result")), plain(step.result));
@@ -134,6 +135,15 @@ const LINES = {
     ];
   },
 };
+
+// What became of a file; the difference is put together when somebody looks at it.
+function changed({ path, new: made, diff: text }) {
+  const place = h("div", {});
+  const look = async () => {
+    if (!place.childElementCount) place.replaceChildren((await import("./diff.js")).diff(text ?? "", t("diff.label", { path })));
+  };
+  return h("details", { class: "tool", ontoggle: look }, h("summary", {}, t(made ? "step.filemade" : "step.filechanged", { path })), place);
+}
 
 function calledBy({ name, server }) {
   return server ? `${name} (${server})` : name;
@@ -151,6 +161,7 @@ function trailOf(step) {
   const attempts = step.attempts ?? [];
   const used = attempts.find((a) => a.status === "ok");
   const parts = attempts.filter((a) => a.status !== "ok").map(inVain);
+  if (step.years?.length) parts.push(t("step.years", { years: step.years.join(", ") }));
   if (used) parts.push(t("step.used", { engine: nameOf(used.engine) }));
   return parts;
 }

@@ -86,6 +86,14 @@ export const ask = (id, message) => call("POST", `${session(id)}/messages`, mess
 export const changeTurn = (id, turn, change) => call("PATCH", `${session(id)}/turns/${turn}`, change);
 export const approve = (id, callId, decision) =>
   call("POST", `${session(id)}/approvals/${encodeURIComponent(callId)}`, decision);
+export const makePlan = (id) => call("POST", `${session(id)}/plans`, {});
+export const runPlan = (id, plan) => call("POST", `${session(id)}/plans/${encodeURIComponent(plan)}/run`, {});
+export const undoFiles = (id) => call("POST", `${session(id)}/undo`, {});
+export const agents = async () => listOf(await call("GET", "/api/agents"), "agents");
+export const createAgent = (agent) => call("POST", "/api/agents", agent);
+const preset = (name) => `/api/agents/${encodeURIComponent(name)}`;
+export const changeAgent = (name, changes) => call("PATCH", preset(name), changes);
+export const removeAgent = (name) => call("DELETE", preset(name));
 export const cancel = (id) => call("POST", `${session(id)}/cancel`, {});
 export const openPage = (page, signal) => call("POST", "/api/open-page?view=page", page, { signal });
 

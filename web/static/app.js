@@ -51,8 +51,10 @@ const box = composer(el, {
   tooLong: ask.tooLong,
   complain,
   newChat: (temporary) => openSession(null, { temporary }),
-  settings: () => openSettings(),
+  settings: (name) => openSettings(name),
   exportAs: ask.exportAs,
+  runPlan: () => ask.runNewest(chat.shown()),
+  undo: ask.undoNewest,
   recall: chat.lastQuestion,
 });
 const sidebar = sessionList(el("sessions"), { open: openSession, change, remove });

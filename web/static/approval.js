@@ -1,5 +1,6 @@
 // What a tool wants to do, shown before it is done: exact arguments, its diff, and three answers.
 
+import { diff } from "./diff.js";
 import { h, icon } from "./dom.js";
 import { has, t } from "./strings.js";
 
@@ -45,7 +46,7 @@ export function approvalCard(first, decide) {
     return [
       h("h3", {}, icon("tool"), h("span", {}, titleOf(request)), badge(request.effect)),
       request.why ? h("p", { class: "muted", dir: "auto" }, request.why) : null,
-      request.preview ? diff(request.preview) : null,
+      request.preview ? diff(request.preview, t("approval.diff")) : null,
       fields.length ? argumentsOf(fields, Boolean(request.preview)) : null,
       problem,
       buttons,
@@ -98,15 +99,4 @@ function readFields(fields, given) {
     }
   }
   return edited;
-}
-
-const SIGNS = { "+": "added", "-": "gone", "@": "place" };
-
-/** A unified diff, each line marked by its sign as well as by its colour. */
-function diff(text) {
-  const lines = text.split("\n").map((line) => {
-    const head = line.startsWith("+++") || line.startsWith("---");
-    return h("span", { class: head ? "place" : SIGNS[line[0]] }, `${line}\n`);
-  });
-  return h("pre", { class: "diff", tabindex: "0", role: "region", "aria-label": t("approval.diff"), dir: "ltr" }, lines);
 }

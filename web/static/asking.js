@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { copyFrom } from "./dom.js";
 import { adopt } from "./facts.js";
 import { toast } from "./notes.js";
+import { IN_TEXT } from "./state.js";
 import { t } from "./strings.js";
 
 /**
@@ -13,8 +14,8 @@ import { t } from "./strings.js";
 export function asking(facts, page) {
   let changing = Promise.resolve();
 
-  /** Changes the chat's settings at the server; what it answers is what is shown. */
-  function changeSettings(changes) {
+  /** Changes the chat's settings at the server; what it answers is what is shown, or `complain` told. */
+  function changeSettings(changes, complain = page.complain) {
     changing = changing.then(async () => {
       try {
         const { id } = facts.session;
@@ -23,7 +24,7 @@ export function asking(facts, page) {
         page.calm();
         page.told();
       } catch (failure) {
-        page.complain(failure);
+        complain(failure);
       }
       page.draw();
     });
@@ -31,9 +32,10 @@ export function asking(facts, page) {
   }
 
   async function begin(changes = {}) {
-    const { model, mode, search, settings } = { ...facts.session, ...changes };
+    const { model, mode, search, settings } = facts.session;
     const temporary = settings.temporary || undefined;
-    adopt(facts, await api.createSession({ model, mode, search, temporary }));
+    const own = changes.agent ? {} : { model, mode, search }; // an agent says them itself
+    adopt(facts, await api.createSession({ ...own, ...changes, temporary }));
     history.replaceState(null, "", `#/s/${facts.session.id}`);
     page.follow(facts.session.id);
   }
@@ -64,9 +66,11 @@ export function asking(facts, page) {
 
   const edit = (turn, text) => send(text, { replaces: turn.id });
 
-  async function changeTurn(id, change) {
+  /** Whether the server did it; what it says against it is shown. */
+  async function done(work) {
     try {
-      await api.changeTurn(facts.session.id, id, change);
+      await work(facts.session.id);
+      page.calm();
       page.told();
       return true;
     } catch (failure) {
@@ -75,15 +79,30 @@ export function asking(facts, page) {
     }
   }
 
+  const changeTurn = (turn, change) => done((id) => api.changeTurn(id, turn, change));
+  const runPlan = (plan) => done((id) => api.runPlan(id, plan));
+  const makePlan = () => done(api.makePlan);
+  const undoFiles = () => done(api.undoFiles);
+
+  /** Runs the newest plan of `turns`; of a last answer that only offers one, it is made first. */
+  function runNewest(turns) {
+    const last = turns.at(-1);
+    const plan = turns.findLast((turn) => turn.plans.length)?.plans.at(-1);
+    const offered = last?.notices.some((notice) => notice.code === IN_TEXT) && !last.plans.length;
+    if (offered) return done(async (id) => api.runPlan(id, (await api.makePlan(id)).plan_id));
+    if (plan) return runPlan(plan.id);
+    refuse("no_plan", t("plan.none"), t("plan.none.next"));
+  }
+
+  const undoNewest = () =>
+    facts.session.id ? undoFiles() : refuse("nothing_to_undo", t("changes.none"));
+
+  const refuse = (code, message, remedy) =>
+    page.complain(new api.Failure(0, { code, message, remedy }));
+
   /** Answers a tool that asked for leave; true once the server has the answer. */
-  async function decide(callId, decision, edited) {
-    try {
-      await api.approve(facts.session.id, callId, { decision, arguments: edited });
-      return true;
-    } catch (failure) {
-      page.complain(failure);
-      return false;
-    }
+  function decide(callId, decision, edited) {
+    return done((id) => api.approve(id, callId, { decision, arguments: edited }));
   }
 
   const show = (id) => changeTurn(id, { shown: true });
@@ -98,13 +117,7 @@ export function asking(facts, page) {
 
   function tooLong(length, most) {
     const [n, limit] = [length.toLocaleString(), most.toLocaleString()];
-    page.complain(
-      new api.Failure(0, {
-        code: "question_too_long",
-        message: t("composer.toolong", { n }),
-        remedy: t("composer.toolong.next", { limit }),
-      }),
-    );
+    refuse("question_too_long", t("composer.toolong", { n }), t("composer.toolong.next", { limit }));
   }
 
   async function stop() {
@@ -127,5 +140,6 @@ export function asking(facts, page) {
     link.click();
   }
 
-  return { changeSettings, send, again, edit, show, removeTurn, decide, tooLong, stop, copyAnswer, exportAs };
+  const plans = { runPlan, makePlan, undoFiles, runNewest, undoNewest };
+  return { changeSettings, send, again, edit, show, removeTurn, decide, tooLong, stop, copyAnswer, exportAs, ...plans };
 }

@@ -11,7 +11,7 @@ const NEAR = 48; // pixels from the end that still count as "at the end"
 /**
  * The chat in `page` {scroller, turns, latest, announcer}.
  * `on` holds chip, open, retry, changed(chat, events), connection(state), refused(failure).
- * Returns {show(id), stop(), running(), lastQuestion(), jump()}.
+ * Returns {show(id), stop(), running(), lastQuestion(), jump(), turns(), shown()}.
  */
 export function chatView(page, on) {
   const announce = announcer(page.announcer);
@@ -123,6 +123,7 @@ export function chatView(page, on) {
     running: () => isRunning(chat),
     lastQuestion: () => chat.turns.at(-1)?.question ?? "",
     turns: () => chat.turns.length,
+    shown: () => chat.turns,
   };
 }
 

@@ -1,4 +1,5 @@
-// The question box and what stands beside it: switch, source of the search, mode, model, Send, Stop.
+// The question box and what belongs to it: switch, source of the search, mode, model, Send, Stop, and
+// at the head of the chat its agent and its folder.
 //
 // The controls show what the server last said of the session and nothing else. Changing one asks
 // the server; until it answers the control is busy, and if it refuses the control goes back.
@@ -15,7 +16,8 @@ const LONGEST = 1_000_000; // characters; the server takes no more
 /**
  * `el(id)` finds the page's elements.
  * `on` holds change(changes) -> promise, send(text) -> promise<boolean>, stop(), recall() -> text,
- * tooLong(length, most), complain(failure), newChat(temporary), settings(), exportAs(format).
+ * tooLong(length, most), complain(failure), newChat(temporary), settings(page), exportAs(format),
+ * runPlan(), undo(). A change may be given who is told when it is refused.
  * Returns {update(facts), fill(text), send(), focus()}.
  */
 export function composer(el, on) {
@@ -30,6 +32,10 @@ export function composer(el, on) {
     modeEffect: el("mode-effect"),
     model: el("model"),
     modelName: el("model-name"),
+    agent: el("agent"),
+    agentName: el("agent-name"),
+    workspace: el("workspace"),
+    workspaceName: el("workspace-name"),
     slash: el("slash"),
     attach: el("attach"),
     files: el("files"),
@@ -40,6 +46,7 @@ export function composer(el, on) {
   const { question } = page;
   const shelf = fileShelf(el("shelf"), on.complain);
   let slash = null;
+  let commands = null; // what is on its way to become `slash`
   let facts = null;
   let sending = Promise.resolve();
 
@@ -55,12 +62,21 @@ export function composer(el, on) {
     setText(page.modeEffect, t(`mode.${session.mode}.effect`));
     page.modeEffect.dataset.mode = session.mode;
     page.mode.title = t(`mode.${session.mode}.effect`);
+    updateHead(session);
     updateSwitch();
     page.send.hidden = facts.running;
     page.stop.hidden = !facts.running;
-    for (const control of [page.web, page.via, page.mode, page.model, page.send]) {
+    for (const control of [page.web, page.via, page.mode, page.model, page.agent, page.workspace, page.send]) {
       control.disabled = Boolean(session.pending);
     }
+  }
+
+  function updateHead({ agent, workspace }) {
+    setText(page.agentName, agent ?? t("agent.none"));
+    page.agent.dataset.set = String(Boolean(agent));
+    setText(page.workspaceName, workspace ? folderName(workspace) : t("workspace.none"));
+    page.workspace.dataset.set = String(Boolean(workspace));
+    page.workspace.title = workspace ?? t("workspace.lead");
   }
 
   function updateSwitch() {
@@ -77,10 +93,10 @@ export function composer(el, on) {
     page.switchState.dataset.kind = state.kind;
   }
 
-  async function change(control, changes) {
+  async function change(control, changes, complain) {
     control.setAttribute("aria-busy", "true");
     try {
-      await on.change(changes);
+      await on.change(changes, complain);
     } finally {
       control.removeAttribute("aria-busy");
       update(facts);
@@ -90,6 +106,17 @@ export function composer(el, on) {
   async function pickModel() {
     const { openPicker } = await import("./picker.js");
     openPicker(page.model, facts.models, facts.session.model, (model) => change(page.model, { model }));
+  }
+
+  async function pickAgent() {
+    const { openAgents } = await import("./setup.js");
+    openAgents(page.agent, facts.session, { ...on, change: (changes) => change(page.agent, changes) });
+  }
+
+  async function pickWorkspace() {
+    const { openWorkspace } = await import("./setup.js");
+    const set = (changes, complain) => change(page.workspace, changes, complain);
+    openWorkspace(page.workspace, facts.session, { ...on, change: set });
   }
 
   // The box is emptied at once, so that what is typed meanwhile is never lost; a question that the
@@ -115,8 +142,11 @@ export function composer(el, on) {
   // Commands are fetched when somebody types the first slash.
   async function typed() {
     grow();
-    if (!slash && !question.value.startsWith("/")) return;
-    slash ??= (await import("./slash.js")).slashList(question, page.slash, { ...on, pickModel });
+    if (!commands && !question.value.startsWith("/")) return;
+    commands ??= import("./slash.js").then(({ slashList }) => {
+      slash = slashList(question, page.slash, { ...on, pickModel, pickWorkspace });
+    });
+    await commands;
     slash.update();
   }
 
@@ -182,12 +212,19 @@ export function composer(el, on) {
   page.via.addEventListener("change", () => change(page.via, { search: page.via.value }));
   page.mode.addEventListener("change", () => change(page.mode, { mode: page.mode.value }));
   page.model.addEventListener("click", pickModel);
+  page.agent.addEventListener("click", pickAgent);
+  page.workspace.addEventListener("click", pickWorkspace);
 
   return { update, fill, send, focus: () => question.focus() };
 }
 
 function fillSelect(select, values, label) {
   select.replaceChildren(...values.map((value) => h("option", { value }, label(value))));
+}
+
+// The last part of a path; the whole of it is told on hover.
+function folderName(path) {
+  return path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
 }
 
 // What stands on the button of the model picker.

@@ -5,6 +5,7 @@
 import * as api from "./api.js";
 import { h, iconButton } from "./dom.js";
 import { errorText } from "./notes.js";
+import { agentsPage } from "./settings_agents.js";
 import { keysPage, modelsPage } from "./settings_models.js";
 import { enginesPage, libraryPage } from "./settings_search.js";
 import { toolsPage } from "./settings_tools.js";
@@ -21,6 +22,7 @@ export function settingsDialog(dialog, on) {
     keys: keysPage,
     search: enginesPage,
     library: libraryPage,
+    agents: agentsPage,
     tools: toolsPage,
     limits: limitsPage,
     all: everyPage,

@@ -1,16 +1,18 @@
 // Slash commands: what is typed at the start of an empty box instead of a question.
 
+import * as api from "./api.js";
 import { h } from "./dom.js";
 import { t } from "./strings.js";
 
 /**
  * The list above the box while a command is being typed. `on` holds change(changes), newChat(
- * temporary), settings(), pickModel(), exportAs(format). Returns {update(), key(event)}; `key` is
- * true when it took the event.
+ * temporary), settings(), pickModel(), pickWorkspace(), exportAs(format), runPlan(), undo(),
+ * complain(failure). Returns {update(), key(event)}; `key` is true when it took the event.
  */
 export function slashList(box, list, on) {
   let at = 0;
   let fits = [];
+  let agents = null; // asked for when the first name of one is typed
 
   const all = [
     ["/search on", () => on.change({ search: "auto" })],
@@ -20,6 +22,10 @@ export function slashList(box, list, on) {
     ["/ask", () => on.change({ mode: "ask" })],
     ["/plan", () => on.change({ mode: "plan" })],
     ["/agent", () => on.change({ mode: "agent" })],
+    ["/agent ", null, t("slash.agent.name")],
+    ["/workspace ", null, t("slash.workspace.path")],
+    ["/run", () => on.runPlan()],
+    ["/undo", () => on.undo()],
     ["/model", on.pickModel],
     ["/new", () => on.newChat(false)],
     ["/temporary", () => on.newChat(true)],
@@ -28,8 +34,7 @@ export function slashList(box, list, on) {
   ];
 
   function update() {
-    const typed = box.value;
-    fits = /^\/[a-z ]*$/.test(typed) ? all.filter(([name]) => name.startsWith(typed.trimEnd())) : [];
+    fits = fitting(box.value);
     at = Math.min(at, Math.max(0, fits.length - 1));
     list.hidden = fits.length === 0;
     list.replaceChildren(...fits.map(option));
@@ -37,21 +42,45 @@ export function slashList(box, list, on) {
     else box.setAttribute("aria-activedescendant", `slash-${at}`);
   }
 
-  function option([name], i) {
-    const words = t(`slash.${name.slice(1).replace(" ", ".")}`);
+  function fitting(typed) {
+    const [, command, given] = /^\/(agent|workspace) (.*)$/.exec(typed) ?? [];
+    if (command === "workspace") return [[typed, () => given.trim() ? on.change({ workspace: given.trim() }) : on.pickWorkspace(), t("slash.workspace.path")]];
+    if (command === "agent") return named(typed, given.trim());
+    if (!/^\/[a-z ]*$/.test(typed)) return [];
+    return all.filter(([name]) => name.startsWith(typed.trimEnd()));
+  }
+
+  // One that is not in the list is the server's to refuse.
+  function named(typed, given) {
+    if (!agents) {
+      agents = [];
+      api.agents().then((known) => {
+        agents = known;
+        update();
+      }, on.complain);
+    }
+    const take = (agent) => () => on.change({ agent });
+    const known = agents.filter(({ name }) => name.startsWith(given)).map(({ name, description }) => [`/agent ${name}`, take(name), description]);
+    if (!given) return [...known, ["/agent none", take(null), t("agent.none")]];
+    return known.length ? known : [[typed, take(given === "none" ? null : given), t("slash.agent.name")]];
+  }
+
+  function option([name, , words], i) {
+    const more = { "/agent ": t("slash.name"), "/workspace ": t("slash.path") }[name] ?? "";
     return h(
       "li",
       { role: "option", id: `slash-${i}`, "aria-selected": String(i === at), onclick: () => run(i) },
-      h("code", {}, name),
-      h("span", { class: "hint" }, words),
+      h("code", {}, name, more),
+      h("span", { class: "hint", dir: "auto" }, words ?? t(`slash.${name.slice(1).replace(" ", ".")}`)),
     );
   }
 
   function run(i) {
-    const [, act] = fits[i];
-    box.value = "";
+    const [name, act] = fits[i];
+    box.value = act ? "" : name;
     box.dispatchEvent(new Event("input"));
-    act();
+    if (act) act();
+    else box.focus();
   }
 
   function key(event) {

@@ -4,6 +4,10 @@
 // that was seen already (a replay after a reconnect) changes nothing.
 
 import { beside, emptyTree, grow, shown } from "./branches.js";
+import { changeIn, countOf, endStep, finishCall, noteStep, runningSearch, startStep, stepOfCall, waitingSearch } from "./steps.js";
+
+/** The code of the notice that the last answer can be made a plan. */
+export const IN_TEXT = "plan_in_text";
 
 export const emptyChat = Object.freeze({
   seq: 0,
@@ -13,6 +17,9 @@ export const emptyChat = Object.freeze({
   others: Object.freeze({}), // those that are not, by id
 });
 
+// The first line of the question that hands a plan over.
+const CARRIED_OUT = /^Carry out this plan: .* \(plan (\w+)\)$/m;
+
 /** The chat after `event` ({seq, type, at, ...}). */
 export function reduce(chat, event) {
   if (!(event.seq > chat.seq)) return chat;
@@ -20,8 +27,10 @@ export function reduce(chat, event) {
   if (tree !== chat.tree) return arranged({ ...chat, seq: event.seq, tree }, event);
   const change = CHANGES[event.type];
   if (!change || !chat.current) return { ...chat, seq: event.seq };
-  const at = chat.turns.findLastIndex((turn) => turn.id === chat.current);
-  const old = chat.turns[at] ?? chat.others[chat.current];
+  const owner = event.type === "files_undone" ? lastChanged(chat) : chat.current;
+  const at = chat.turns.findLastIndex((turn) => turn.id === owner);
+  const old = chat.turns[at] ?? chat.others[owner];
+  if (!old) return { ...chat, seq: event.seq };
   const turn = { ...old, ...change(old, event) };
   if (at >= 0) return { ...chat, seq: event.seq, turns: chat.turns.with(at, turn) };
   return { ...chat, seq: event.seq, others: { ...chat.others, [turn.id]: turn } };
@@ -35,6 +44,11 @@ function arranged(chat, event) {
   if (event.type === "user_message") {
     current = event.seq;
     others[current] = newTurn(event);
+    const ran = CARRIED_OUT.exec(event.text)?.[1];
+    for (const turn of Object.values(others)) {
+      if (!turn.plans.some((plan) => plan.id === ran)) continue;
+      others[turn.id] = { ...turn, plans: turn.plans.map((p) => (p.id === ran ? { ...p, ran: true } : p)) };
+    }
   }
   const turns = shown(chat.tree).map((id) => {
     const turn = others[id];
@@ -43,6 +57,12 @@ function arranged(chat, event) {
     return String(turn.versions) === String(versions) ? turn : { ...turn, versions };
   });
   return { ...chat, current, turns, others };
+}
+
+// What is undone is what the newest answer did that is not undone yet, shown or not.
+function lastChanged({ turns, others }) {
+  const open = [...turns, ...Object.values(others)].filter((turn) => turn.changes.length && !turn.undone);
+  return Math.max(0, ...open.map((turn) => turn.id));
 }
 
 /** Whether the last question is still being answered. */
@@ -76,6 +96,9 @@ function newTurn(event) {
     steps: [],
     approvals: [],
     notices: [],
+    plans: [],
+    changes: [],
+    undone: null,
     thinking: "",
     draftThinking: "",
     text: "",
@@ -84,6 +107,7 @@ function newTurn(event) {
     sources: [],
     suggestions: [],
     usage: null,
+    performance: null,
     reason: null,
     error: null,
     startedAt: event.at,
@@ -125,6 +149,7 @@ const CHANGES = {
       kind: "search",
       query: e.query,
       by: e.by,
+      years: e.years ?? [],
       at: e.at,
     }),
   }),
@@ -158,7 +183,14 @@ const CHANGES = {
   tool_result: (turn, e) => ({
     steps: turn.steps.map((s) => (s.callId === e.call_id ? finishCall(s, e) : s)),
     sources: merge(turn.sources, e.sources ?? []),
+    changes: changeIn(e) ? [...turn.changes, changeIn(e)] : turn.changes,
   }),
+
+  plan: (turn, e) => ({
+    plans: [...turn.plans, { id: e.plan_id, title: e.title, steps: e.steps ?? [], by: e.by, ran: false }],
+  }),
+
+  files_undone: (turn, e) => ({ undone: e.files }),
 
   approval_requested: (turn, e) => ({
     approvals: [
@@ -207,6 +239,7 @@ const CHANGES = {
     error: e.error ?? null,
     path: e.search_path ?? turn.path,
     usage: e.usage ?? turn.usage,
+    performance: e.performance ?? null,
     text: e.answer || turn.text,
     blocks: e.answer && e.blocks ? e.blocks : turn.blocks,
     citations: e.citations ?? turn.citations,
@@ -218,57 +251,6 @@ const CHANGES = {
     endedAt: e.at,
   }),
 };
-
-// -- steps: what the activity list shows --------------------------------------------------------
-
-function stepOfCall(e) {
-  const args = e.arguments ?? {};
-  const shared = { callId: e.call_id, at: e.at, done: false };
-  if (e.name === "web_search") return { ...shared, kind: "search", query: String(args.query ?? "") };
-  if (e.name === "open_page") return { ...shared, kind: "page", url: String(args.url ?? "") };
-  return { ...shared, kind: "tool", name: e.name, arguments: args, effect: e.effect, server: e.server ?? null };
-}
-
-function noteStep(e) {
-  return { kind: "note", blocks: e.blocks ?? [e.text], at: e.at, done: true };
-}
-
-// A local search shows up twice, as a tool call and as a search: they are one step.
-function waitingSearch(e) {
-  return (s) => s.kind === "search" && !s.done && !s.by && (s.query === e.query || !s.query);
-}
-
-function runningSearch(steps, e) {
-  const open = (s) => s.kind === "search" && !s.done;
-  const exact = (s) => open(s) && s.query === e.query;
-  if (steps.some(exact)) return exact;
-  return steps.some((s) => open(s) && !s.query) ? (s) => open(s) && !s.query : open;
-}
-
-function startStep(steps, matches, fresh) {
-  const at = steps.findIndex(matches);
-  if (at < 0) return [...steps, { ...fresh, done: false }];
-  return steps.with(at, { ...steps[at], ...fresh });
-}
-
-function endStep(steps, matches, ended) {
-  const at = steps.findIndex(matches);
-  if (at < 0) return [...steps, { ...ended, at: ended.endedAt, done: true }];
-  return steps.with(at, { ...steps[at], ...ended, query: ended.query || steps[at].query, done: true });
-}
-
-function finishCall(step, e) {
-  if (step.kind === "tool") {
-    return { ...step, done: true, failed: e.is_error, result: e.content, endedAt: e.at };
-  }
-  if (step.done) return step;
-  const status = e.is_error ? "error" : "ok";
-  return { ...step, done: true, status, error: e.is_error ? e.content : null, endedAt: e.at };
-}
-
-function countOf(results) {
-  return Array.isArray(results) ? results.length : (results ?? null);
-}
 
 const RANK = { found: 0, opened: 1, cited: 2 };
 

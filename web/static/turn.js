@@ -5,6 +5,7 @@ import { activityView, durationOf } from "./activity.js";
 import { h, hostOf, icon, outLink, render, setText } from "./dom.js";
 import { errorBox } from "./notes.js";
 import { sourcesView } from "./sources.js";
+import { IN_TEXT } from "./state.js";
 import { has, nameOf, t } from "./strings.js";
 import { pathText } from "./switch.js";
 
@@ -20,6 +21,7 @@ export function turnView(first, on) {
   const thoughts = thoughtsView();
   const approvals = approvalsView(on.decide);
   const answer = answerView(cite);
+  const work = workView(cite, on);
   const question = questionView(first, on);
   const related = h("div", { class: "related" });
   const ending = h("div", { class: "ending" });
@@ -36,6 +38,7 @@ export function turnView(first, on) {
       thoughts.element,
       approvals.element,
       answer.element,
+      work.element,
       ending,
       sources.element,
       related,
@@ -52,6 +55,7 @@ export function turnView(first, on) {
     thoughts.update(turn);
     if (turn.approvals !== shown?.approvals) approvals.update(turn.approvals);
     answer.update(turn, shown);
+    work.update(turn, shown);
     sources.update(turn);
     if (turn.suggestions !== shown?.suggestions) related.replaceChildren(...relatedOf(turn));
     if (ends(turn, shown)) ending.replaceChildren(...endingOf(turn, on.again));
@@ -104,6 +108,24 @@ function approvalsView(decide) {
   return { element, update };
 }
 
+// As rare as those: plans and changed files.
+function workView(cite, on) {
+  const element = h("div", { class: "work" });
+  let newest = null;
+
+  async function update(turn, shown) {
+    newest = turn;
+    const same = WORK.every((part) => turn[part] === shown?.[part]);
+    if (same || !(turn.plans.length || turn.changes.length || turn.notices.length)) return;
+    const { workParts } = await import("./work.js");
+    element.replaceChildren(...workParts(newest, cite, on)); // more may have come while it was fetched
+  }
+
+  return { element, update };
+}
+
+const WORK = ["plans", "changes", "undone", "notices", "running"];
+
 function answerView(cite) {
   const element = h("div", { class: "answer", dir: "auto" });
   let drawn = []; // the block objects that stand on the page, in order
@@ -143,7 +165,8 @@ function relatedOf({ suggestions }) {
 }
 
 function endingOf(turn, again) {
-  const notes = turn.notices.map((n) => errorBox({ ...n, code: "" }, { tone: "info" }));
+  const told = turn.notices.filter((n) => n.code !== IN_TEXT);
+  const notes = told.map((n) => errorBox({ ...n, code: "" }, { tone: "info" }));
   if (turn.running || turn.reason === null) return notes;
   const ask = () => again(turn);
   const details = () => detailsOf(turn);
@@ -183,8 +206,14 @@ function footOf(turn) {
   add(durationOf(turn));
   if (!extractive || usage.input_tokens || usage.output_tokens) add(tokensText(usage));
   if (!extractive || usage.cost_usd) add(costText(usage));
+  const { tokens_per_second: speed, calls } = turn.performance ?? {};
+  if (speed) add(t("foot.speed", { n: speed.toFixed(1) }));
+  if (calls in RUNGS) add(t(RUNGS[calls]));
   return parts;
 }
+
+// How the calls of a model arrive, where it does not hand them over.
+const RUNGS = { text: "foot.calls.text", envelope: "foot.calls.envelope", "search-first": "foot.calls.first" };
 
 function modelText(model) {
   const [provider, ...rest] = model.split(":");

@@ -1,0 +1,147 @@
+"""A plan is made, run and undone on the page; agents and folders are chosen, made and refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.steps import ask, box, choose_model, last_turn, wait_for_answer
+from tests.browser.test_agent import called
+from tests.browser.test_settings import opened
+
+
+def command(page: Page, typed: str, offered: str = "") -> None:
+    """Types a command and takes it once it is offered."""
+    box(page).press_sequentially(typed)
+    expect(page.locator("#slash li code").first).to_have_text(offered or typed)
+    box(page).press("Enter")
+
+
+STEPS = [{"text": "Write <b>one</b> line", "files": ["notes.md", "javascript:alert(1)"]}]
+
+
+def script(messages: list[dict[str, Any]]) -> list[Any]:
+    """A model that plans, as data or as text, and carries plans out."""
+    asked = [m for m in messages if m["role"] == "user"][-1]["content"]
+    if messages[-1]["role"] == "tool":
+        return ["Done."]
+    if "Carry out this plan" in asked:
+        return called("create_file", path="notes.md", content="one line\n")
+    if "as text" in asked:
+        return ["A plan:\n\n1. First step\n2. Second step in `notes.md`\n"]
+    return called("present_plan", title="One line of notes", steps=STEPS)
+
+
+def choose_folder(page: Page, folder: Path) -> None:
+    """Names a folder that is not there, then one that is."""
+    page.get_by_role("button", name="Folder No folder").click()
+    path = page.get_by_label("Full path of a folder")
+    path.fill(str(folder / "absent"))
+    path.press("Enter")
+    expect(page.get_by_role("alert").filter(has_text="is not a folder")).to_be_visible()
+    path.fill(str(folder))
+    path.press("Enter")
+    chosen = page.get_by_role("button", name=f"Folder {folder.name}")
+    expect(chosen).to_have_attribute("title", str(folder))
+
+
+def test_a_plan_is_run_and_its_changes_undone(
+    page: Page, ollama: LedOllama, tmp_path: Path
+) -> None:
+    """Folder refused and taken, plan card, run, yes, file, diff, undo; a reload shows the same."""
+    notes = tmp_path / "notes.md"
+    ollama.script = script
+    choose_model(page, f"ollama:{MODEL}")
+    choose_folder(page, tmp_path)
+    page.locator("#mode").select_option("plan")
+    ask(page, "Plan my notes")
+    wait_for_answer(page)
+    card = page.get_by_role("region", name="Plan: One line of notes")
+    expect(card.locator("li")).to_contain_text("Write <b>one</b> line")
+    expect(card.locator("code")).to_have_text(["notes.md", "javascript:alert(1)"])
+    assert card.locator("a").count() == 0
+    card.get_by_role("button", name="Run this plan").click()
+    expect(card).to_contain_text("Handed over to agent mode.")
+    expect(page.locator("#mode")).to_have_value("agent")
+    last_turn(page).get_by_role("button", name="Allow once").click()
+    changed = page.get_by_role("region", name="Changed 1 file")
+    wait_for_answer(page)
+    assert notes.read_text() == "one line\n"
+    page.reload()
+    expect(page.locator(".plan")).to_contain_text("Run it again")
+    last_turn(page).locator(".activity > summary").click()
+    last_turn(page).get_by_text("Made notes.md").click()
+    expect(last_turn(page).locator(".diff .added")).to_have_text("+one line\n")
+    notes.write_text("mine\n")
+    changed.get_by_role("button", name="Undo these changes").click()
+    expect(page.locator("#composer-notice")).to_contain_text("changed_since")
+    notes.write_text("one line\n")
+    changed.get_by_role("button", name="Undo these changes").click()
+    expect(changed).to_contain_text("Undone: notes.md.")
+    assert not notes.exists()
+
+
+def test_a_list_becomes_a_plan_and_commands_run_and_undo_it(
+    page: Page, house: House, ollama: LedOllama, tmp_path: Path
+) -> None:
+    """A plan that came as text is made one when the user says so; /run and /undo act on it."""
+    notes = tmp_path / "notes.md"
+    ollama.script = script
+    chat = {"model": f"ollama:{MODEL}", "mode": "plan", "workspace": str(tmp_path)}
+    page.goto(f"{house.url}#/s/{house.call('POST', '/api/sessions', chat)['id']}")
+    ask(page, "Plan it as text")
+    wait_for_answer(page)
+    last_turn(page).get_by_role("button", name="Make this a plan").click()
+    made = last_turn(page).get_by_role("region", name="Plan: A plan")
+    expect(made.locator("li")).to_have_count(2)
+    expect(last_turn(page).locator(".offer")).to_have_count(0)
+    command(page, "/run")
+    last_turn(page).get_by_role("button", name="Allow once").click()
+    wait_for_answer(page)
+    assert notes.exists()
+    command(page, "/undo")
+    expect(last_turn(page)).to_contain_text("Undone: notes.md.")
+    assert not notes.exists()
+
+
+def test_agents_are_made_chosen_and_removed(page: Page, house: House, tmp_path: Path) -> None:
+    """A copy is edited and saved, refused with its reason, taken by a chat, and outlived by it."""
+    dialog = opened(page, "Agents")
+    dialog.get_by_role("button", name="Copy planner").click()
+    dialog.get_by_label("Name", exact=True).fill("Bad Name")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert").filter(has_text="Use small letters")).to_be_visible()
+    dialog.get_by_label("Name", exact=True).fill("tide-planner")
+    dialog.get_by_label("Description").fill("Plans by the tides")
+    dialog.get_by_label("MCP servers it may use").fill("none")
+    dialog.get_by_label("Web search at the start").select_option("local")
+    dialog.get_by_role("button", name="Save").click()
+    row = dialog.locator(".row").filter(has_text="Plans by the tides")
+    expect(row).to_contain_text("no MCP servers")
+    expect(row.get_by_role("button", name="Edit tide-planner")).to_be_focused()
+    saved = {a["name"]: a for a in house.call("GET", "/api/agents")["agents"]}
+    made, copied = saved["tide-planner"], saved["planner"]
+    assert (made["tools"], made["servers"], made["model"]) == (copied["tools"], [], None)
+    assert (made["system"], made["search"]) == (copied["system"], "local")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Agent No agent").click()
+    item = page.get_by_role("menuitemradio", name="tide-planner")
+    expect(item).to_contain_text("Plans by the tides · Sets mode: Plan, web search: Local")
+    item.click()
+    expect(page.get_by_role("button", name="Agent tide-planner")).to_be_visible()
+    expect(page.locator("#mode")).to_have_value("plan")
+    expect(page.locator("#via")).to_have_value("local")
+    page.locator("#mode").select_option("ask")
+    command(page, "/agent res", "/agent researcher")
+    expect(page.get_by_role("button", name="Agent researcher")).to_be_visible()
+    command(page, "/agent nobody")
+    expect(page.locator("#composer-notice")).to_contain_text("There is no agent 'nobody'")
+    command(page, f"/workspace {tmp_path}")
+    expect(page.get_by_role("button", name=f"Folder {tmp_path.name}")).to_be_visible()
+    dialog = opened(page, "Agents")
+    dialog.get_by_role("button", name="Delete tide-planner").click()
+    expect(dialog.get_by_text("tide-planner")).to_have_count(0)
+    expect(dialog.get_by_role("button", name="Delete planner")).to_have_count(0)

@@ -85,6 +85,9 @@ class House(Protocol):
     def metrics(self) -> Metrics:
         """What is counted."""
 
+    def close(self) -> None:
+        """Closes the log; nothing more will be asked."""
+
     def sent_to(self, name: str) -> tuple[Address, ...]:
         """Where the key of this setting goes."""
 

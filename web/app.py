@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import re
 from typing import Any, cast
 
@@ -16,7 +17,9 @@ from web.gate import Gate
 from web.pages import create_pages
 from web.streams import Streams
 
+_log = logging.getLogger(__name__)
 _WORKERS = 16  # threads for pages and the API; event streams need none
+LEAVE_SECONDS = 10.0  # to end or hand over runs, once streams and requests are over
 _EVENTS = re.compile(r"/api/sessions/([^/]+)/events")
 STREAM_PATHS = ("/api/sessions/{id}/events",)  # what is answered here and not by Flask
 
@@ -74,8 +77,12 @@ class Web:
         await send({"type": "lifespan.startup.complete"})
         await receive()
         self.streams.close()
-        await self._local_models.aclose()
-        await self._runner.aclose(hand_over=self._shared)
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self._local_models.aclose()
+                await self._runner.aclose(hand_over=self._shared)
+        except TimeoutError:  # the leases run out by themselves, so others go on all the same
+            _log.warning("not everything ended within %g s", LEAVE_SECONDS)
         await send({"type": "lifespan.shutdown.complete"})
 
 

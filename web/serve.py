@@ -72,7 +72,7 @@ def serve(
         return OK
     finally:
         listener.close()
-        house.log.close()
+        house.close()
     if serving.app.failure:
         _say(err, f"searchloop: {_sentence(serving.app.failure)}")
         return FAILED

@@ -153,6 +153,10 @@ class FakeHouse:
         """Real MCP servers, of the file in the house's folder."""
         return McpServers(self.settings)
 
+    def close(self) -> None:
+        """Closes the log."""
+        self.log.close()
+
     def sent_to(self, name: str) -> tuple[Address, ...]:
         """Nowhere in particular."""
         return ()

@@ -18,12 +18,15 @@ from typing import Any
 
 import pytest
 
+from agent.log import EventLog
 from agent.settings import Environment
-from tests.web.house import FakeHouse, ScriptedRunner, make_house
+from tests.fakes import FakeServer, Reply, json_reply, sse
+from tests.web.house import TOKEN, FakeHouse, ScriptedRunner, make_house
 from web.api import House
 from web.compose import open_house
 from web.serve import BAD_INPUT, FAILED, OK, Serving, serve
 
+PIPES: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -351,6 +354,62 @@ def test_a_client_that_sends_nothing_holds_nobody_up(running: Running) -> None:
             idle = stack.enter_context(socket.create_connection(address, timeout=20))
             idle.sendall(b"POST /api/sessions HTTP/1.1\r\nHost: ")
         assert running.ask("GET", "/api/health")[0] == 200
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
+def test_a_server_told_to_stop_drains(tmp_path: Path) -> None:
+    """The real program with an answer under way and a page that follows it: the stream ends whole,
+    the run is closed in the log with what was said, the provider's connection and the port are
+    closed, and the program is gone in time with exit code 0."""
+    words = ("It leaves at ", "noon from the old harbour, ", "as ever.")
+    said = [sse({"choices": [{"index": 0, "delta": {"content": word}}]}) for word in words]
+    stalled, unknown = Reply(pieces=said, end="stall"), json_reply({}, 404)
+    with FakeServer(lambda r: stalled if r.method == "POST" else unknown) as provider:
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "SEARCHLOOP_HOME": str(tmp_path),
+            "SEARCHLOOP_TOKEN": TOKEN,
+            "SEARCHLOOP_LOG": "json",
+            "OPENAI_CHAT_BASE_URL": provider.url,
+            "PYTHONPATH": str(ROOT),
+        }
+        command = [sys.executable, "-m", "cli", "serve", "--port", "0"]
+        with subprocess.Popen(command, text=True, cwd=tmp_path, env=env, **PIPES) as process:
+            try:
+                found = re.search(r":(\d+)/", process.stdout.readline())
+                assert found
+                address = ("127.0.0.1", int(found[1]))
+                session = drained(address, process)
+                assert process.wait(20) == OK
+                complaints = process.stderr.read()
+            finally:
+                process.kill()
+        assert all(r.gone.wait(20) for r in provider.requests if r.method == "POST")
+    assert complaints == ""
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address, timeout=5)
+    with contextlib.closing(EventLog(tmp_path / "sessions.sqlite3")) as log:
+        last = log.last_event(session)
+        assert (last.type, last.data["reason"]) == ("run_finished", "cancelled")
+        assert last.data["answer"].startswith("It leaves")
+
+
+def drained(address: tuple[str, int], process: Any) -> str:
+    """Asks, follows until there is text, has the process stop, and reads to the stream's end."""
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    ask = http.client.HTTPConnection(*address, timeout=10)
+    follow = http.client.HTTPConnection(*address, timeout=10)
+    with contextlib.closing(ask), contextlib.closing(follow):
+        ask.request("POST", "/api/sessions", '{"model": "openai-chat:m"}', headers)
+        session: str = json.loads(ask.getresponse().read())["id"]
+        follow.request("GET", f"/api/sessions/{session}/events", headers=headers)
+        stream = follow.getresponse()
+        ask.request("POST", f"/api/sessions/{session}/messages", '{"text": "When?"}', headers)
+        assert ask.getresponse().read()
+        assert any(b"It leaves" in line for line in iter(stream.readline, b""))
+        process.send_signal(signal.SIGTERM)
+        stream.read()  # raises unless the last chunk came
+    return session
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")

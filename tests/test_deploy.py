@@ -1,0 +1,104 @@
+"""The container image and the compose file stay true: what they name exists, nothing is open."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.parser import build
+from web.compose import every_setting
+from web.gate import OPEN_PATHS
+from web.listen import PORT
+
+ROOT = Path(__file__).resolve().parents[1]
+IMAGE = (ROOT / "Containerfile").read_text("utf-8")
+IGNORED = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    """The compose file, read by whatever YAML reader is installed with the development tools."""
+    yaml = pytest.importorskip("yaml")
+    read: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
+    return read
+
+
+def test_what_the_image_copies_exists_and_is_sent() -> None:
+    """Each COPY names a file of the project that the ignore file lets through."""
+    copied = [
+        name
+        for line in re.findall(r"^COPY (?!--from)(.+) \S+$", IMAGE, re.MULTILINE)
+        for name in line.split()
+    ]
+    assert {"requirements.lock", "agent", "cli", "search_backend", "web"} <= set(copied)
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    assert IGNORED[0] == "*"
+    assert [name for name in copied if f"!{name}" not in IGNORED] == []
+    assert "!.env" not in IGNORED
+
+
+def test_every_package_of_the_image_is_hashed() -> None:
+    """What is taken from an index is pinned and hashed; what is not stands in the image already;
+    and the optional packages are in the lock that they are taken from."""
+    installs = re.findall(r"(?:/bin/)?pip install((?:[^&\n]|\\\n)*)", IMAGE)
+    assert len(installs) == 2
+    for words in installs:
+        assert "--require-hashes" in words or "--no-index" in words
+    kept = re.search(r"keep = /\^\(([\w|-]+)\)==/", IMAGE)
+    assert kept
+    lock = (ROOT / "requirements-dev.lock").read_text("utf-8")
+    for name in kept[1].split("|"):
+        assert re.search(rf"^{name}==\S+.*\\\n +--hash=sha256:", lock, re.MULTILINE), name
+
+
+def test_the_image_runs_as_nobody_and_asks_the_open_address() -> None:
+    """No root, no token in the health check, the usual port, an address that needs none, and a
+    command that the program has."""
+    assert re.search(r"^USER 10001:10001$", IMAGE, re.MULTILINE)
+    asked = re.search(r"http://127\.0\.0\.1:(\d+)(/[\w/]+)", IMAGE)
+    assert asked
+    assert (int(asked[1]), asked[2] in OPEN_PATHS) == (PORT, True)
+    command = re.search(r'^CMD \["(.+)"\]$', IMAGE, re.MULTILINE)
+    assert command
+    args = build().parse_args(command[1].split('", "'))
+    assert (args.module, args.host, args.port) == ("serve", "0.0.0.0", PORT)
+
+
+def test_services_are_closed(compose: dict[str, Any]) -> None:
+    """Read-only, no capabilities, no new privileges; one port, for this machine alone; the database
+    has no way out; and no secret stands in the file."""
+    services = compose["services"]
+    assert set(services) == {"app", "postgres", "searxng", "ollama"}
+    for name, service in services.items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+    published = [port for service in services.values() for port in service.get("ports", ())]
+    assert published == [f"127.0.0.1:{PORT}:{PORT}"]
+    assert services["postgres"]["networks"] == ["inside"]
+    assert compose["networks"]["inside"]["internal"] is True
+    assert services["app"]["env_file"] == "server.env"
+    plain = " ".join(str(s.get("environment", "")) for s in services.values())
+    assert not re.search(r"PASSWORD|TOKEN|KEY|://\w+:\w+@", plain)
+
+
+def test_settings_named_exist(compose: dict[str, Any]) -> None:
+    """Every setting that the image or the app's service names is one of ours."""
+    known = {name for s in every_setting() for name in (s.name, *s.aliases)}
+    named = set(compose["services"]["app"]["environment"])
+    named |= set(re.findall(r"\b(SEARCHLOOP_\w+)=", IMAGE))
+    assert named - known == set()
+    home = compose["services"]["app"]["environment"]["SEARCHLOOP_HOME"]
+    assert compose["services"]["app"]["volumes"] == [f"data:{home}"]
+    assert f"SEARCHLOOP_HOME={home}" in IMAGE
+
+
+def test_volumes_and_networks_are_declared(compose: dict[str, Any]) -> None:
+    """What a service uses is there."""
+    for service in compose["services"].values():
+        assert set(service.get("networks", ())) <= set(compose["networks"])
+        named = {v.partition(":")[0] for v in service.get("volumes", ()) if v[0] not in "./"}
+        assert named <= set(compose["volumes"])

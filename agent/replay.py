@@ -61,7 +61,7 @@ def read_trace(text: str) -> list[Event]:
             raise ConfigError(
                 "bad_trace",
                 f"Line {number} is not an event of a trace: {type(error).__name__}.",
-                "Save one in the page (Export, Trace of every event).",
+                "Save one: searchloop export ID --format trace.",
             ) from None
     return events
 

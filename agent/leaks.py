@@ -30,6 +30,8 @@ _RUN = 12  # characters of it in a row that count as the secret
 _DEPTH = 3  # how many dresses one over the other
 _LONG = 200_000  # characters that are undressed; a longer text is looked at as it is
 _TOKEN = re.compile(r"[A-Za-z0-9+/_-]{11,}={0,6}")
+_BASE32 = re.compile(r"[A-Z2-7]+")
+_SPARE = (0, 1, 0, 1, 0, 0, 1, 0)  # letters at the end that make no byte, by length
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:%x\\,-]{0,2}){6,}")
 _NOT_WORD = re.compile(r"[\W_]+")
 _SHAPES = re.compile(
@@ -95,10 +97,12 @@ def _decoded(token: str) -> Iterator[str]:
         except (binascii.Error, ValueError):
             continue
     upper = token.upper().rstrip("=")
-    try:
-        yield from _text(base64.b32decode(upper + "=" * (-len(upper) % 8)))
-    except (binascii.Error, ValueError):
+    if not _BASE32.fullmatch(upper):
         return
+    for start in range(8):
+        piece = upper[start:]
+        piece = piece[: len(piece) - _SPARE[len(piece) % 8]]
+        yield from _text(base64.b32decode(piece + "=" * (-len(piece) % 8)))
 
 
 def _text(data: bytes) -> Iterator[str]:

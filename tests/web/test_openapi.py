@@ -10,14 +10,14 @@ import pytest
 import schemathesis
 
 from tests.cli.conftest import CLEAN
-from tests.openapi_sample import MANY, hold
+from tests.openapi_sample import FEW, MANY, hold
 
 TOKEN = "a-token-long-enough-0123"
 # A stream has no end, and a form has no schema.
 SKIP = ("GET /api/sessions/{id}/events",)
 
 
-@pytest.mark.parametrize("examples", [2, MANY])
+@pytest.mark.parametrize("examples", [FEW, MANY])
 def test_requests_made_from_the_description(tmp_path: Path, examples: int) -> None:
     """No answer of class 5xx, none that is not described, no broken request taken for a good one,
     and no route that forgets the token."""

@@ -155,9 +155,7 @@ def test_it_says_what_the_library_says(both: tuple[Serving, Serving], request_by
     """The application sees the same requests, and none that the library refuses."""
     quick, h11 = (server.ask(request_bytes) for server in both)
     assert quick == h11
-    if (
-        not quick or quick[0][0] == 400
-    ):  # it has hung up: what is sent now may reset the answer away
+    if not quick or quick[0][0] == 400:  # it has hung up; more may reset its answer away
         return
     # A request follows on the same connection.
     follower = b"GET /next HTTP/1.1\r\n" + HOST + b"\r\n"

@@ -142,11 +142,17 @@ def _meta(tree: LexborHTMLParser, queries: tuple[str, ...]) -> str | None:
     return None
 
 
+# Joining to a base changes nothing of these.
+_WHOLE = re.compile(r"https?://[a-z0-9.-]+/(?:[\w%+=&~/.-]*(?:\?[\w%+=&~/.-]+)?)", re.ASCII)
+
+
 def _joined(base: str, href: str | None) -> str | None:
     # Browsers take blanks around an address and line ends inside it for nothing.
     plain = re.sub(r"[\t\r\n]", "", href or "").strip()
     if not plain or plain.startswith("#") or len(plain) > LONGEST_URL:
         return None
+    if _WHOLE.fullmatch(plain):
+        return plain
     try:
         target = urldefrag(urljoin(base, plain)).url
         host = urlsplit(target).hostname

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -18,7 +19,7 @@ LONGEST_CLASS = 200
 MOST_NAMES = 24
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Box:
     """An element that begins a line. `parent` is an index of `Layout.boxes`, -1 for the body."""
 
@@ -91,6 +92,12 @@ def _end_block(
 ) -> list[tuple[str, LexborNode | None]]:
     if not pieces:
         return pieces
+    if len(pieces) == 1:
+        piece, link = pieces[0]
+        if parts := piece.split():
+            full = 0.0 if link is None else 1.0
+            blocks.append(Block(box, pieces, " ".join(parts), len(parts), full))
+        return []
     parts = "".join(piece[0] for piece in pieces).split()
     if parts:
         text = " ".join(parts)
@@ -114,14 +121,16 @@ def _names(
     )
     names = known.get(key)
     if names is None:
-        words = [
-            word.lower()
-            for text in key[1:3]
-            for word in _WORD_ENDS.split(text)
-            if len(word) > 1 and not word.isdigit()
-        ]
+        words = [word for text in key[1:3] for name in text.split() for word in _words(name)]
         more = [
             f"{mark}={text[:40].lower()}" for mark, text in zip("ri", key[3:], strict=True) if text
         ]
-        names = known[key] = (tag, *dict.fromkeys("." + word for word in words[:MOST_NAMES]), *more)
+        names = known[key] = (tag, *dict.fromkeys(words[:MOST_NAMES]), *more)
     return names
+
+
+@lru_cache(maxsize=4096)
+def _words(name: str) -> tuple[str, ...]:
+    """The words of a class or id, as the model knows them; the same few come again and again."""
+    words = _WORD_ENDS.split(name)
+    return tuple("." + word.lower() for word in words if len(word) > 1 and not word.isdigit())

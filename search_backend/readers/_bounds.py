@@ -11,6 +11,7 @@ https://html.spec.whatwg.org/multipage/parsing.html
 from __future__ import annotations
 
 import re
+from functools import cache
 
 MOST_CHARACTERS = 2_000_000
 # Up to here depth and repetition cost milliseconds, whatever the markup.
@@ -54,7 +55,7 @@ _SELF_CLOSING = (
 )
 _NEVER_OPEN = frozenset(_SELF_CLOSING.split())
 _FORMATTING = frozenset(_REPEATED_NAMES.split("|"))
-_NAME = re.compile(r"[a-z][a-z0-9-]*")
+_is_name = re.compile(r"[a-z][a-z0-9-]*").fullmatch
 
 
 def bounded(html: str) -> tuple[str, bool]:
@@ -112,6 +113,7 @@ class _Rewriter:
         self._left_out: dict[str, int] = {}
         self._depth = 0
         self._formatting = 0
+        self._attributes = cache(_attributes)
 
     def rewrite(self, html: str) -> str:
         """The same text in tags that nest at most DEEPEST deep."""
@@ -125,18 +127,19 @@ class _Rewriter:
         return "".join(written)
 
     def _token(self, match: re.Match[str]) -> str:
-        raw, name = match[1], (match[4] or "").lower()
-        if raw:
-            sheet = (match[2] or "").replace("<", " ")
-            return f"<style>{sheet}</style>" if raw.lower() == "style" else " "
-        if not name:
+        raw, sheet, ends, name, attributes = match.groups()
+        if name is None:
+            if raw:
+                sheet = (sheet or "").replace("<", " ")
+                return f"<style>{sheet}</style>" if raw.lower() == "style" else " "
             # A comment, or a "<" that begins no tag.
             return "&lt;" if match[0] == "<" else ""
-        if not _NAME.fullmatch(name):
+        name = name.lower()
+        if ends:
+            return f"</{name}>" if _is_name(name) and self._close(name) else " "
+        if not _is_name(name) or not self._enter(name):
             return " "
-        if match[3]:
-            return f"</{name}>" if self._close(name) else " "
-        return f"<{name}{_attributes(match[5])}>" if self._enter(name) else " "
+        return f"<{name}{self._attributes(attributes)}>" if attributes else f"<{name}>"
 
     def _enter(self, name: str) -> bool:
         if name in _NEVER_OPEN:
@@ -166,11 +169,11 @@ class _Rewriter:
 
 def _attributes(text: str) -> str:
     kept: list[str] = []
-    for match in _ATTRIBUTE.finditer(text):
-        name = match[1].lower()
+    for name, double, single, bare in _ATTRIBUTE.findall(text):
+        name = name.lower()
         if name not in _KEPT_ATTRIBUTES:
             continue
-        value = (match[2] or match[3] or match[4] or "")[:LONGEST_VALUE].replace('"', "&quot;")
+        value = (double or single or bare)[:LONGEST_VALUE].replace('"', "&quot;")
         kept.append(f' {name}="{value}"')
         if len(kept) >= MOST_ATTRIBUTES:
             break

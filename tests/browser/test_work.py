@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
+from agent.log import EventLog
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, box, choose_model, last_turn, wait_for_answer
 from tests.browser.test_agent import called
@@ -98,7 +99,12 @@ def test_a_list_becomes_a_plan_and_commands_run_and_undo_it(
     made = last_turn(page).get_by_role("region", name="Plan: A plan")
     expect(made.locator("li")).to_have_count(2)
     expect(last_turn(page).locator(".offer")).to_have_count(0)
-    command(page, "/run")
+    held: list[Route] = []
+    page.route("**/slash.js", lambda route: held.append(route))
+    with page.expect_request("**/slash.js"):
+        box(page).fill("/run")
+    box(page).press("Enter")  # before the commands are there
+    held[0].continue_()
     last_turn(page).get_by_role("button", name="Allow once").click()
     wait_for_answer(page)
     assert notes.exists()
@@ -140,8 +146,29 @@ def test_agents_are_made_chosen_and_removed(page: Page, house: House, tmp_path: 
     command(page, "/agent nobody")
     expect(page.locator("#composer-notice")).to_contain_text("There is no agent 'nobody'")
     command(page, f"/workspace {tmp_path}")
-    expect(page.get_by_role("button", name=f"Folder {tmp_path.name}")).to_be_visible()
+    page.get_by_role("button", name=f"Folder {tmp_path.name}").click()
+    page.get_by_role("button", name="No folder any more").click()
+    expect(page.get_by_role("button", name="Folder No folder")).to_be_focused()
     dialog = opened(page, "Agents")
     dialog.get_by_role("button", name="Delete tide-planner").click()
     expect(dialog.get_by_text("tide-planner")).to_have_count(0)
     expect(dialog.get_by_role("button", name="Delete planner")).to_have_count(0)
+
+
+def test_what_a_local_model_did_is_told(page: Page, house: House) -> None:
+    """Speed and the way of its calls stand in the footer, a year of its own beside the search."""
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    chat = log.create_session(model=f"ollama:{MODEL}", mode="ask").id
+    numbers = {"tokens_per_second": 23.456, "calls": "envelope"}
+    search = {"query": "tides 2023", "by": "local", "years": ["2023"]}
+    found = {**search, "status": "ok", "results": 2, "attempts": []}
+    ended = {"run_id": "r", "reason": "stop", "answer": "High.", "performance": numbers}
+    events = [("user_message", {"text": "Tides?"}), ("search_started", search)]
+    log.append(chat, [*events, ("search_finished", found), ("run_finished", ended)])
+    log.close()
+    page.goto(f"{house.url}#/s/{chat}")
+    foot = last_turn(page).locator(".turn-foot")
+    expect(foot).to_contain_text("23.5 tokens/s")
+    expect(foot).to_contain_text("asked in JSON what to look up")
+    last_turn(page).locator(".activity > summary").click()
+    expect(last_turn(page).locator(".step")).to_contain_text("2023: not in your question")

@@ -150,6 +150,15 @@ export function composer(el, on) {
     slash.update();
   }
 
+  // A command that was finished before the commands were fetched is no question.
+  async function enter(event) {
+    if (commands && !slash) {
+      await typed();
+      if (slash.key(event)) return;
+    }
+    send();
+  }
+
   function onDrop(event) {
     const files = [...(event.dataTransfer?.files ?? [])];
     page.drop.classList.remove("dropping");
@@ -173,7 +182,7 @@ export function composer(el, on) {
     if (event.isComposing || slash?.key(event)) return;
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
-      send();
+      enter(event);
     } else if (event.key === "ArrowUp" && !question.value) {
       event.preventDefault();
       fill(on.recall());

@@ -17,7 +17,7 @@ export function drawWelcome(section, { session, models, servers, engines, loaded
     h("h2", {}, t("welcome.title")),
     h("p", { class: "lead" }, t("welcome.lead")),
     h("ul", { class: "chips" }, loaded ? health(session, models, engines) : []),
-    loaded ? (missing(models, servers, engines, settings) ?? "") : "",
+    loaded ? missing(models, servers, engines, settings) : null,
     h("p", { class: "try" }, icon("globe"), t("welcome.try")),
     h(
       "ul",

@@ -12,11 +12,11 @@ run: # start the page and open it in a browser, if there is one
 	@$(PYTHON) scripts/install.py run
 	@$(BIN)/searchloop serve --open $(if $(PORT),--port $(PORT))
 
-test: dev # the whole suite; what was skipped is listed with its reason
+test: dev # what needs nothing but Python and a browser; skips are listed with their reasons
 	@$(BIN)/python -m pytest -rs -n auto
 
 integration: dev node # the same promises beside real servers: PostgreSQL, MCP servers, axe in the page
-	@$(BIN)/python -m pytest -rs -n auto -m integration
+	@$(BIN)/python -m pytest -rs -n auto -m "integration and not torture"
 
 check: dev # style, form and types
 	@$(BIN)/ruff check .

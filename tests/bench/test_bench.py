@@ -13,6 +13,8 @@ from bench.fake_openai import answers
 from bench.measure import BARE, OURS
 from bench.scenarios import SCENARIOS, Outcome, Scenario, Target, smaller
 
+pytestmark = pytest.mark.integration
+
 
 def test_every_scenario_runs_and_does_its_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -78,7 +78,8 @@ class House:
                 self.output.append(line)
                 found = _START.search(line)
                 if found:
-                    self.port, self.token = int(found[1]), found[2]
+                    self.port = int(found[1])
+                    self.token = self.settings.get("SEARCHLOOP_TOKEN") or found[2]
                     ready.set()
         ready.set()
 

@@ -11,6 +11,8 @@ from agent.log import EventLog
 from tests.browser.house import House
 from tests.browser.steps import last_turn
 
+pytestmark = pytest.mark.integration
+
 DIFF = "--- a/notes.md\n+++ b/notes.md\n@@ -1 +1 @@\n-old <b>line</b>\n+new line"
 REQUEST = {
     "call_id": "c1",

@@ -11,6 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import Enter
 from tests.browser.house import ROOT, House
 
+pytestmark = pytest.mark.integration
+
 LANGUAGES = sorted(
     path.name.split(".")[1] for path in (ROOT / "web" / "static").glob("strings.*.js")
 )

@@ -16,6 +16,8 @@ from tests.browser.conftest import Enter
 from tests.browser.house import ROOT, House
 from tests.browser.steps import ask, turn_on, wait_for_answer
 
+pytestmark = pytest.mark.integration
+
 PICTURES = ROOT / "docs" / "screenshots"
 DESKTOP, PHONE, SMALL = (
     {"width": 1280, "height": 800},

@@ -11,6 +11,8 @@ from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, choose_model, last_turn, switch, wait_for_answer
 
+pytestmark = pytest.mark.integration
+
 TITLE = "👩‍🚀 مرحبا \u202eevil\u202c שלום 𝕏 " + "ü" * 120
 
 

@@ -6,10 +6,13 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.house import MODEL, House
 from tests.browser.steps import switch
+
+pytestmark = pytest.mark.integration
 
 
 def opened(page: Page, name: str) -> Locator:

@@ -10,6 +10,8 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.house import MODEL, STALL, House, LedOllama
 from tests.browser.steps import ask, last_turn, model, wait_for_answer
 
+pytestmark = pytest.mark.integration
+
 TITLES = ("Trains at night", "Résumé שלום 🚂")
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.house import MODEL, LedOllama
 from tests.browser.steps import ask, choose_model, last_turn, turn_on, wait_for_answer
+
+pytestmark = pytest.mark.integration
 
 
 def tool(turn: Locator, name: str) -> Locator:

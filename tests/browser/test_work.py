@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from agent.log import EventLog
@@ -12,6 +13,8 @@ from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, box, choose_model, last_turn, wait_for_answer
 from tests.browser.test_agent import called
 from tests.browser.test_settings import opened
+
+pytestmark = pytest.mark.integration
 
 
 def command(page: Page, typed: str, offered: str = "") -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,8 @@ from tests.agent.scripted import (
 )
 from tests.agent.scripted import settings as set_up
 from tests.chaos.house import play
+
+pytestmark = pytest.mark.integration
 
 Op = tuple[int, str]
 ACTIONS = ("send", "slow", "save", "cancel", "edit", "approve", "deny", "toggle", "reload", "kill")

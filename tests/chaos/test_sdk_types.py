@@ -27,6 +27,8 @@ from tests.chaos import dialects
 from tests.chaos.house import play
 from tests.chaos.test_interleavings import Played, Turn, Walk
 
+pytestmark = pytest.mark.integration
+
 Body = dict[str, Any]
 SAVE = ToolSpec(
     "save_note",

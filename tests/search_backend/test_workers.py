@@ -69,20 +69,20 @@ def test_small_pages_start_nothing() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
-def test_a_worker_is_used_again_and_replaced_when_it_is_gone(workers: Workers) -> None:
+def test_a_worker_is_used_again_and_replaced_when_it_is_gone() -> None:
     """Killed by whatever hand between two pages, it is missed by nobody."""
-    before = pids()
-    assert opened(workers, LARGE) == "ok"
-    first = pids()
-    assert opened(workers, LARGE) == "ok"
-    assert pids() == first
-    for pid in first - before or first:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    assert opened(workers, LARGE) == "ok"
+    pool, before = Workers(most=1, seconds=20), pids()
+    assert opened(pool, LARGE) == "ok"
+    (worker,) = pids() - before
+    assert opened(pool, LARGE) == "ok"
+    assert pids() - before == {worker}
+    os.kill(worker, signal.SIGKILL)
+    os.waitpid(worker, 0)
+    assert opened(pool, LARGE) == "ok"
+    pool.close()
 
 
-def test_a_worker_knows_no_key(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_knows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of this process's environment it has what a program needs to run, and nothing else."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
     pool = Workers(most=1, seconds=20)

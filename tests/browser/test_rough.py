@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, choose_model, last_turn, switch, wait_for_answer
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -55,6 +56,8 @@ def test_two_questions_at_once(page: Page, house: House, ollama: LedOllama) -> N
     other.evaluate(send, "second")
     expect(page.locator(".turn")).to_have_count(1)
     expect(other.locator(".turn")).to_have_count(1)
+    boxes = [tab.locator("#question") for tab in (page, other)]
+    until(lambda: any(box.input_value() for box in boxes))  # one of them was refused
     gate.set()
     asked = wait_for_answer(page).locator(".bubble").inner_text()
     loser = other if asked == "first" else page

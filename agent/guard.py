@@ -155,17 +155,17 @@ class Watched:
     emit: Emit
     _told: bool = False
 
-    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """See `Streams.stream`."""
-        if request.native_search is not None:
-            why = self.guard.native_hindrance()
-            if why and not self._told:
-                self._told = True
-                notice = {"code": "native_search_held_back", "message": why}
-                await self.emit.event("notice", notice)
-            if why:
-                request = replace(request, native_search=None)
-        async with aclosing(self.provider.stream(request)) as stream:
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """See `Streams.stream`; where nothing is taken out, a delta costs nothing more."""
+        why = self.guard.native_hindrance() if request.native_search is not None else None
+        return self._without(request, why) if why else self.provider.stream(request)
+
+    async def _without(self, request: Request, why: str) -> AsyncGenerator[StreamEvent, None]:
+        if not self._told:
+            self._told = True
+            notice = {"code": "native_search_held_back", "message": why}
+            await self.emit.event("notice", notice)
+        async with aclosing(self.provider.stream(replace(request, native_search=None))) as stream:
             async for event in stream:
                 yield event
 

@@ -7,15 +7,14 @@ old one's place, in one step, so that no crash leaves half of it.
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 import threading
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.errors import ConfigError, StoreError
+from agent.errors import ConfigError
+from agent.private_file import write_private
 
 _LOCK = threading.Lock()
 _TABLE = re.compile(r"\s*\[")
@@ -66,29 +65,6 @@ def _changed(old: str, changes: Mapping[str, str | None]) -> str:
 def _quoted(value: str) -> str:
     """JSON's way of writing text is TOML's, but for one character."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def write_private(path: Path, text: str) -> None:
-    """The file in one step, old or new; only the user may read it: settings hold secrets.
-
-    Raises StoreError.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".config-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
-    except OSError as error:
-        raise StoreError(
-            "read_only", f"{path} cannot be written: {error}.", "Make its folder writable."
-        ) from error
 
 
 def _refused(path: Path, why: str) -> ConfigError:

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
-from agent.config_file import write_private
 from agent.errors import ConfigError, StoreError
+from agent.private_file import write_private
 
 FILE = "keys.json"
 LONGEST = 4_096

@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from fnmatch import fnmatchcase
@@ -27,6 +26,7 @@ from urllib.parse import urlsplit
 
 from agent.egress import Mixed
 from agent.errors import ConfigError
+from agent.private_file import write_private
 from agent.tools import Tool
 from agent.types import Effect
 
@@ -165,14 +165,8 @@ def load_policy(home: Path) -> Policy:
 
 
 def save_policy(home: Path, policy: Policy) -> None:
-    """Writes the file whole or not at all."""
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(dir=home, prefix=".policy-")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(policy.as_dict(), file, indent=1, ensure_ascii=False)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(name, home / FILE)
+    """Writes the file whole or not at all. Raises StoreError."""
+    write_private(home / FILE, json.dumps(policy.as_dict(), indent=1, ensure_ascii=False))
 
 
 def _rule(number: int, data: Any) -> Rule:

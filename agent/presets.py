@@ -8,9 +8,7 @@ chooses again, not when somebody edits the agent. Agents are files of SEARCHLOOP
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent.errors import ConfigError, StoreError
+from agent.private_file import replace_private
 from agent.providers import split_model
 from agent.search_path import SEARCHES
 from agent.text import well_formed
@@ -160,13 +159,8 @@ class Presets:
     def _save(self, preset: Preset) -> Preset:
         data = {name: getattr(preset, name) for name in _FIELDS}
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=".agent-")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(data, file, indent=1, ensure_ascii=False)
-                file.flush()
-                os.fsync(handle)
-            os.replace(temporary, self._folder / f"{preset.name}.json")
+            text = json.dumps(data, indent=1, ensure_ascii=False)
+            replace_private(self._folder / f"{preset.name}.json", text)
         except OSError as error:
             what = f"The agent {preset.name} could not be saved: {error}."
             raise StoreError("not_saved", what, "Check the data folder and its disk.") from error

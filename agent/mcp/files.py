@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from agent.errors import StoreError
+from agent.private_file import replace_private
 
 T = TypeVar("T")
 _LOCK = threading.Lock()
@@ -42,17 +42,9 @@ def change_object(path: Path, change: Callable[[dict[str, Any]], T]) -> T:
 def write_text(path: Path, text: str) -> None:
     """Replaces the file in one step; mode 0600. A link stays one. Raises StoreError."""
     path = path.resolve()
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        replace_private(path, text)
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         words = f"{path} cannot be written: {error.strerror or error}."
         raise StoreError(
             "store_failed", words, "Check the disk and the folder's rights."

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, get_args
 
 from agent.errors import ConfigError, Conflict
@@ -75,7 +75,6 @@ class Approvals:
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
-        self._answering = threading.Lock()
 
     def always(self, session_id: str) -> set[str]:
         """The keys of the calls that the user has approved for good in this session."""
@@ -115,8 +114,8 @@ class Approvals:
     ) -> Mapping[str, Any]:
         """Stores the user's decision; may be called from any thread and any process.
 
-        Raises Conflict('nothing_to_approve') when no such call waits (any more), ConfigError for a
-        decision that is none.
+        Raises Conflict('already_decided') when another was quicker, Conflict('nothing_to_approve')
+        when no such call waits (any more), ConfigError for a decision that is none.
         """
         if decision not in DECISIONS:
             raise ConfigError(
@@ -124,17 +123,35 @@ class Approvals:
                 f"There is no decision {decision[:40]!r}.",
                 f"Choose one of {', '.join(DECISIONS)}.",
             )
-        with self._answering:
-            request = pending(self._log.read(session_id)).get(call_id)
+        while True:
+            last = self._log.last_seq(session_id)
+            events = self._log.read(session_id)
+            request = pending(events).get(call_id)
             if request is None:
-                raise Conflict(
-                    "nothing_to_approve",
-                    f"No call {call_id[:80]!r} waits for a decision.",
-                    "It was decided already, or the answer was stopped.",
-                )
+                raise _late(events, call_id)
             data = decided(request, decision, arguments, by)
-            self._log.append(session_id, [("approval_decided", data)], durable=True)
-        return data
+            try:
+                self._log.append(session_id, [("approval_decided", data)], durable=True, after=last)
+            except Conflict as conflict:
+                if conflict.code != "moved":  # else it may be another's decision: look again
+                    raise
+            else:
+                return data
+
+
+def _late(events: Sequence[Event], call_id: str) -> Conflict:
+    """Why a decision came too late, or was never asked for."""
+    for event in reversed(events):
+        if event.type == "approval_decided" and event.data["call_id"] == call_id:
+            by, what = event.data["by"], event.data["decision"]
+            when = datetime.fromtimestamp(event.at).strftime("%Y-%m-%d %H:%M:%S")
+            said = f"Call {call_id[:80]!r} was decided already: {what}, by {by}, {when}."
+            return Conflict("already_decided", said, "The first decision counts.")
+    return Conflict(
+        "nothing_to_approve",
+        f"No call {call_id[:80]!r} waits for a decision.",
+        "It is over, or the answer was stopped.",
+    )
 
 
 def decided(

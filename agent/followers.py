@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from agent.events import Event
 
@@ -108,3 +109,13 @@ class Followers:
         for session in (session_id,) if session_id else tuple(self._groups):
             for follower in self.of(session):
                 follower.wake()
+
+    def told(self, news: Mapping[str, Any]) -> None:
+        """What another process tells: its events, or whose readers have to look at the store."""
+        given, last = news.get("events") or [], news.get("last", 0)
+        first = last - len(given) + 1
+        if given:
+            events = [Event(seq, e[0], e[1], news["at"]) for seq, e in enumerate(given, first)]
+            self.push(str(news.get("session")), events)
+        elif not news or "session" in news:  # some may be lost; too much for a notification
+            self.wake(news.get("session"))

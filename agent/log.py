@@ -130,11 +130,13 @@ class EventLog:
         *,
         durable: bool = False,
         fence: int | None = None,
+        after: int | None = None,
     ) -> list[Event]:
         """Appends in one transaction and tells the followers.
 
         With `durable` the events survive a power cut once this returns, not only a crash. With
         `fence` they are those of a run: Conflict('fenced') once another process has taken it over.
+        With `after` they follow that event: Conflict('moved') when another came in between.
         """
         now, kinds = time.time(), [kind for kind, _ in events]
         given = [(kind, *_dump(data)) for kind, data in events]
@@ -144,12 +146,15 @@ class EventLog:
             now,
             questions=kinds.count("user_message"),
             fence=fence,
+            after=after,
             clears=not _CLEARING.isdisjoint(kinds),
             durable=durable,
         )
         last = self._db.append(batch)
         if last is None:
-            raise no_session(session_id) if self.last_seq(session_id) is None else _fenced()
+            if self.last_seq(session_id) is None:
+                raise no_session(session_id)
+            raise _fenced() if after is None else Conflict("moved", "Something else came first.")
         first = last - len(given) + 1
         stored = [Event(seq, kind, data, now) for seq, (kind, data, _) in enumerate(given, first)]
         self._followers.push(session_id, stored)
@@ -212,10 +217,10 @@ class EventLog:
         A follower that lags loses its queue, not its place: it is read from the store again, a
         page at a time.
         """
-        self.hear()
         poll = _POLL if self._db.quick else _POLL_TOLD
         follower = self._followers.join(session_id)
         try:
+            self.hear()
             last = await self.aside(self.last_seq, session_id)
             after = min(after, last or 0)
             behind = True
@@ -242,16 +247,12 @@ class EventLog:
         """Listens to other processes from now on; `heard` is told what they tell, on a thread."""
         if heard is not None:
             self._hearing.append(heard)
-        self._db.listen(self._heard)
+        self._db.listen(self._heard, lambda: bool(self._followers))
 
     def _heard(self, news: Mapping[str, Any]) -> None:
         for heard in tuple(self._hearing):
             heard(news)
-        events = _told(news)
-        if events:
-            self._followers.push(str(news.get("session")), events)
-        else:  # too much for a notification, or (without a session) some may be lost
-            self._followers.wake(news.get("session"))
+        self._followers.told(news)
 
     def close(self) -> None:
         """Closes the store; a reader that is in use closes with its thread."""
@@ -275,13 +276,6 @@ def _dump(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
         return data, to_json(data)
     except (ValueError, TypeError):
         return (data := plain(data)), to_json(data)
-
-
-def _told(news: Mapping[str, Any]) -> list[Event]:
-    """The events inside a notification; none if they did not fit."""
-    given, last = news.get("events") or [], news.get("last", 0)
-    first = last - len(given) + 1
-    return [Event(seq, e[0], e[1], news["at"]) for seq, e in enumerate(given, first)]
 
 
 def _word(text: str | None) -> str | None:

@@ -96,6 +96,7 @@ class ObservedLog(EventLog):
         *,
         durable: bool = False,
         fence: int | None = None,
+        after: int | None = None,
     ) -> list[Event]:
         """See `EventLog.append`."""
         running = current.get()
@@ -106,7 +107,8 @@ class ObservedLog(EventLog):
             events = [*(("exchange", data) for data in recorded), *events]
         began = time.perf_counter()
         try:
-            stored = super().append(session_id, events, durable=durable, fence=fence)
+            how = {"fence": fence, "after": after}
+            stored = super().append(session_id, events, durable=durable, **how)
         except Conflict as conflict:
             if conflict.code == "fenced":
                 self._observer.lost(session_id)

@@ -45,6 +45,20 @@ async def across(ours: EventLog, theirs: EventLog, count: int) -> list[float]:
     return took
 
 
+async def watching(log: EventLog, seconds: float) -> float:
+    """CPU seconds a second that a follower costs to whom nothing happens."""
+    session = log.create_session(model="m").id
+    log.append(session, [_DELTA])
+    async with aclosing(log.follow(session)) as batches:
+        await anext(batches)
+        began, silent = time.process_time(), asyncio.ensure_future(anext(batches))
+        await asyncio.wait([silent], timeout=seconds)
+        used = time.process_time() - began
+        silent.cancel()
+        await asyncio.wait([silent])
+    return used / seconds
+
+
 def million(path: Path) -> tuple[float, float]:
     """Seconds to open a log of 1,000,000 events and list its sessions, and the peak in MB."""
     EventLog(path).close()
@@ -105,8 +119,8 @@ def main() -> int:
             appends(log, 200, durable=True)
             _say(f"{name}: append", appends(log, 2000, durable=False))
             _say(f"{name}: append that outlives a power cut", appends(log, 1000, durable=True))
-            if name == "PostgreSQL":
-                _say(f"{name}: to a follower elsewhere", asyncio.run(across(log, other, 500)))
+            _say(f"{name}: to a follower elsewhere", asyncio.run(across(log, other, 300)))
+            print(f"| {name}: an idle follower, CPU | {asyncio.run(watching(log, 3)):.2%} | |")
             _say(f"{name}: replay of 2,000 events (CPU)", [replay(log)] * 2)
             log.close()
             other.close()

@@ -19,8 +19,9 @@ Heard = Callable[[Mapping[str, Any]], None]
 class Batch:
     """Events of one session that are stored together: (type, JSON) each.
 
-    `fence` is that of the run that writes; None for a writer that holds none. `clears` says that
-    they take the place of the deltas there are.
+    `fence` is that of the run that writes; None for a writer that holds none. `after` is the number
+    that the session's last event must have; None for any. `clears` says that they take the place
+    of the deltas there are.
     """
 
     session: str
@@ -28,6 +29,7 @@ class Batch:
     at: float
     questions: int = 0
     fence: int | None = None
+    after: int | None = None
     clears: bool = False
     durable: bool = False
 
@@ -89,7 +91,8 @@ class Database(Protocol):
     def append(self, batch: Batch) -> int | None:
         """Stores the events and returns the last one's number.
 
-        None when the session is gone or the fence is not its newest: nothing is stored then.
+        None when the session is gone, the fence is not its newest or `after` is not its last event:
+        nothing is stored then.
         """
 
     def at_once(self) -> AbstractContextManager[None]:
@@ -101,8 +104,12 @@ class Database(Protocol):
     def tell(self, news: Mapping[str, Any]) -> None:
         """Passes news on to those who `listen` in other processes, where there is a way."""
 
-    def listen(self, heard: Heard) -> None:
-        """Hands over, on a thread, what other processes tell; empty news: some may be lost."""
+    def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
+        """Hands over, on a thread, what other processes tell; empty news: some may be lost.
+
+        A store that has to look for news does so only while they are `wanted`; whoever begins to
+        want them calls this again.
+        """
 
     def check(self) -> list[str]:
         """What is wrong with the store itself, a line each."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any, cast
@@ -40,7 +40,8 @@ _APPEND = """
 WITH here AS (
   UPDATE sessions SET last_seq = last_seq + %(count)s, messages = messages + %(questions)s,
     updated = %(at)s
-  WHERE id = %(session)s AND fence = coalesce(%(fence)s::integer, fence) RETURNING last_seq),
+  WHERE id = %(session)s AND fence = coalesce(%(fence)s::integer, fence)
+    AND last_seq = coalesce(%(after)s::integer, last_seq) RETURNING last_seq),
 given AS (
   SELECT (last_seq - %(count)s + place)::integer AS seq, type, data
   FROM here, unnest(%(types)s::text[], %(texts)s::text[]) WITH ORDINALITY AS g(type, data, place)),
@@ -136,6 +137,7 @@ class PostgresDatabase:
                     "questions": batch.questions,
                     "at": batch.at,
                     "fence": batch.fence,
+                    "after": batch.after,
                     "types": [kind for kind, _ in batch.rows],
                     "texts": [text for _, text in batch.rows],
                     "deltas": list(DELTAS),
@@ -189,7 +191,7 @@ class PostgresDatabase:
         with self.reading() as db:
             db.execute("SELECT pg_notify(?, ?)", (_CHANNEL, text))
 
-    def listen(self, heard: Heard) -> None:
+    def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
         """See Database."""
         with self._starting:
             if self._listener is None and not self._closed.is_set():

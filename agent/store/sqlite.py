@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ from typing import Any
 from agent.events import DELTAS
 from agent.store.contract import Batch, Heard, Steps
 from agent.store.faults import fault, newer, sqlite_errors
+from agent.store.watch import Watch
 
 _TRIES = 50
 _PATIENCE = 10.0  # seconds to wait for another writer
 _PAUSE = 0.005
+_RECENT = 64  # sessions that other processes are likely to write to
 
 
 class SqliteDatabase:
@@ -42,6 +44,7 @@ class SqliteDatabase:
         self._idle: list[sqlite3.Connection] = []
         self._write = open_database(path, steps)
         self._write.execute("PRAGMA busy_timeout = 0")  # `_begin` does the waiting
+        self._watch = Watch(self._changes, self._news)
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
@@ -98,11 +101,13 @@ class SqliteDatabase:
 
     def append(self, batch: Batch) -> int | None:
         """See Database."""
+        counts = (len(batch.rows), batch.questions, batch.at)
         with self.transaction(durable=batch.durable) as db:
             row = db.execute(
                 "UPDATE sessions SET last_seq = last_seq + ?, messages = messages + ?, updated = ?"
-                " WHERE id = ? AND fence = coalesce(?, fence) RETURNING last_seq",
-                (len(batch.rows), batch.questions, batch.at, batch.session, batch.fence),
+                " WHERE id = ? AND fence = coalesce(?, fence) AND last_seq = coalesce(?, last_seq)"
+                " RETURNING last_seq",
+                (*counts, batch.session, batch.fence, batch.after),
             ).fetchone()
             if row is None:
                 return None
@@ -137,8 +142,29 @@ class SqliteDatabase:
     def tell(self, news: Mapping[str, Any]) -> None:
         """Other processes look for themselves."""
 
-    def listen(self, heard: Heard) -> None:
-        """There is nothing to hear."""
+    def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
+        """See Database."""
+        self._watch.begin(heard, wanted)
+
+    def _changes(self) -> int | None:
+        """A number that changes when another process commits: this connection's own do not count.
+
+        None when it is in use. https://www.sqlite.org/pragma.html#pragma_data_version
+        """
+        if not self._lock.acquire(timeout=_PAUSE):
+            return None
+        try:
+            with sqlite_errors(self.where):
+                return int(self._write.execute("PRAGMA data_version").fetchone()[0])
+        finally:
+            self._lock.release()
+
+    def _news(self) -> tuple[dict[str, int], list[str]]:
+        """The last events of the sessions that were written to last, and who has signals."""
+        recent = f"SELECT id, last_seq FROM sessions ORDER BY updated DESC LIMIT {_RECENT}"
+        with self.reading() as db:
+            wished = db.execute("SELECT DISTINCT session FROM signals").fetchall()
+            return dict(db.execute(recent).fetchall()), [row[0] for row in wished]
 
     def check(self) -> list[str]:
         """See Database."""
@@ -148,6 +174,7 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Closes the connections; a reader that is in use closes with its thread."""
+        self._watch.end()
         with self._lock:
             self._write.close()
         while self._idle:

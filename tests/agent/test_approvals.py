@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -135,7 +136,7 @@ def test_late_and_foreign_answers_are_refused(tmp_path: Path) -> None:
         with pytest.raises(Conflict):
             answer(house.session, "call-2", "once")
         answer(house.session, "call-1", "once")
-        with pytest.raises(Conflict):
+        with pytest.raises(Conflict, match="'call-1' was decided already: once, by user, 20"):
             answer(house.session, "call-1", "deny")
         await house.runner.wait(house.session)
         with pytest.raises(Conflict):
@@ -143,6 +144,47 @@ def test_late_and_foreign_answers_are_refused(tmp_path: Path) -> None:
         assert done == ["a"]
 
     play(tmp_path, [calls(call("put", text="a")), says("Done.")], scenario, (put,))
+
+
+def test_of_many_decisions_the_first_counts(store: Path | str) -> None:
+    """Two hosts, eight people, all at once while the log grows: one is told yes, and the others
+    who decided what.
+    """
+    hosts = [EventLog(store), EventLog(store)]
+    session = hosts[0].create_session(model="m").id
+    request = {"call_id": "c", "name": "put", "arguments": {}, "definition": "d"}
+    hosts[0].append(session, [("approval_requested", request)])
+    told: list[str] = []
+    start = threading.Barrier(9)
+
+    def decide(number: int) -> None:
+        start.wait()
+        try:
+            Approvals(hosts[number % 2]).answer(session, "c", "once", by=f"person {number}")
+            told.append(f"person {number}")
+        except Conflict as conflict:
+            told.append(f"{conflict.code}: {conflict.message}")
+
+    def grow() -> None:
+        start.wait()
+        for _ in range(10):
+            hosts[0].append(session, [("text_delta", {"text": "x"})])
+
+    threads = [threading.Thread(target=decide, args=(number,)) for number in range(8)]
+    threads.append(threading.Thread(target=grow))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (kept,) = (e for e in hosts[1].read(session) if e.type == "approval_decided")
+    (first,) = (words for words in told if words.startswith("person"))
+    assert kept.data["by"] == first
+    assert len(told) == 8
+    told.remove(first)
+    assert all(f"once, by {first}, " in words for words in told)
+    assert all(words.startswith("already_decided: ") for words in told)
+    for host in hosts:
+        host.close()
 
 
 def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:

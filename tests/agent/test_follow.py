@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from agent.events import Event, message_data
 from agent.followers import Follower
 from agent.log import EventLog
 from agent.types import Message, Usage
+from tests.waiting import until
 
 END = ("notice", {"code": "end"})
 SAID = (
@@ -184,6 +187,40 @@ def test_another_process_is_noticed(store: Path | str) -> None:
         assert [e.seq for e in await asyncio.wait_for(reading, 20)] == [1, 2]
 
     log, other = (EventLog(store) for _ in range(2))
+    asyncio.run(scenario(log, other, log.create_session(model="m").id))
+    log.close()
+    other.close()
+
+
+def test_a_file_is_watched_only_while_somebody_follows(tmp_path: Path) -> None:
+    """What another process wrote or wishes is noticed long before the next poll; our own is not
+    news, and without a follower nobody looks.
+    """
+
+    async def scenario(log: EventLog, other: EventLog, session: str) -> None:
+        heard: list[Mapping[str, Any]] = []
+        fresh = {"session": session}
+        log.hear(heard.append)
+        other.append(session, [("notice", {})])
+        async with aclosing(log.follow(session)) as batches:
+            await anext(batches)
+            other.leases.claim(session, "run", "somebody")
+            other.leases.signal(session, {"kind": "cancel"})
+            await asyncio.to_thread(until, lambda: {"signal": session} in heard)
+            other.leases.signals("somebody")
+            await asyncio.to_thread(until, lambda: {} in heard)
+            known = heard.count(fresh)
+            other.append(session, [("notice", {})])
+            await asyncio.to_thread(until, lambda: heard.count(fresh) > known)
+            before = len(heard)
+            for _ in range(5):
+                log.append(session, [("notice", {})])
+            other.append(session, [END])
+            await asyncio.to_thread(until, lambda: len(heard) > before)
+            assert heard[before:] == [fresh]
+        assert not log._followers
+
+    log, other = (EventLog(tmp_path / "s.sqlite3") for _ in range(2))
     asyncio.run(scenario(log, other, log.create_session(model="m").id))
     log.close()
     other.close()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.errors import ConfigError, IncompleteError, NativeSearchRejected, ProviderError
-from agent.providers.openai_chat.address import Server
+from agent.providers.openai_chat.address import ChatServer
 from agent.providers.openai_chat.codec import ChatCodec
 from agent.types import (
     Finished,
@@ -38,7 +38,7 @@ KEY = "sk-canary-0123456789abcdef"
 MODEL = "tidewater-8b"
 SEARCHER = "gpt-5-search-api"
 HOST = "chat.example"
-CODEC = ChatCodec(Server(f"https://{HOST}/v1", KEY))
+CODEC = ChatCodec(ChatServer(f"https://{HOST}/v1", KEY))
 FERRY = ToolSpec("ferry_times", "When ferries leave.", {"type": "object", "properties": {}})
 USER = Message("user", "When is high water?")
 
@@ -124,7 +124,7 @@ def test_tools_and_limits() -> None:
     assert sent["tool_choice"] == "none"
     assert "tool_choice" not in ask(answer_now=True)
     assert ask(max_output_tokens=7)["max_tokens"] == 7
-    official = ChatCodec(Server("https://api.openai.com/v1", KEY))
+    official = ChatCodec(ChatServer("https://api.openai.com/v1", KEY))
     sent = json.loads(official.encode(Request(MODEL, (USER,), max_output_tokens=7)))
     assert sent["max_completion_tokens"] == 7
 
@@ -218,7 +218,7 @@ def test_reasoning_goes_back_to_who_made_it() -> None:
     ]
     assert sent["tool_calls"][0]["extra_content"] == {"vendor": {"thought_signature": "c2ln"}}
     other_model = ask(USER, answer, *results(answer), model="other")["messages"][1]
-    elsewhere = ChatCodec(Server("https://other.example/v1"))
+    elsewhere = ChatCodec(ChatServer("https://other.example/v1"))
     other_host = json.loads(elsewhere.encode(Request(MODEL, (USER, answer, *results(answer)))))
     for message in (other_model, other_host["messages"][1]):
         assert set(message) == {"role", "content", "tool_calls"}
@@ -645,4 +645,4 @@ def test_keys_are_never_quoted() -> None:
     assert KEY not in error.message
     assert "abcdefgh" not in error.message
     assert error.retryable
-    assert KEY not in repr(CODEC) + repr(Server("x", KEY))
+    assert KEY not in repr(CODEC) + repr(ChatServer("x", KEY))

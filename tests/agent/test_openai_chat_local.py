@@ -12,7 +12,7 @@ import pytest
 from agent import Agent, Settings
 from agent.errors import ProviderError
 from agent.providers import load
-from agent.providers.openai_chat.address import Server
+from agent.providers.openai_chat.address import ChatServer
 from agent.providers.openai_chat.codec import ChatCodec
 from agent.settings import load_environment
 from agent.transport import Transport
@@ -24,7 +24,7 @@ from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.rules_openai_chat import check
 
 FOLDER = Path(__file__).parent.parent / "recordings" / "tool_text"
-OWN = Server("http://127.0.0.1:8080/v1")
+OWN = ChatServer("http://127.0.0.1:8080/v1")
 DONE = b"data: [DONE]\n\n"
 
 
@@ -47,7 +47,7 @@ def spoken(text: str, **more: Any) -> list[Any]:
     ]
 
 
-def decode(text: str, server: Server = OWN, **more: Any) -> list[StreamEvent]:
+def decode(text: str, server: ChatServer = OWN, **more: Any) -> list[StreamEvent]:
     """The events of an answer in words, with every tool of the corpus on offer."""
     decoder = ChatCodec(server).decoder(Request("m", (), tools=TOOLS), "text/event-stream")
     reply = sse_reply(spoken(text, **more))
@@ -86,7 +86,7 @@ def test_what_is_no_call_stays_text() -> None:
 def test_the_official_server_prints_no_calls() -> None:
     """What a vendor's own model writes is an answer, whatever it looks like."""
     text = corpus("calls")[0]["text"]
-    last = end(decode(text, Server("https://api.openai.com/v1", "k")))
+    last = end(decode(text, ChatServer("https://api.openai.com/v1", "k")))
     assert (last.message.content, last.message.tool_calls) == (text, ())
 
 
@@ -201,7 +201,7 @@ def test_a_window_nobody_tells_is_the_server_s_word() -> None:
 )
 def test_whose_server_it_is(base: str, own: bool) -> None:
     """Only servers on this machine or beside it are planned for."""
-    assert Server(base).own is own
+    assert ChatServer(base).own is own
 
 
 def test_calls_keep_their_results_when_a_session_is_shortened() -> None:

@@ -52,8 +52,7 @@ class Anthropic:
             for replay in _LESS
         }
         self._refused: OrderedDict[str, Replay] = OrderedDict()
-        # A server of one's own may want no key; the official one always does.
-        self._ready = bool(key) or not self._codec.official
+        self._ready = not self._codec.endpoint.needs_key
 
     def capabilities(self, model: str) -> Capabilities:
         """See `Provider.capabilities`."""
@@ -107,7 +106,7 @@ class Anthropic:
         """Names and titles in the server's order, newest first; empty when it does not say."""
         try:
             answer = await self._transport.get_json(
-                self._codec.address("models?limit=1000"),
+                self._codec.endpoint.address("models?limit=1000"),
                 self._codec.headers(),
                 timeout=_LIST_SECONDS,
             )

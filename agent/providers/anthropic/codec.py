@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from operator import is_
 from typing import Any
-from urllib.parse import urlsplit
 
+from agent.endpoint import Endpoint
 from agent.errors import ProviderError
 from agent.providers.anthropic.catalog import known
 from agent.providers.anthropic.decoding import MessagesDecoder
@@ -44,31 +44,26 @@ class MessagesCodec:
     def __init__(
         self, key: str = "", base_url: str = DEFAULT_BASE, replay: Replay = "whole"
     ) -> None:
-        self._key = key
         self._replay = replay
         base = base_url.rstrip("/")
         # Both forms are in use: the vendor's own without the version, proxies' with it.
-        self._base = base if base.endswith("/v1") else f"{base}/v1"
-        host = _host(base)
-        self.official = host == "api.anthropic.com"
-        self.server = "Anthropic" if self.official else f"The server at {host}"
+        base = base if base.endswith("/v1") else f"{base}/v1"
+        self.endpoint = Endpoint(
+            base, key, vendor="Anthropic", home=DEFAULT_BASE, setting="ANTHROPIC_BASE_URL"
+        )
         self._last: tuple[tuple[Any, ...], bytes, str] | None = None
 
     def __repr__(self) -> str:
-        return f"MessagesCodec({self.server}, {self._replay})"
-
-    def address(self, path: str) -> str:
-        """An endpoint under the base URL."""
-        return f"{self._base}/{path}"
+        return f"MessagesCodec({self.endpoint.name}, {self._replay})"
 
     def url(self, request: Request) -> str:
         """See `Codec.url`."""
-        return f"{self._base}/messages"
+        return self.endpoint.address("messages")
 
     def headers(self) -> Mapping[str, str]:
         """See `Codec.headers`."""
         version = {"anthropic-version": _VERSION}
-        return {**version, "x-api-key": self._key} if self._key else version
+        return {**version, "x-api-key": self.endpoint.key} if self.endpoint.key else version
 
     def encode(self, request: Request) -> bytes:
         """See `Codec.encode`."""
@@ -85,24 +80,15 @@ class MessagesCodec:
 
     def decoder(self, request: Request, content_type: str) -> MessagesDecoder:
         """See `Codec.decoder`."""
-        return MessagesDecoder(request, self._start(request)[1], self.server, content_type)
+        return MessagesDecoder(request, self._start(request)[1], self.endpoint.name, content_type)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """See `Codec.error`."""
-        return from_answer(status, headers, body, self.server, self._key)
+        return from_answer(status, headers, body, self.endpoint.name, self.endpoint.key)
 
     def explain(self, error: ProviderError) -> ProviderError:
         """See `Codec.explain`."""
-        if error.code not in ("unreachable", "tls", "bad_response") or self.official:
-            return error
-        return type(error)(
-            error.code,
-            error.message,
-            "Check ANTHROPIC_BASE_URL, and that the server there is running.",
-            status=error.status,
-            retryable=error.retryable,
-            retry_after=error.retry_after,
-        )
+        return self.endpoint.explain(error)
 
     def _start(self, request: Request) -> tuple[bytes, str]:
         """All that stays the same while a conversation goes on, and a hash that tells it apart."""
@@ -110,17 +96,10 @@ class MessagesCodec:
         last = self._last
         if last is not None and all(map(is_, last[0], told)):
             return last[1], last[2]
-        head = _dump(_head(request, self.official))
+        head = _dump(_head(request, self.endpoint.official))
         prefix = blake2b(head, digest_size=8).hexdigest()
         self._last = (told, head, prefix)
         return head, prefix
-
-
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or "an unknown address"
-    except ValueError:
-        return "an unknown address"  # the transport says what is wrong with it
 
 
 def _head(request: Request, official: bool) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from agent.cited import sources
-from agent.errors import IncompleteError, ProviderError
-from agent.framing import MAX_EVENT, SseSplitter
+from agent.errors import ProviderError
 from agent.providers.anthropic.answer import JOINER, Answer
 from agent.providers.anthropic.failures import classify, details_of
 from agent.providers.anthropic.finish import (
@@ -23,14 +22,20 @@ from agent.providers.anthropic.finish import (
     complete,
     cut_short,
     details,
-    is_event,
-    read_event,
     refusal_words,
     stop_reason,
     usage,
 )
 from agent.providers.anthropic.history import PROVIDER, version_of
 from agent.providers.anthropic.searches import Searches
+from agent.response_body import (
+    ResponseBody,
+    document_of,
+    event_of,
+    guarded,
+    incomplete,
+    unreadable,
+)
 from agent.types import (
     Finished,
     Message,
@@ -53,10 +58,7 @@ class MessagesDecoder:
         self._model = request.model
         self._prefix = prefix
         self._server = server
-        self._splitter = SseSplitter()
-        self._whole: list[bytes] | None = [] if "json" in content_type else None
-        self._sniff = not ("json" in content_type or "event-stream" in content_type)
-        self._size = 0
+        self._body = ResponseBody(server, content_type)
         self._answer = Answer()
         self._searches = Searches(request.messages)
         self._open: dict[int, Block] = {}
@@ -71,37 +73,20 @@ class MessagesDecoder:
 
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
         """See `Decoder.feed`."""
-        if self._sniff and data.strip():
-            self._sniff = False
-            self._whole = [] if data.lstrip().startswith(b"{") else None
-        if self._whole is not None:
-            self._keep(data)
-            return ()
-        return self._decode(self._splitter.feed(data))
+        return self._decode(map(self._read, self._body.feed(data)))
 
     def close(self) -> Iterable[StreamEvent]:
         """See `Decoder.close`."""
-        if self._whole is not None:
-            return self._read_whole(b"".join(self._whole))
-        return self._read_rest()
-
-    def _keep(self, data: bytes) -> None:
-        assert self._whole is not None
-        self._size += len(data)
-        if self._size > 4 * MAX_EVENT:
-            raise ProviderError("bad_response", f"The answer of {self._server} has no end.")
-        self._whole.append(data)
+        document = self._body.document
+        return self._read_rest() if document is None else self._read_whole(document)
 
     def _read_whole(self, body: bytes) -> Iterable[StreamEvent]:
-        try:
-            value = json.loads(body)
-        except ValueError:
-            value = None
+        value = document_of(body)
         if isinstance(value, dict) and (value.get("type") == "error" or value.get("error")):
             raise classify(details_of(value), None, self._server)
         if not isinstance(value, dict) or not isinstance(value.get("content"), list):
-            raise self._incomplete()
-        return self._guarded((self._message(value),))
+            raise incomplete(self._server)
+        return self._decode((self._message(value),))
 
     def _message(self, value: Event) -> Iterator[StreamEvent]:
         """A message that came whole is read as if its blocks had streamed."""
@@ -114,40 +99,21 @@ class MessagesDecoder:
 
     def _read_rest(self) -> Iterator[StreamEvent]:
         if not self._finished:
-            rest = self._splitter.close()
-            if rest and is_event(rest[0]):
-                yield from self._decode(rest)
+            yield from self._decode(map(self._read, self._body.rest()))
         if not self._finished:
-            raise self._incomplete()
+            raise incomplete(self._server)
 
-    def _incomplete(self) -> IncompleteError:
-        return IncompleteError(
-            "incomplete",
-            f"The answer of {self._server} ended before it was finished.",
-            "Try again.",
-            retryable=True,
-        )
+    def _decode(self, groups: Iterable[Iterable[StreamEvent]]) -> Iterable[StreamEvent]:
+        return guarded(self._unreadable, _collect, groups)
 
-    def _decode(self, payloads: Iterable[bytes]) -> Iterable[StreamEvent]:
-        return self._guarded(map(self._read, payloads))
-
-    def _guarded(self, groups: Iterable[Iterable[StreamEvent]]) -> Iterable[StreamEvent]:
-        """What came before an error is shown before it, however the bytes were cut."""
-        events: list[StreamEvent] = []
-        try:
-            for group in groups:
-                events.extend(group)
-        except ProviderError as error:
-            return _then_raise(events, error)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            return _then_raise(events, self._unreadable(error))
-        return events
+    def _unreadable(self) -> ProviderError:
+        return unreadable(self._server, "the Messages API")
 
     def _read(self, payload: bytes) -> Iterable[StreamEvent]:
         text = payload.decode()
         event, end = _parse(text) if text[0] == "{" else (None, 0)
         if end != len(text):
-            event = read_event(text)
+            event = event_of(text)
         if self._finished or event is None:
             return ()
         read = _READERS.get(event.get("type"))
@@ -156,15 +122,6 @@ class MessagesDecoder:
                 raise classify(details_of(event), None, self._server)
             return ()
         return read(self, event)
-
-    def _unreadable(self, error: Exception) -> ProviderError:
-        wrong = ProviderError(
-            "bad_response",
-            f"{self._server} sent an event that is not as the Messages API describes it.",
-            "Check that the base URL points to a server of the Messages API.",
-        )
-        wrong.__cause__ = error
-        return wrong
 
     def _message_start(self, event: Event) -> Iterable[StreamEvent]:
         self._count(event["message"])
@@ -290,6 +247,6 @@ _READERS: dict[Any, Callable[[MessagesDecoder, Event], Iterable[StreamEvent]]] =
 }
 
 
-def _then_raise(events: list[StreamEvent], error: ProviderError) -> Iterator[StreamEvent]:
-    yield from events
-    raise error
+def _collect(events: list[StreamEvent], groups: Iterable[Iterable[StreamEvent]]) -> None:
+    for group in groups:
+        events.extend(group)

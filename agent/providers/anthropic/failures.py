@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agent.errors import NativeSearchRejected, ProviderError
+from agent.errors import ProviderError
 from agent.providers.anthropic.history import Replay
-from agent.retry import parse_retry_after
+from agent.refusals import Refusal, quoted, with_wishes
 
 _STATUS = {
     "invalid_request_error": 400,
@@ -42,8 +42,7 @@ _BLOCKS = (
 )
 _SEARCH = ("web_search", "web search", "web_fetch", "web fetch", "allowed_callers")
 _SEARCH_OPTION = ("domain", "country", "user_location", "max_uses")
-_KEY_LIKE = re.compile(r"\b(?:sk|rk|pk|sess|key)-[\w*.\-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
-_QUOTE = 240
+_SPENT = "has no credit left, or reached its limit"
 _REPLAYS: dict[str, Replay] = {"thinking_refused": "unsigned", "history_refused": "neutral"}
 
 
@@ -61,14 +60,10 @@ def from_answer(
     except ValueError:
         value = None
     details = details_of(value)
-    error = classify(details, status, server, key)
-    error.retry_after = parse_retry_after(headers)
+    error = with_wishes(classify(details, status, server, key), headers)
     if status == 429 and error.retry_after is None:
         # A rate limit names its time, a spending cap does not.
-        return _spent(server, _quote(details.get("message"), key), status)
-    wish = headers.get("x-should-retry")
-    if wish in ("true", "false") and error.code != "quota":
-        error.retryable = wish == "true"
+        return Refusal(server, quoted(details.get("message"), key), status).no_credit(_SPENT)
     return error
 
 
@@ -87,82 +82,37 @@ def classify(
     kind = str(details.get("type") or "")
     means = _STATUS.get(kind) or status or 500
     text = str(details.get("message") or "").lower()
-    said = _quote(details.get("message"), key)
+    refusal = Refusal(server, quoted(details.get("message"), key), status)
     if means == 402 or any(words in text for words in _MONEY):
-        return _spent(server, said, status)
+        return refusal.no_credit(_SPENT)
     if means == 401:
-        return ProviderError(
-            "unauthorized",
-            f"{server} does not accept the key.",
-            "Check ANTHROPIC_API_KEY: it must be complete and belong to this server.",
-            status=status,
-        )
+        return refusal.unauthorized("ANTHROPIC_API_KEY")
     if means == 429:
-        return ProviderError(
-            "rate_limited",
-            f"{server} asks for fewer requests.{said}",
-            "Wait a little and try again.",
-            status=status,
-            retryable=True,
-        )
+        return refusal.too_many()
+    if means == 529:
+        what = f"{server} is overloaded right now."
+        return refusal.error("overloaded", what, "Try again.", retryable=True)
     if means >= 500 or means in (408, 409):
-        busy = "is overloaded" if means == 529 else "could not answer"
-        return ProviderError(
-            "overloaded" if means == 529 else "server_error",
-            f"{server} {busy} right now.{said}",
-            "Try again.",
-            status=status,
-            retryable=True,
-        )
-    return _refused(means, text, status, server, said)
+        return refusal.failed()
+    return _lasting(means, text, refusal)
 
 
-def _refused(means: int, text: str, status: int | None, server: str, said: str) -> ProviderError:
+def _lasting(means: int, text: str, refusal: Refusal) -> ProviderError:
     """Errors that the same request would meet again."""
     if means == 403:
-        code, what = "forbidden", f"{server} does not allow this with this key.{said}"
-        remedy = "Use a key of a workspace that has access, or another model."
-    elif means == 404 and "model" in text:
-        code, what = "model_not_found", f"{server} has no such model for this key.{said}"
-        remedy = "Run `searchloop models` to see which there are."
-    elif means == 404:
-        code, what = "bad_url", f"{server} does not offer the Messages API at this address.{said}"
-        remedy = "Check ANTHROPIC_BASE_URL."
-    elif means == 413 or any(words in text for words in _LONG):
-        code, what = "context_length", f"The conversation is too long for the model.{said}"
-        remedy = "Start a new session, or choose a model with a larger context."
-    elif any(words in text for words in _THINKING) or _SIGNATURE.search(text):
-        code, what = "thinking_refused", f"{server} refused thinking of an earlier answer.{said}"
-        remedy = "Start a new session."
-    elif any(words in text for words in _BLOCKS):
-        code, what = "history_refused", f"{server} refused the conversation so far.{said}"
-        remedy = "Start a new session."
-    elif any(words in text for words in _SEARCH) and not any(w in text for w in _SEARCH_OPTION):
-        return NativeSearchRejected(
-            "native_search_rejected",
-            f"The model does not search by itself.{said}",
-            "Choose local search, or another model.",
-            status=status,
-        )
-    else:
-        code, what = "bad_request", f"{server} refused the request.{said}"
-        remedy = "Change the model or the options of the request."
-    return ProviderError(code, what, remedy, status=status)
-
-
-def _spent(server: str, said: str, status: int | None) -> ProviderError:
-    return ProviderError(
-        "quota",
-        f"{server} says that the account has no credit left, or reached its limit.{said}",
-        "Add credit or raise the spending limit in the provider's billing settings.",
-        status=status,
-    )
-
-
-def _quote(message: object, key: str) -> str:
-    """The provider's own words, short and without anything that looks like a key."""
-    if not isinstance(message, str) or not message.strip():
-        return ""
-    text = message.replace(key, "[key]") if len(key) >= 8 else message
-    text = " ".join(_KEY_LIKE.sub("[key]", text).split())
-    return f" It says: {text[: _QUOTE - 1]}…" if len(text) > _QUOTE else f" It says: {text}"
+        return refusal.forbidden("Use a key of a workspace that has access, or another model.")
+    if means == 404 and "model" in text:
+        return refusal.no_model()
+    if means == 404:
+        return refusal.wrong_address("the Messages API", "Check ANTHROPIC_BASE_URL.")
+    if means == 413 or any(words in text for words in _LONG):
+        return refusal.too_long()
+    if any(words in text for words in _THINKING) or _SIGNATURE.search(text):
+        what = f"{refusal.server} refused thinking of an earlier answer."
+        return refusal.error("thinking_refused", what, "Start a new session.")
+    if any(words in text for words in _BLOCKS):
+        what = f"{refusal.server} refused the conversation so far."
+        return refusal.error("history_refused", what, "Start a new session.")
+    if any(words in text for words in _SEARCH) and not any(w in text for w in _SEARCH_OPTION):
+        return refusal.no_search()
+    return refusal.bad_request()

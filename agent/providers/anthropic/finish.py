@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,19 +17,6 @@ _STOPS: dict[str, StopReason] = {
     "model_context_window_exceeded": "length",
     "refusal": "refusal",
 }
-
-
-def read_event(text: str) -> Any:
-    """The JSON of a payload; None for the end mark of other interfaces."""
-    return None if text.startswith("[DONE]") else json.loads(text)
-
-
-def is_event(payload: bytes) -> bool:
-    """Whether what is left at the end of a stream is a whole payload."""
-    try:
-        return read_event(payload.decode()) is not None
-    except ValueError:
-        return False
 
 
 def complete(block: Block, streamed: str) -> str | None:

@@ -55,10 +55,11 @@ class Gemini:
         self._transport = transport
         self._http = HttpProvider(self._codec, transport)
         self._links = Links(
-            transport, None if self._codec.official else self._codec.address(""), ask=resolve
+            transport,
+            None if self._codec.endpoint.official else self._codec.endpoint.address(""),
+            ask=resolve,
         )
-        # A server of one's own may want no key; the official one always does.
-        self._ready = bool(key) or not self._codec.official
+        self._ready = not self._codec.endpoint.needs_key
 
     def capabilities(self, model_name: str) -> Capabilities:
         """See `Provider.capabilities`."""
@@ -101,14 +102,14 @@ class Gemini:
     async def _listed(self) -> list[tuple[str, str, int | None]]:
         try:
             answer = await self._transport.get_json(
-                self._codec.address("models?pageSize=1000"),
+                self._codec.endpoint.address("models?pageSize=1000"),
                 self._codec.headers(),
                 timeout=_LIST_SECONDS,
             )
             found = [_entry(entry) for entry in answer["models"] if _generates(entry)]
         except (AgentError, KeyError, TypeError, AttributeError):
             return []
-        if self._codec.official:
+        if self._codec.endpoint.official:
             found = [entry for entry in found if answers_questions(entry[0])]
         return sorted(found, reverse=True, key=lambda entry: entry[0])
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from agent.endpoint import Endpoint
 from agent.errors import NativeSearchRejected, ProviderError
 from agent.providers.gemini.catalog import model
 from agent.providers.gemini.decoding import GeminiDecoder
@@ -30,27 +31,21 @@ class GeminiCodec:
     """See `agent.providers.Codec`. Without a key none is sent."""
 
     def __init__(self, key: str = "", base_url: str = DEFAULT_BASE) -> None:
-        self._key = key
-        self._base = base_url.rstrip("/")
-        host = _host(self._base)
-        self.official = host == "generativelanguage.googleapis.com"
-        self.server = "Gemini" if self.official else f"The server at {host}"
+        self.endpoint = Endpoint(
+            base_url, key, vendor="Gemini", home=DEFAULT_BASE, setting="GEMINI_BASE_URL"
+        )
 
     def __repr__(self) -> str:
-        return f"GeminiCodec({self.server})"
-
-    def address(self, path: str) -> str:
-        """An endpoint under the base URL."""
-        return f"{self._base}/{path}"
+        return f"GeminiCodec({self.endpoint.name})"
 
     def url(self, request: Request) -> str:
         """See `Codec.url`."""
         name = request.model if "/" in request.model else f"models/{request.model}"
-        return f"{self._base}/{quote(name)}:streamGenerateContent?alt=sse"
+        return self.endpoint.address(f"{quote(name)}:streamGenerateContent?alt=sse")
 
     def headers(self) -> Mapping[str, str]:
         """See `Codec.headers`."""
-        return {"x-goog-api-key": self._key} if self._key else {}
+        return {"x-goog-api-key": self.endpoint.key} if self.endpoint.key else {}
 
     def encode(self, request: Request) -> bytes:
         """See `Codec.encode`. Raises NativeSearchRejected before anything is sent."""
@@ -67,31 +62,15 @@ class GeminiCodec:
 
     def decoder(self, request: Request, content_type: str) -> GeminiDecoder:
         """See `Codec.decoder`."""
-        return GeminiDecoder(request, self.server, content_type)
+        return GeminiDecoder(request, self.endpoint.name, content_type)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """See `Codec.error`."""
-        return from_answer(status, headers, body, self.server, self._key)
+        return from_answer(status, headers, body, self.endpoint.name, self.endpoint.key)
 
     def explain(self, error: ProviderError) -> ProviderError:
         """See `Codec.explain`."""
-        if error.code not in ("unreachable", "tls", "bad_response") or self.official:
-            return error
-        return type(error)(
-            error.code,
-            error.message,
-            "Check GEMINI_BASE_URL, and that the server there is running.",
-            status=error.status,
-            retryable=error.retryable,
-            retry_after=error.retry_after,
-        )
-
-
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or "an unknown address"
-    except ValueError:
-        return "an unknown address"  # the transport says what is wrong with it
+        return self.endpoint.explain(error)
 
 
 def _check_search(request: Request, *, both: bool) -> None:

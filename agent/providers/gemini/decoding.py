@@ -32,6 +32,7 @@ from agent.providers.gemini.finish import (
 )
 from agent.providers.gemini.grounding import Grounding
 from agent.providers.gemini.history import PROVIDER, TOKEN, VERSION
+from agent.response_body import endless, guarded, unreadable
 from agent.types import (
     Finished,
     Message,
@@ -79,7 +80,7 @@ class GeminiDecoder:
         self._rest.append(data)
         self._size += len(data)
         if self._size > 4 * MAX_EVENT:
-            raise ProviderError("bad_response", f"The answer of {self._server} has no end.")
+            raise endless(self._server)
         return self._decode(payloads)
 
     def close(self) -> Iterable[StreamEvent]:
@@ -95,26 +96,15 @@ class GeminiDecoder:
         yield from self._end()
 
     def _decode(self, payloads: Iterable[bytes]) -> Iterable[StreamEvent]:
-        events: list[StreamEvent] = []
-        try:
-            for payload in payloads:
-                if payload == b"[DONE]":
-                    continue  # the end mark of another interface, which some servers share
-                self._read(_parse(payload.decode()), events)
-        except ProviderError as error:
-            return _then_raise(events, error)
-        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-            return _then_raise(events, self._unreadable(error))
-        return events
+        return guarded(self._unreadable, self._read_all, payloads)
 
-    def _unreadable(self, error: Exception) -> ProviderError:
-        wrong = ProviderError(
-            "bad_response",
-            f"{self._server} sent a chunk that is not as the Gemini API describes it.",
-            "Check that the base URL points to a server of the Gemini API.",
-        )
-        wrong.__cause__ = error
-        return wrong
+    def _read_all(self, events: list[StreamEvent], payloads: Iterable[bytes]) -> None:
+        for payload in payloads:
+            if payload != b"[DONE]":  # the end mark of another interface, which some servers share
+                self._read(_parse(payload.decode()), events)
+
+    def _unreadable(self) -> ProviderError:
+        return unreadable(self._server, "the Gemini API", "a chunk")
 
     def _read(self, chunk: Any, events: list[StreamEvent]) -> None:
         error = error_of(chunk)
@@ -282,9 +272,3 @@ def _is_json(payload: bytes) -> bool:
         return isinstance(json.loads(payload), dict | list)
     except ValueError:
         return False
-
-
-def _then_raise(events: list[StreamEvent], error: ProviderError) -> Iterator[StreamEvent]:
-    """What came before an error is shown before it, however the bytes were cut."""
-    yield from events
-    raise error

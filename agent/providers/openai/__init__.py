@@ -38,8 +38,7 @@ class OpenAI:
         self._codec = ResponsesCodec(key, base_url)
         self._transport = transport
         self._http = HttpProvider(self._codec, transport)
-        # A server of one's own may want no key; the official one always does.
-        self._ready = bool(key) or not self._codec.official
+        self._ready = not self._codec.endpoint.needs_key
 
     def capabilities(self, model: str) -> Capabilities:
         """See `Provider.capabilities`."""
@@ -72,12 +71,12 @@ class OpenAI:
     async def _listed(self) -> list[str]:
         try:
             answer = await self._transport.get_json(
-                self._codec.address("models"), self._codec.headers(), timeout=_LIST_SECONDS
+                self._codec.endpoint.address("models"), self._codec.headers(), timeout=_LIST_SECONDS
             )
             names = [str(model["id"]) for model in answer["data"]]
         except (AgentError, KeyError, TypeError):
             return []
-        if self._codec.official:
+        if self._codec.endpoint.official:
             names = [name for name in names if answers_questions(name)]
         return sorted(names, reverse=True)
 

@@ -14,8 +14,8 @@ import json
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
-from urllib.parse import urlsplit
 
+from agent.endpoint import Endpoint
 from agent.errors import ProviderError
 from agent.providers.openai.catalog import capabilities
 from agent.providers.openai.decoding import ResponsesDecoder
@@ -31,26 +31,20 @@ class ResponsesCodec:
     """See `agent.providers.Codec`. Without a key no authorization is sent."""
 
     def __init__(self, key: str = "", base_url: str = DEFAULT_BASE) -> None:
-        self._key = key
-        self._base = base_url.rstrip("/")
-        host = _host(self._base)
-        self.official = host == "api.openai.com"
-        self.server = "OpenAI" if self.official else f"The server at {host}"
+        self.endpoint = Endpoint(
+            base_url, key, vendor="OpenAI", home=DEFAULT_BASE, setting="OPENAI_BASE_URL"
+        )
 
     def __repr__(self) -> str:
-        return f"ResponsesCodec({self.server})"
-
-    def address(self, path: str) -> str:
-        """An endpoint under the base URL."""
-        return f"{self._base}/{path}"
+        return f"ResponsesCodec({self.endpoint.name})"
 
     def url(self, request: Request) -> str:
         """See `Codec.url`."""
-        return f"{self._base}/responses"
+        return self.endpoint.address("responses")
 
     def headers(self) -> Mapping[str, str]:
         """See `Codec.headers`."""
-        return {"authorization": f"Bearer {self._key}"} if self._key else {}
+        return {"authorization": f"Bearer {self.endpoint.key}"} if self.endpoint.key else {}
 
     def encode(self, request: Request) -> bytes:
         """See `Codec.encode`."""
@@ -63,31 +57,15 @@ class ResponsesCodec:
 
     def decoder(self, request: Request, content_type: str) -> ResponsesDecoder:
         """See `Codec.decoder`."""
-        return ResponsesDecoder(request.model, self.server, content_type)
+        return ResponsesDecoder(request.model, self.endpoint.name, content_type)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """See `Codec.error`."""
-        return from_answer(status, headers, body, self.server, self._key)
+        return from_answer(status, headers, body, self.endpoint.name, self.endpoint.key)
 
     def explain(self, error: ProviderError) -> ProviderError:
         """See `Codec.explain`."""
-        if error.code not in ("unreachable", "tls", "bad_response") or self.official:
-            return error
-        return type(error)(
-            error.code,
-            error.message,
-            "Check OPENAI_BASE_URL, and that the server there is running.",
-            status=error.status,
-            retryable=error.retryable,
-            retry_after=error.retry_after,
-        )
-
-
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or "an unknown address"
-    except ValueError:
-        return "an unknown address"  # the transport says what is wrong with it
+        return self.endpoint.explain(error)
 
 
 def _head(request: Request) -> dict[str, Any]:

@@ -15,15 +15,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from agent.cited import sources
-from agent.ending import then_raise
-from agent.errors import IncompleteError, ProviderError
-from agent.framing import MAX_EVENT, SseSplitter
+from agent.errors import ProviderError
 from agent.providers.openai.answer import Answer
 from agent.providers.openai.failures import classify
 from agent.providers.openai.finish import calls, stop_reason, usage
 from agent.providers.openai.history import PROVIDER, VERSION
 from agent.providers.openai.repeats import Repeats
 from agent.providers.openai.searches import Searches
+from agent.response_body import (
+    ResponseBody,
+    document_of,
+    event_of,
+    guarded,
+    incomplete,
+    unreadable,
+)
 from agent.types import (
     Finished,
     Message,
@@ -43,10 +49,7 @@ class ResponsesDecoder:
     def __init__(self, model: str, server: str, content_type: str) -> None:
         self._model = model
         self._server = server
-        self._splitter = SseSplitter()
-        self._whole: list[bytes] | None = [] if "json" in content_type else None
-        self._sniff = not ("json" in content_type or "event-stream" in content_type)
-        self._size = 0
+        self._body = ResponseBody(server, content_type)
         self._repeats = Repeats()
         self._answer = Answer()
         self._searches = Searches()
@@ -58,71 +61,43 @@ class ResponsesDecoder:
 
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
         """See `Decoder.feed`."""
-        if self._sniff and data.strip():
-            self._sniff = False
-            self._whole = [] if data.lstrip().startswith(b"{") else None
-        if self._whole is not None:
-            self._keep(data)
-            return ()
-        return self._decode(self._splitter.feed(data))
+        return self._decode(self._body.feed(data))
 
     def close(self) -> Iterable[StreamEvent]:
         """See `Decoder.close`."""
-        if self._whole is not None:
-            return self._read_whole(b"".join(self._whole))
-        return self._read_rest()
-
-    def _keep(self, data: bytes) -> None:
-        assert self._whole is not None
-        self._size += len(data)
-        if self._size > 4 * MAX_EVENT:
-            raise ProviderError("bad_response", f"The answer of {self._server} has no end.")
-        self._whole.append(data)
+        document = self._body.document
+        return self._read_rest() if document is None else self._read_whole(document)
 
     def _read_whole(self, body: bytes) -> Iterator[StreamEvent]:
-        try:
-            response = json.loads(body)
-        except ValueError:
-            response = None
+        response = document_of(body)
         if not isinstance(response, dict):
-            raise self._incomplete()
+            raise incomplete(self._server)
         if response.get("error"):
             raise classify(_error(response), None, self._server)
         if response.get("status") in ("queued", "in_progress"):
-            raise self._incomplete()
+            raise incomplete(self._server)
         yield from self._terminal({"response": response})
 
     def _read_rest(self) -> Iterator[StreamEvent]:
         if not self._finished:
-            rest = self._splitter.close()
-            if rest and _is_json(rest[0]):
-                yield from self._decode(rest)
+            yield from self._decode(self._body.rest())
         if not self._finished:
-            raise self._incomplete()
+            raise incomplete(self._server)
 
-    def _incomplete(self) -> IncompleteError:
-        return IncompleteError(
-            "incomplete",
-            f"The answer of {self._server} ended before it was finished.",
-            "Try again.",
-            retryable=True,
-        )
+    def _decode(self, payloads: list[bytes]) -> Iterable[StreamEvent]:
+        return guarded(self._unreadable, self._read_all, payloads) if payloads else ()
 
-    def _decode(self, payloads: Iterable[bytes]) -> Iterable[StreamEvent]:
-        events: list[StreamEvent] = []
+    def _unreadable(self) -> ProviderError:
+        return unreadable(self._server, "the Responses API")
+
+    def _read_all(self, events: list[StreamEvent], payloads: list[bytes]) -> None:
         repeats = self._repeats
-        try:
-            for payload in payloads:
-                if payload != repeats.last and not repeats.held:
-                    self._read(payload, events)
-                    continue
-                for each in repeats.settle(payload):
-                    self._read(each, events)
-        except ProviderError as error:
-            return then_raise(events, error)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            return then_raise(events, self._unreadable(error))
-        return events
+        for payload in payloads:
+            if payload != repeats.last and not repeats.held:
+                self._read(payload, events)
+                continue
+            for each in repeats.settle(payload):
+                self._read(each, events)
 
     def _read(self, payload: bytes, events: list[StreamEvent]) -> None:
         if self._repeats.numbered:
@@ -130,7 +105,7 @@ class ResponsesDecoder:
         text = payload.decode()
         event, end = _parse(text) if text[0] == "{" else (None, 0)
         if end != len(text):
-            event = _json(text)
+            event = event_of(text)
         if event is None or self._finished:
             return
         if event.get("type") == "response.output_text.delta":
@@ -140,15 +115,6 @@ class ResponsesDecoder:
                 events.append(TextDelta(shown))
         else:
             events.extend(self._other(event))
-
-    def _unreadable(self, error: Exception) -> ProviderError:
-        wrong = ProviderError(
-            "bad_response",
-            f"{self._server} sent an event that is not as the Responses API describes it.",
-            "Check that the base URL points to a server of the Responses API.",
-        )
-        wrong.__cause__ = error
-        return wrong
 
     def _other(self, event: Event) -> Iterable[StreamEvent]:
         kind = event.get("type") or ""
@@ -260,18 +226,6 @@ _READERS: dict[str, Callable[[ResponsesDecoder, Event], Iterable[StreamEvent]]] 
     "response.incomplete": ResponsesDecoder._terminal,
     "response.failed": ResponsesDecoder._terminal,
 }
-
-
-def _json(text: str) -> Any:
-    """The JSON of a payload; None for the end mark of other interfaces."""
-    return None if text.startswith("[DONE]") else json.loads(text)
-
-
-def _is_json(payload: bytes) -> bool:
-    try:
-        return _json(payload.decode()) is not None
-    except ValueError:
-        return False
 
 
 def _key(event: Event) -> tuple[int, int]:

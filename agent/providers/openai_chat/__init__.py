@@ -14,7 +14,7 @@ from contextlib import aclosing, suppress
 from agent.errors import AgentError, ConfigError, ProviderError
 from agent.features import Features
 from agent.providers import HttpProvider
-from agent.providers.openai_chat.address import DEFAULT_BASE, SETTINGS, Server, find_server
+from agent.providers.openai_chat.address import DEFAULT_BASE, SETTINGS, ChatServer, find_server
 from agent.providers.openai_chat.catalog import Catalog, answers_questions
 from agent.providers.openai_chat.codec import ChatCodec
 from agent.providers.openai_chat.window import Window
@@ -39,7 +39,7 @@ class OpenAIChat:
 
     name = "openai-chat"
 
-    def __init__(self, server: Server, transport: Transport) -> None:
+    def __init__(self, server: ChatServer, transport: Transport) -> None:
         self._server = server
         self._catalog = Catalog()
         self._codec = ChatCodec(server)

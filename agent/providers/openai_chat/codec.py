@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.errors import ConfigError, ProviderError
-from agent.providers.openai_chat.address import Server
+from agent.providers.openai_chat.address import ChatServer
 from agent.providers.openai_chat.catalog import searcher
 from agent.providers.openai_chat.decoding import ChatDecoder
 from agent.providers.openai_chat.failures import from_answer
@@ -25,7 +25,7 @@ from agent.types import NativeSearch, Request, ToolSpec
 class ChatCodec:
     """See `agent.providers.Codec`. `counting`: whether the server is asked to count tokens."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ChatServer) -> None:
         self._server = server
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
         self.counting = True
@@ -65,16 +65,7 @@ class ChatCodec:
 
     def explain(self, error: ProviderError) -> ProviderError:
         """See `Codec.explain`."""
-        if error.code not in ("unreachable", "tls", "bad_response") or self._server.official:
-            return error
-        return type(error)(
-            error.code,
-            error.message,
-            "Check OPENAI_CHAT_BASE_URL, and that the server there is running.",
-            status=error.status,
-            retryable=error.retryable,
-            retry_after=error.retry_after,
-        )
+        return self._server.explain(error)
 
     def _encoded_tools(self, tools: tuple[ToolSpec, ...]) -> bytes:
         known, encoded = self._tools

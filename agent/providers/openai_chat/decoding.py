@@ -10,15 +10,14 @@ Spec: https://platform.openai.com/docs/api-reference/chat/streaming
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agent.ending import then_raise
-from agent.errors import IncompleteError, ProviderError
-from agent.framing import MAX_EVENT, SseSplitter
-from agent.providers.openai_chat.address import Server
+from agent.errors import ProviderError
+from agent.providers.openai_chat.address import ChatServer
 from agent.providers.openai_chat.answer import Answer
 from agent.providers.openai_chat.failures import classify, find_error
+from agent.response_body import ResponseBody, document_of, guarded, incomplete
 from agent.types import Finished, Request, SearchFinished, SearchStarted, StreamEvent
 
 _parse = json.JSONDecoder().raw_decode
@@ -27,12 +26,9 @@ _parse = json.JSONDecoder().raw_decode
 class ChatDecoder:
     """See `agent.providers.Decoder`."""
 
-    def __init__(self, request: Request, server: Server, content_type: str) -> None:
+    def __init__(self, request: Request, server: ChatServer, content_type: str) -> None:
         self._server = server
-        self._splitter = SseSplitter()
-        self._whole: list[bytes] | None = [] if "json" in content_type else None
-        self._sniff = not ("json" in content_type or "event-stream" in content_type)
-        self._size = 0
+        self._body = ResponseBody(server.name, content_type, begins=(b"{", b"["))
         tools = () if server.official else request.tools  # its calls are never printed
         self._answer = Answer(request.model, server.host, tools)
         # The API tells nothing of its searches, but these models always make one.
@@ -42,56 +38,32 @@ class ChatDecoder:
 
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
         """See `Decoder.feed`."""
-        if self._sniff and data.strip():
-            self._sniff = False
-            self._whole = [] if data.lstrip().startswith((b"{", b"[")) else None
-        if self._whole is None:
-            return self._guarded(self._read_payloads, data)
-        self._size += len(data)
-        if self._size > 4 * MAX_EVENT:
-            raise ProviderError("bad_response", f"The answer of {self._server.name} has no end.")
-        self._whole.append(data)
-        return ()
+        return guarded(self._unreadable, self._read_payloads, self._body.feed(data))
 
     def close(self) -> Iterable[StreamEvent]:
         """See `Decoder.close`."""
-        if self._whole is not None:
-            return self._guarded(self._read_whole, b"".join(self._whole))
-        return self._guarded(self._read_rest)
+        document = self._body.document
+        if document is not None:
+            return guarded(self._unreadable, self._read_whole, document)
+        return guarded(self._unreadable, self._read_rest)
 
-    def _guarded(self, read: Callable[..., None], *given: Any) -> Iterable[StreamEvent]:
-        """What `read` appends; when it fails, what came before that is shown first."""
-        events: list[StreamEvent] = []
-        try:
-            read(events, *given)
-        except ProviderError as error:
-            return then_raise(events, error)
-        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-            wrong = self._unreadable()
-            wrong.__cause__ = error
-            return then_raise(events, wrong)
-        return events
-
-    def _read_payloads(self, events: list[StreamEvent], data: bytes) -> None:
-        for payload in self._splitter.feed(data):
+    def _read_payloads(self, events: list[StreamEvent], payloads: list[bytes]) -> None:
+        for payload in payloads:
             self._payload(payload, events)
 
     def _read_rest(self, events: list[StreamEvent]) -> None:
         if self._finished:
             return
-        for rest in self._splitter.close():
-            if rest.strip() == b"[DONE]" or _is_json(rest):
-                self._payload(rest, events)
+        self._read_payloads(events, self._body.rest())
         if not self._finished:
             if not self._ended:
-                raise self._incomplete()
+                raise incomplete(self._server.name)
             self._finish(events)
 
     def _read_whole(self, events: list[StreamEvent], body: bytes) -> None:
-        try:
-            answer = json.loads(body)
-        except (ValueError, RecursionError):
-            raise self._incomplete() from None
+        answer = document_of(body)
+        if answer is None:
+            raise incomplete(self._server.name)
         answer = answer[0] if isinstance(answer, list) and answer else answer
         error = find_error(answer)
         if error is not None:
@@ -107,7 +79,7 @@ class ChatDecoder:
         text = payload.decode()
         if text[0] == "[" and text.startswith("[DONE]"):
             if not (self._ended or self._answer.begun):
-                raise self._incomplete()
+                raise incomplete(self._server.name)
             self._finish(events)
             return
         chunk, end = _parse(text) if text[0] == "{" else (None, 0)
@@ -159,24 +131,9 @@ class ChatDecoder:
         self._finished = True
         events.append(Finished(message, stop_reason, usage))
 
-    def _incomplete(self) -> IncompleteError:
-        return IncompleteError(
-            "incomplete",
-            f"The answer of {self._server.name} ended before it was finished.",
-            "Try again.",
-            retryable=True,
-        )
-
     def _unreadable(self) -> ProviderError:
         return ProviderError(
             "bad_response",
             f"{self._server.name} sent something that is not a Chat Completions answer.",
             "Check that the base URL points to a Chat Completions server.",
         )
-
-
-def _is_json(payload: bytes) -> bool:
-    try:
-        return isinstance(json.loads(payload), dict)
-    except (ValueError, RecursionError):
-        return False

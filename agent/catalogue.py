@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 
+from agent.models import ModelInfo
 from agent.providers import Provider, load, names, split_model
 from agent.transport import Transport
-from agent.types import ModelInfo
 
 _log = logging.getLogger(__name__)
 

@@ -12,9 +12,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from agent.sources import SourceTable
-from agent.types import Citation, Message
+from agent.types import Citation, Mark, Message, Span
 
 _CODE = re.compile(
     r"^[ \t>]*(?P<fence>`{3,}+(?![^\n]*`)|~~~).*?(?:^[ \t>]*(?P=fence)|\Z)|`[^`\n]+`",
@@ -52,39 +53,45 @@ def joined(parts: Sequence[Message]) -> Message:
     length = 0
     for part in parts:
         for c in part.citations:
-            moved = tuple((start + length, end + length) for start, end in c.spans)
-            citations.append(replace(c, spans=moved))
+            citations.append(replace(c, marks=tuple(_moved(mark, length) for mark in c.marks)))
         length += len(part.content)
     text = "".join(part.content for part in parts)
     return replace(parts[-1], content=text, citations=_merged(citations), encoded={})
+
+
+def _moved(mark: Mark, by: int) -> Mark:
+    return replace(mark, span=(mark.span[0] + by, mark.span[1] + by)) if mark.span else mark
 
 
 def _numbered(citations: Iterable[Citation], table: SourceTable) -> tuple[Citation, ...]:
     """A provider's citations with the session's numbers, checked where we have read the page."""
     found = []
     for c in citations:
-        page = table.text(c.url)
-        verified = _flat(c.quote) in _flat(page) if c.quote and page is not None else c.verified
-        n = table.meet(c.url, c.title, "cited").n or c.n
-        found.append(replace(c, n=n, verified=verified))
+        text = table.text(c.url)
+        page = None if text is None else Page(text)
+        marks = tuple(
+            replace(mark, verified=page.holds(mark.quote)) if mark.quote and page else mark
+            for mark in c.marks
+        )
+        found.append(replace(c, n=table.meet(c.url, c.title, "cited").n or c.n, marks=marks))
     return _merged(found)
 
 
 def _merged(citations: Iterable[Citation]) -> tuple[Citation, ...]:
-    """One citation a number, with all its spans; two spellings of one address are one source."""
+    """One citation a number, with all its marks; two spellings of one address are one source."""
     found: dict[int, Citation] = {}
     for c in citations:
         known = found.get(c.n)
-        found[c.n] = replace(known, spans=(*known.spans, *c.spans)) if known else c
+        found[c.n] = replace(known, marks=(*known.marks, *c.marks)) if known else c
     return tuple(found.values())
 
 
-def _marks(text: str, table: SourceTable) -> tuple[str, dict[int, list[tuple[int, int]]]]:
+def _marks(text: str, table: SourceTable) -> tuple[str, dict[int, list[Span]]]:
     """The text without marks that lead nowhere, and where the others stand in it."""
     code = [m.span() for m in _CODE.finditer(text)]
     starts = [start for start, _ in code]
     out: list[str] = []
-    spans: dict[int, list[tuple[int, int]]] = {}
+    spans: dict[int, list[Span]] = {}
     length = last = 0
     for match in MARK.finditer(text):
         at = bisect_right(starts, match.start()) - 1
@@ -103,32 +110,19 @@ def _marks(text: str, table: SourceTable) -> tuple[str, dict[int, list[tuple[int
     return "".join(out), spans
 
 
-def _cite(n: int, spans: list[tuple[int, int]], text: str, table: SourceTable) -> Citation:
+def _cite(n: int, spans: list[Span], text: str, table: SourceTable) -> Citation:
     known = table.numbered(n)
     assert known is not None
     source = table.meet(known.url, known.title, "cited")
-    page = table.text(source.url)
-    quote, verified = (None, None)
-    if page is not None:
-        claims = list(dict.fromkeys(claim_before(text, start) for start, _ in spans[:_CHECKED]))
-        missing = _misquoted(claims, page)
-        quote, verified = (missing, False) if missing else check(claims[0], page)
-    return Citation(n, source.url, source.title, quote, verified, tuple(spans))
-
-
-def _misquoted(claims: Iterable[str], page: str) -> str | None:
-    """The first literal quotation that is not in the page: one that is does not excuse it."""
-    flat = _flat(page)
-    quoted = (quote for claim in claims for quote in _quotations(claim))
-    return next((quote for quote in quoted if not _in(quote, flat)), None)
-
-
-def _quotations(claim: str) -> list[str]:
-    return [max(groups, key=len).strip() for groups in _QUOTED.findall(claim)]
-
-
-def _in(quote: str, flat: str) -> bool:
-    return _flat(quote).strip(" .…") in flat
+    read = table.text(source.url)
+    page = None if read is None else Page(read)
+    marks = []
+    for place, span in enumerate(spans):
+        quote, verified = None, None
+        if page is not None and place < _CHECKED:
+            quote, verified = page.check(claim_before(text, span[0]))
+        marks.append(Mark(span, quote, verified))
+    return Citation(n, source.url, source.title, tuple(marks))
 
 
 def claim_before(text: str, position: int) -> str:
@@ -140,28 +134,52 @@ def claim_before(text: str, position: int) -> str:
     return parts[-1].strip(" \t-*>#") if parts else ""
 
 
-def check(claim: str, page: str) -> tuple[str | None, bool]:
-    """The page's words behind a claim, and whether they bear it out.
+class Page:
+    """The text of a page that claims are compared with; taken apart once, however many come."""
 
-    Literal quotations must stand in the page; without one the page's closest sentence is the quote,
-    and every number and most other words of the claim must occur in it.
-    """
-    quoted = _quotations(claim)
-    if quoted:
-        missing = _misquoted([claim], page)
-        return missing or max(quoted, key=len), missing is None
-    words = set(_WORD.findall(_flat(claim)))
-    best, score = "", 0.0
-    for sentence in _SENTENCE.split(page):
-        if len(sentence) < _SHORTEST:
-            continue
-        found = words & set(_WORD.findall(_flat(sentence)))
-        if words and len(found) / len(words) > score:
-            best, score = sentence.strip(), len(found) / len(words)
-    if score < 0.3:
-        return None, False
-    numbers = {w for w in words if any(ch.isdigit() for ch in w)}
-    return best[:400], score >= 0.6 and numbers <= set(_WORD.findall(_flat(best)))
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._flat = _flat(text)
+        self._seen: dict[str, tuple[str | None, bool]] = {}
+
+    def holds(self, quote: str) -> bool:
+        """Whether these words stand in the page."""
+        return _flat(quote).strip(" .…") in self._flat
+
+    def check(self, claim: str) -> tuple[str | None, bool]:
+        """The page's words behind a claim, and whether they bear it out.
+
+        Literal quotations must stand in the page; without one the page's closest sentence is the
+        quote, and every number and most other words of the claim must occur in it.
+        """
+        known = self._seen.get(claim)
+        if known is None:
+            known = self._seen[claim] = self._compared(claim)
+        return known
+
+    def _compared(self, claim: str) -> tuple[str | None, bool]:
+        quoted = [max(groups, key=len).strip() for groups in _QUOTED.findall(claim)]
+        if quoted:
+            missing = next((quote for quote in quoted if not self.holds(quote)), None)
+            return missing or max(quoted, key=len), missing is None
+        words = set(_WORD.findall(_flat(claim)))
+        best, most = "", 0
+        for sentence, held in self._sentences:
+            if len(found := words & held) > most:
+                best, most = sentence, len(found)
+        if not words or most < 0.3 * len(words):
+            return None, False
+        numbers = {w for w in words if any(ch.isdigit() for ch in w)}
+        borne_out = most >= 0.6 * len(words) and numbers <= set(_WORD.findall(_flat(best)))
+        return best[:400], borne_out
+
+    @cached_property
+    def _sentences(self) -> list[tuple[str, frozenset[str]]]:
+        return [
+            (sentence.strip(), frozenset(_WORD.findall(_flat(sentence))))
+            for sentence in _SENTENCE.split(self._text)
+            if len(sentence) >= _SHORTEST
+        ]
 
 
 def _flat(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agent.spans import without_tracking
-from agent.types import Citation, Source, SourceState
+from agent.types import Citation, Mark, Source, SourceState
 
 
 def sources(consulted: Iterable[Source], citations: Iterable[Citation]) -> tuple[Source, ...]:
@@ -29,20 +29,19 @@ def sources(consulted: Iterable[Source], citations: Iterable[Citation]) -> tuple
     return tuple(merged.values())
 
 
-def numbered(
-    found: list[tuple[tuple[int, int], str, str]], loose: list[tuple[str, str]]
-) -> tuple[Citation, ...]:
-    """Citations from (range, url, title) in the order of reading; `loose` ones have no place."""
-    spans: dict[str, list[tuple[int, int]]] = {}
+def numbered(found: Iterable[tuple[Mark, str, str]]) -> tuple[Citation, ...]:
+    """Citations from (mark, url, title), numbered in the order of reading.
+
+    Pages that are cited at no place come last; of one that is, only its places count.
+    """
+    marks: dict[str, dict[Mark, None]] = {}
     titles: dict[str, str] = {}
-    for span, url, title in found:
-        if span not in spans.setdefault(url, []):
-            spans[url].append(span)
-        titles[url] = titles.get(url) or title
-    for url, title in loose:
-        spans.setdefault(url, [])
+    for mark, url, title in sorted(found, key=lambda f: (f[0].span is None, f[0].span or ())):
+        known = marks.setdefault(url, {})
+        if mark.span or (mark.quote and not known):
+            known[mark] = None
         titles[url] = titles.get(url) or title
     return tuple(
-        Citation(n, url, titles[url], spans=tuple(where))
-        for n, (url, where) in enumerate(spans.items(), 1)
+        Citation(n, url, titles[url], tuple(known))
+        for n, (url, known) in enumerate(marks.items(), 1)
     )

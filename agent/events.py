@@ -36,6 +36,7 @@ from agent.branches import shown
 from agent.dates import dated_question, day_of
 from agent.types import (
     Citation,
+    Mark,
     Message,
     ProviderData,
     Source,
@@ -60,6 +61,15 @@ class Event:
     at: float
 
 
+def event_of(seq: int, kind: str, data: dict[str, Any], at: float) -> Event:
+    """An event out of a store; what an earlier version wrote is given the shape of today."""
+    if data.get("citations"):
+        data["citations"] = [
+            c if "marks" in c else citation_data(citation_from(c)) for c in data["citations"]
+        ]
+    return Event(seq, kind, data, at)
+
+
 def message_data(
     message: Message,
     *,
@@ -73,7 +83,7 @@ def message_data(
         "text": message.content,
         "thinking": message.thinking,
         "tool_calls": [_call_data(call) for call in message.tool_calls],
-        "citations": [asdict(c) for c in message.citations],
+        "citations": [citation_data(c) for c in message.citations],
         "sources": [source_data(s) for s in message.sources],
         "details": dict(message.details),
         "step": step,
@@ -231,7 +241,35 @@ def result_from(data: Mapping[str, Any]) -> ToolResult:
     )
 
 
+def citation_data(citation: Citation) -> dict[str, Any]:
+    """A citation on the surfaces: {n, url, title, quote, verified, spans, marks}, where a mark is
+    {span, quote, verified} and what stands before the marks is made of them."""
+    return {
+        "n": citation.n,
+        "url": citation.url,
+        "title": citation.title,
+        "quote": citation.quote,
+        "verified": citation.verified,
+        "spans": [list(span) for span in citation.spans],
+        "marks": [
+            {**asdict(mark), "span": list(mark.span) if mark.span else None}
+            for mark in citation.marks
+        ],
+    }
+
+
 def citation_from(data: Mapping[str, Any]) -> Citation:
-    """A citation read back from its JSON."""
-    spans = tuple((int(a), int(b)) for a, b in data.get("spans", ()))
-    return Citation(**{**data, "spans": spans})
+    """A citation read back from its JSON. Before there were marks, one quote was said of all
+    spans; logs of that time still open."""
+    marks = data.get("marks")
+    if marks is None:
+        said = {"quote": data.get("quote"), "verified": data.get("verified")}
+        marks = [{"span": span, **said} for span in data.get("spans") or (None,)]
+        marks = [mark for mark in marks if mark["span"] or mark["quote"]]
+    return Citation(data["n"], data["url"], data.get("title", ""), tuple(map(_mark, marks)))
+
+
+def _mark(data: Mapping[str, Any]) -> Mark:
+    start_end = data.get("span")
+    span = (int(start_end[0]), int(start_end[1])) if start_end else None
+    return Mark(span, data.get("quote"), data.get("verified"))

@@ -93,7 +93,8 @@ def _wanted(message: Message, transcript: Sequence[Message]) -> set[str]:
             question = said.content
         for citation in said.citations:
             if citation.n == n:
-                cited |= words(citation.quote or "")
+                for mark in citation.marks:
+                    cited |= words(mark.quote or "")
                 for start, end in citation.spans:
                     cited |= words(said.content[max(0, start - 200) : end])
     return cited or words(question)

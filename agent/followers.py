@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from agent.events import Event
+from agent.events import Event, event_of
 
 
 class Follower:
@@ -115,7 +115,7 @@ class Followers:
         given, last = news.get("events") or [], news.get("last", 0)
         first = last - len(given) + 1
         if given:
-            events = [Event(seq, e[0], e[1], news["at"]) for seq, e in enumerate(given, first)]
+            events = [event_of(seq, e[0], e[1], news["at"]) for seq, e in enumerate(given, first)]
             self.push(str(news.get("session")), events)
         elif not news or "session" in news:  # some may be lost; too much for a notification
             self.wake(news.get("session"))

@@ -24,12 +24,12 @@ from agent.backend import Wsgi, backend_for
 from agent.errors import AgentError, ConfigError, StoreError
 from agent.events import Event
 from agent.log import EventLog
+from agent.models import ModelInfo
 from agent.providers import Provider
 from agent.runner import Runner
 from agent.settings import Settings
 from agent.tools import Tool, ToolSource
 from agent.transport import Transport
-from agent.types import ModelInfo
 
 T = TypeVar("T")
 _LATE = 1.0  # seconds after the end of a run in which its last event must have come

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from agent.errors import Conflict, StoreError
-from agent.events import Event
+from agent.events import Event, event_of
 from agent.followers import Followers
 from agent.leases import Leases, no_session
 from agent.session import Session
@@ -169,7 +169,7 @@ class EventLog:
         cut = f" LIMIT {int(limit)}" if limit >= 0 else ""
         rows = self._all(f"{parts} ORDER BY seq{cut}", (session_id, after) * 2)
         with self._db.errors():
-            return [Event(row[0], row[1], json.loads(row[2]), row[3]) for row in rows]
+            return [event_of(row[0], row[1], json.loads(row[2]), row[3]) for row in rows]
 
     def last_event(self, session_id: str) -> Event:
         """The newest event; after a run that is its `run_finished`. Raises Conflict if none."""

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from agent.citations import settle
 from agent.errors import AgentError, ConfigError, ProviderError
-from agent.events import Event, message_data, messages_from
+from agent.events import Event, event_of, message_data, messages_from
 from agent.providers import load, settings_of, split_model
 from agent.search_path import ANYWHERE
 from agent.sources import SourceTable
@@ -56,7 +56,7 @@ def read_trace(text: str) -> list[Event]:
             continue
         try:
             data = json.loads(line)
-            events.append(Event(data.pop("seq"), data.pop("type"), data, data.pop("at")))
+            events.append(event_of(data.pop("seq"), data.pop("type"), data, data.pop("at")))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(
                 "bad_trace",

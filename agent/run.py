@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.approvals import Approve
@@ -14,7 +14,7 @@ from agent.closing import partial_message
 from agent.dates import asked, day_of, first_day
 from agent.dispatcher import Toolset
 from agent.errors import AgentError, IncompleteError, NativeSearchRejected
-from agent.events import source_data
+from agent.events import citation_data, source_data
 from agent.fence import Fence
 from agent.guard import Watched
 from agent.leases import Lease
@@ -222,7 +222,7 @@ class Run:
             "run_id": self.question.run_id,
             "reason": reason,
             "answer": message.content or _nothing(outcome),
-            "citations": [asdict(c) for c in message.citations],
+            "citations": [citation_data(c) for c in message.citations],
             "sources": [source_data(s) for s in table.touched()],
             "usage": usage.as_dict(),
             "search_path": recorder.path_taken(),

@@ -28,6 +28,7 @@ from agent.keeper import Keeper
 from agent.leases import Lease
 from agent.limits import Limits
 from agent.log import EventLog, Pending
+from agent.models import ModelInfo
 from agent.prices import PriceTable, load_prices, pricer
 from agent.protection import Protection, reviewable
 from agent.providers import Provider
@@ -52,7 +53,7 @@ from agent.standard_tools import without_spare
 from agent.tools import ALLOWED, Tool, ToolSource
 from agent.transcripts import Transcripts
 from agent.transport import Transport
-from agent.types import Message, ModelInfo, NativeSearch
+from agent.types import Message, NativeSearch
 
 _log = logging.getLogger(__name__)
 _TAKEOVERS = 3  # how often a run may outlive its process: more, and it is what kills them

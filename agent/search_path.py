@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.errors import ConfigError
-from agent.types import Capabilities, NativeSearch, Search
+from agent.models import Capabilities
+from agent.types import NativeSearch, Search
 
 SEARCHES: tuple[Search, ...] = ("auto", "native", "local", "off")
 

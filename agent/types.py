@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 Role = Literal["user", "assistant", "tool"]
 Effect = Literal["read", "network", "write", "exec"]
+Span = tuple[int, int]
 Mode = Literal["ask", "plan", "agent"]
 Search = Literal["auto", "native", "local", "off"]
 SourceState = Literal["found", "opened", "cited"]
@@ -45,18 +46,47 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Citation:
-    """Source `n` supports the answer at `spans`: half-open ranges in code points of the text.
+class Mark:
+    """One place of an answer that a source supports.
 
-    `verified` is True or False when a quote was compared with a page that was read, else None.
+    `span` is a half-open range in code points of the text, None where a provider names no place.
+    `quote` is what the source says there. `verified` is True or False when the page was read and
+    compared, else None.
     """
+
+    span: Span | None = None
+    quote: str | None = None
+    verified: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """Source `n` supports the answer at each of `marks`."""
 
     n: int
     url: str
     title: str = ""
-    quote: str | None = None
-    verified: bool | None = None
-    spans: tuple[tuple[int, int], ...] = ()
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The places, each once."""
+        return tuple(dict.fromkeys(mark.span for mark in self.marks if mark.span))
+
+    @property
+    def quote(self) -> str | None:
+        """The quote that tells most: the first that its page does not bear out, else the first."""
+        return self._telling.quote
+
+    @property
+    def verified(self) -> bool | None:
+        """False if a mark is not borne out; True if pages were compared and all are."""
+        return self._telling.verified
+
+    @property
+    def _telling(self) -> Mark:
+        telling = sorted(self.marks, key=lambda m: (m.verified is not False, m.quote is None))
+        return telling[0] if telling else Mark()
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,45 +277,3 @@ class Finished:
 StreamEvent = (
     TextDelta | ThinkingDelta | SearchStarted | SearchFinished | PageOpened | Notice | Finished
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What a model can do, as data. `tools_with_native_search`: both in one request."""
-
-    tools: bool = True
-    native_search: bool = False
-    tools_with_native_search: bool = False
-    thinking: bool = False
-    vision: bool = False
-    context: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A model in memory: bytes, how many of them on a GPU, its window, when it leaves (epoch)."""
-
-    size: int = 0
-    gpu: int = 0
-    window: int | None = None
-    until: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
-    """One entry of the model picker. `id` is `provider:model`; `missing` says what it needs.
-
-    `calls` is how the calls of a model that runs here arrive: native, text, envelope, or
-    search-first (the program searches for it). `disk` is bytes; `loaded` is None while it is not.
-    """
-
-    id: str
-    title: str = ""
-    capabilities: Capabilities = Capabilities()
-    available: bool = True
-    local: bool = False
-    missing: str | None = None
-    remedy: str | None = None
-    calls: str | None = None
-    disk: int | None = None
-    loaded: Loaded | None = None

@@ -20,9 +20,9 @@ from typing import Any, Literal
 from agent.errors import AgentError
 from agent.library import Agent
 from agent.mcp import McpServers
+from agent.models import ModelInfo
 from agent.providers import split_model
 from agent.settings import Settings
-from agent.types import ModelInfo
 from cli.backend import ask
 from cli.host import servers
 from cli.main import FAILED, OK

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from agent.library import Agent
-from agent.types import Loaded, ModelInfo
+from agent.models import Loaded, ModelInfo
 from cli.main import OK
 from cli.text import as_json, one_line, size
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent.backend import error_words
@@ -108,10 +108,10 @@ def _after(event: Event) -> None:
     cited = [s for s in data["sources"] if s["state"] == "cited"]
     if cited:
         print("\nSources")
-        checked = {c["n"]: c["verified"] for c in data["citations"]}
+        marks = {c["n"]: c["marks"] for c in data["citations"]}
         for source in cited:
             title = one_line(source["title"] or source["url"])
-            print(f"  [{source['n']}] {title}{_verdict(checked.get(source['n']))}")
+            print(f"  [{source['n']}] {title}{_verdict(marks.get(source['n'], ()))}")
             print(f"      {one_line(source['url'], 300)}")
     usage = data["usage"]
     counts = [f"search {data['search_path']}", f"{usage['seconds']:.1f} s"]
@@ -126,10 +126,16 @@ def _after(event: Event) -> None:
         print(safe(f"searchloop: {error['message']} {error['remedy']}"), file=sys.stderr)
 
 
-def _verdict(verified: bool | None) -> str:
-    if verified is None:
+def _verdict(marks: Sequence[Mapping[str, Any]]) -> str:
+    """Whether the pages bear out what is marked, where that was looked at."""
+    checked = [mark["verified"] for mark in marks if mark["verified"] is not None]
+    good = sum(checked)
+    if not checked:
         return ""
-    return " - quote verified" if verified else " - quote NOT found in the page"
+    if good == len(checked):
+        return " - quote verified"
+    some = f" at {len(checked) - good} of {len(checked)} places" if good else ""
+    return f" - quote NOT found in the page{some}"
 
 
 def _count(number: int, things: str) -> str:

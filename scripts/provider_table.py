@@ -14,10 +14,10 @@ from importlib import import_module
 from pathlib import Path
 
 from agent.features import Features
+from agent.models import ModelInfo
 from agent.providers import load, names
 from agent.settings import Environment
 from agent.transport import Transport
-from agent.types import ModelInfo
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 START, END = "<!-- providers -->\n", "<!-- /providers -->"

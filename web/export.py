@@ -92,11 +92,11 @@ def _ended(question: str, data: Mapping[str, Any]) -> Turn:
 def markdown(session: Session, events: Sequence[Event]) -> str:
     """Questions as headings, citations as footnotes."""
     out = [f"# {_line(session.title)}", ""]
-    cited: dict[int, Mapping[str, Any]] = {}
+    cited: list[Mapping[str, Any]] = []
     for turn in turns(events):
         question = "## " + _line(turn.question)
         out += [question, "", _noted(turn), "", f"*{_line(turn.note)}*", ""]
-        cited.update((c["n"], c) for c in turn.citations)
+        cited += turn.citations
     return "\n".join([*out, *_footnotes(cited)]).rstrip() + "\n"
 
 
@@ -107,8 +107,7 @@ def answer(events: Sequence[Event], turn: int) -> str:
         raise no_turn(turn)
     after = next((n for n in numbers if n > turn), float("inf"))
     [found] = turns([e for e in events if turn <= e.seq < after and e.type not in BRANCHING])
-    notes = _footnotes({c["n"]: c for c in found.citations})
-    return "\n".join([_noted(found), "", *notes]).rstrip() + "\n"
+    return "\n".join([_noted(found), "", *_footnotes(found.citations)]).rstrip() + "\n"
 
 
 def _noted(turn: Turn) -> str:
@@ -116,13 +115,25 @@ def _noted(turn: Turn) -> str:
     return substitute(turn.answer, marks, lambda mark: "".join(f"[^{n}]" for n in mark.numbers))
 
 
-def _footnotes(cited: Mapping[int, Mapping[str, Any]]) -> list[str]:
+def _footnotes(cited: Iterable[Mapping[str, Any]]) -> list[str]:
+    """One a source, with what it says wherever it is cited."""
+    notes: dict[int, Mapping[str, Any]] = {}
+    quotes: dict[int, dict[str, None]] = {}
+    for citation in cited:
+        notes[citation["n"]] = citation
+        quotes.setdefault(citation["n"], {}).update(dict.fromkeys(_quotes(citation)))
     out = []
-    for n, citation in sorted(cited.items()):
-        quote = f" “{_line(citation['quote'])}”" if citation.get("quote") else ""
+    for n, citation in sorted(notes.items()):
+        quote = "".join(f" “{_line(said)}”" for said in quotes[n])
         title = _line(citation.get("title") or citation["url"])
         out.append(f"[^{n}]: {title} <{_address(citation['url'])}>{quote}")
     return out
+
+
+def _quotes(citation: Mapping[str, Any]) -> list[str]:
+    """What the source says at its marks, each once."""
+    said = (mark["quote"] for mark in citation.get("marks", ()))
+    return list(dict.fromkeys(quote for quote in said if quote))
 
 
 def _line(text: str) -> str:
@@ -165,7 +176,7 @@ def _source(citation: Mapping[str, Any], turn: str) -> str:
     shown = f"{words} <span class=host>{escape(url)}</span>"
     known = KnownLinks([citation]).find(url)
     linked = f'<a rel="{_REL}" href="{escape(known)}">{shown}</a>' if known else shown
-    quote = f"<br>“{escape(str(citation['quote']))}”" if citation.get("quote") else ""
+    quote = "".join(f"<br>“{escape(said)}”" for said in _quotes(citation))
     n = int(citation["n"])
     return f'<p id="{turn}-{n}">[{n}] {linked}{quote}</p>'
 

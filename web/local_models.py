@@ -14,9 +14,9 @@ from typing import Any
 
 from agent.errors import AgentError, ConfigError, Conflict
 from agent.hosting import Hosts, Server, hosting
+from agent.models import ModelInfo
 from agent.providers import names
 from agent.runner import Runner
-from agent.types import ModelInfo
 from web.calls import Call, Handler, OnLoop, Reply
 from web.pulls import Pull, Pulls
 

@@ -222,7 +222,7 @@ class _Page:
         last = 0
         for match in _OURS.finditer(text):
             nodes.append(text[last : match.start()])
-            nodes += [{"t": "cite", "a": {"n": str(n)}} for n in self._marks[int(match[1])].numbers]
+            nodes += map(_chip, self._marks[int(match[1])].numbers.items())
             last = match.end()
         nodes.append(text[last:].replace(_GUARD, ""))
         return nodes
@@ -237,6 +237,12 @@ class _Page:
             return self._text[mark.start : mark.end]
 
         return _OURS.sub(original, text).replace(_GUARD, "")
+
+
+def _chip(cited: tuple[int, Sequence[int]]) -> Node:
+    """A citation's number; `m`, where it has several marks, says which of them stand here."""
+    n, marks = cited
+    return {"t": "cite", "a": {"n": str(n), **({"m": ",".join(map(str, marks))} if marks else {})}}
 
 
 def _pieces(content: str) -> list[str]:

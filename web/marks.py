@@ -1,7 +1,7 @@
 """Where citation marks stand in a text, and putting something else in their place.
 
-A citation's span is either the mark itself (`[2]`, or the link that a provider wrote as a mark) or
-the words that the source bears out. A mark is replaced; after words the mark is added.
+The span of a citation's mark is either the mark itself (`[2]`, or the link that a provider wrote as
+one) or the words that the source bears out. A mark is replaced; after words the mark is added.
 """
 
 from __future__ import annotations
@@ -24,38 +24,43 @@ _NO_WORDS = re.compile(r"(?:^|\n)[ >]{0,8}(?:```+|~~~+|\*\*\*+|---+|===+)\Z")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Citations `numbers` belong in place of `text[start:end]`; an empty range adds them."""
+    """Citations `numbers` belong in place of `text[start:end]`; an empty range adds them.
+
+    Each number has the places, in the list of its citation's marks, of those that stand here.
+    """
 
     start: int
     end: int
-    numbers: tuple[int, ...]
+    numbers: Mapping[int, tuple[int, ...]]
 
 
 def find_marks(
     text: str, citations: Sequence[Mapping[str, Any]], numbers: Collection[int] = ()
 ) -> list[Mark]:
-    """Marks in order, none overlapping: those of citations' spans, and each `[n]` in `numbers`."""
-    found: dict[tuple[int, int], dict[int, None]] = {}
+    """Marks in order, none overlapping: those of citations, and each `[n]` in `numbers`."""
+    found: dict[tuple[int, int], dict[int, tuple[int, ...]]] = {}
     for citation in citations:
-        for start, end in citation.get("spans", ()):
+        n = int(citation["n"])
+        for i, mark in enumerate(citation.get("marks", ())):
+            start, end = mark["span"] or (0, 0)
             if 0 <= start < end <= len(text):
-                place = _place(text, start, end)
-                found.setdefault(place, {})[int(citation["n"])] = None
+                here = found.setdefault(_place(text, start, end), {})
+                here[n] = (*here.get(n, ()), i)
     if numbers:
         for match in _NUMBERS.finditer(text):
             known = [n for n in map(int, re.findall(r"\d+", match[0])) if n in numbers]
             if known and match.span() not in found:
-                found[match.span()] = dict.fromkeys(known)
+                found[match.span()] = dict.fromkeys(known, ())
     marks: list[Mark] = []
     reached = 0
     for (start, end), which in sorted(found.items()):
         if start >= reached:
-            marks.append(Mark(start, end, tuple(which)))
+            marks.append(Mark(start, end, which))
             reached = end
         elif start < end and end <= reached:
             continue
         else:
-            marks.append(Mark(max(end, reached), max(end, reached), tuple(which)))
+            marks.append(Mark(max(end, reached), max(end, reached), which))
             reached = max(end, reached)
     return marks
 

@@ -20,6 +20,7 @@ _VIEW = _query("view", {"type": "string", "enum": ["events", "page"]}, "page add
 _Q = _query("q", TEXT, "Words in the title or in a question")
 _MODEL = _query("model", TEXT, "provider:model, as /api/models lists it")
 _FOLDER = _query("workspace", TEXT, "With the servers of this folder's .mcp.json")
+_EVENTS = "The session's events, stored ones and then live; the last of a run is a RunFinished"
 _STREAM, _FILE = "text/event-stream", "*/*"
 
 # method, path, what it does, body, answer (a schema's name, a media type or None), status, query
@@ -43,7 +44,7 @@ ROUTES: tuple[tuple[str, str, str, str | None, str | None, int, tuple[Schema, ..
     ("delete", "/api/sessions/{id}", "Stop and delete a session", None, None, 204, ()),
     ("post", "/api/sessions/{id}/messages", "Ask", "NewMessage", "Started", 202, ()),
     (
-        *("get", "/api/sessions/{id}/events", "The session's events, stored ones and then live"),
+        *("get", "/api/sessions/{id}/events", _EVENTS),
         *(None, _STREAM, 200, (_AFTER, _VIEW)),
     ),
     ("post", "/api/sessions/{id}/cancel", "Stop the answer", "Nothing", "Cancelled", 200, ()),

@@ -9,8 +9,9 @@ from agent.approvals import DECISIONS
 from agent.egress import Mixed
 from agent.search_path import SEARCHES
 from agent.tools import ALLOWED
+from web.event_schemas import EVENT_SCHEMAS
 from web.mcp_schemas import MCP_BODIES, MCP_SCHEMAS
-from web.shapes import COUNT, MAYBE, MAYBE_COUNT, TEXT, Schema, list_of, object_of
+from web.shapes import COUNT, MAYBE, MAYBE_COUNT, PROBLEM, TEXT, Schema, list_of, object_of
 
 MODES = tuple(ALLOWED)
 FORMATS = ("md", "html", "json", "trace")
@@ -131,10 +132,8 @@ BODIES: Mapping[str, Schema] = {
 SCHEMAS: Schema = {
     **BODIES,
     **MCP_SCHEMAS,
-    "Error": object_of(
-        {"error": object_of({"code": TEXT, "message": TEXT, "remedy": TEXT}, "code", "message")},
-        "error",
-    ),
+    **EVENT_SCHEMAS,
+    "Error": object_of({"error": PROBLEM}, "error"),
     "Health": object_of({"name": TEXT, "status": TEXT, "version": TEXT}, "status"),
     "Session": object_of(
         {

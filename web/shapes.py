@@ -29,3 +29,4 @@ TEXT: Schema = {"type": "string"}
 MAYBE: Schema = {"type": ["string", "null"]}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 MAYBE_COUNT: Schema = {"type": ["integer", "null"]}
+PROBLEM = object_of({"code": TEXT, "message": TEXT, "remedy": TEXT}, "code", "message")

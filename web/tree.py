@@ -17,7 +17,7 @@ TAGS: Mapping[str, frozenset[str]] = {
     "ol": frozenset({"start"}),
     "pre": frozenset({"lang"}),
     "a": frozenset({"href"}),
-    "cite": frozenset({"n"}),
+    "cite": frozenset({"n", "m"}),
 }
 DEEPEST = 40  # levels of the tree; what lies deeper is shown flat
 

@@ -18,9 +18,10 @@ from typing import Any, Protocol
 
 from agent.call_ids import with_own_ids
 from agent.errors import ConfigError, ProviderError
+from agent.models import Capabilities, ModelInfo
 from agent.retry import delays
 from agent.transport import Transport
-from agent.types import Capabilities, Finished, ModelInfo, Request, StreamEvent
+from agent.types import Finished, Request, StreamEvent
 
 SECRET = 8  # characters; what is shorter would be found in ordinary words
 

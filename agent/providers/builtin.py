@@ -19,19 +19,10 @@ from agent.citations import MARK
 from agent.dates import asked
 from agent.errors import ConfigError
 from agent.features import Features
+from agent.models import Capabilities, ModelInfo
 from agent.settings import Setting
 from agent.transport import Transport
-from agent.types import (
-    Capabilities,
-    Finished,
-    Message,
-    ModelInfo,
-    Request,
-    StreamEvent,
-    TextDelta,
-    ToolCall,
-    Usage,
-)
+from agent.types import Finished, Message, Request, StreamEvent, TextDelta, ToolCall, Usage
 
 SETTINGS: tuple[Setting, ...] = ()
 FEATURES = Features(

@@ -23,16 +23,16 @@ from typing import Any
 from agent.backend import LocalBackend
 from agent.events import Event
 from agent.log import EventLog
+from agent.models import Capabilities, ModelInfo
 from agent.providers import Provider
 from agent.runner import Runner
 from agent.settings import Environment, Settings
 from agent.tools import Tool, ToolSource
 from agent.types import (
-    Capabilities,
     Citation,
     Finished,
+    Mark,
     Message,
-    ModelInfo,
     PageOpened,
     Request,
     SearchFinished,
@@ -90,7 +90,7 @@ def native(text: str, url: str, *, why: StopReason = "stop") -> Step:
     message = Message(
         "assistant",
         text,
-        citations=(Citation(1, url, "A page", spans=((0, len(text)),)),),
+        citations=(Citation(1, url, "A page", marks=(Mark((0, len(text))),)),),
         sources=(Source(url, "A page", "cited", 1), Source("https://other.example/", "Other")),
     )
     return [

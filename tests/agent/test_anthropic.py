@@ -13,6 +13,7 @@ import pytest
 
 from agent import providers
 from agent.errors import ConfigError, IncompleteError, NativeSearchRejected, ProviderError
+from agent.models import ModelInfo
 from agent.providers.anthropic import create
 from agent.providers.anthropic.catalog import BY_PREFIX, capabilities, known
 from agent.providers.anthropic.codec import MessagesCodec
@@ -21,7 +22,6 @@ from agent.transport import Transport
 from agent.types import (
     Finished,
     Message,
-    ModelInfo,
     NativeSearch,
     PageOpened,
     Request,
@@ -225,7 +225,10 @@ def test_a_searched_answer() -> None:
     )
     first, second = message.citations
     assert (first.n, first.url, first.title) == (1, TIDES, "Tide table of Lindhøj")
-    assert first.quote == "High water 07:40, 0.9 m"
+    assert [mark.quote for mark in first.marks] == [
+        "High water 07:40, 0.9 m",
+        "Quay closed",
+    ]
     assert [message.content[a:b] for a, b in first.spans] == [
         "High water at Lindhøj is at 07:40",
         "the ferry quay is closed 🚧 until Sunday",

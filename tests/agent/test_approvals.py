@@ -15,9 +15,10 @@ from agent.approvals import Approvals, pending
 from agent.errors import ConfigError, Conflict
 from agent.events import Event
 from agent.log import EventLog
+from agent.models import Capabilities
 from agent.policy import Policy, save_policy
 from agent.tools import Tool, tool
-from agent.types import Capabilities, Request
+from agent.types import Request
 from tests.agent.scripted import (
     House,
     Scripted,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.answer import Answer
-from agent.citations import check
+from agent.citations import Page
 from agent.library import Agent
 from agent.limits import Limits
 from agent.providers.builtin import Extractive, query_of, sentences
@@ -250,7 +250,7 @@ def test_every_quote_is_in_the_page(pieces: list[str]) -> None:
         return last.message.content
 
     for quote in re.findall("“([^”]*)”", asyncio.run(answer())):
-        found_quote, verified = check(f"“{quote}”", text)
+        found_quote, verified = Page(text).check(f"“{quote}”")
         assert verified, (quote, found_quote)
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.citations import check, claim_before, settle
+from agent.citations import Page, claim_before, settle
 from agent.sources import SourceTable
-from agent.types import Citation, Message
+from agent.types import Citation, Mark, Message
 
 PAGE = (
     "The old bridge opened in 1932, after *eight* years of work. It is 1,149 metres long.[4]\n"
@@ -102,7 +102,7 @@ def test_without_sources_text_is_text() -> None:
 
 def test_native_citations_keep_their_places() -> None:
     """Annotations of a provider get the session's numbers; its text is not touched."""
-    given_by_provider = Citation(1, "https://new.example/", "New", spans=((0, 3),))
+    given_by_provider = Citation(1, "https://new.example/", "New", (Mark((0, 3)),))
     message = settle(Message("assistant", "Wet [7]", citations=(given_by_provider,)), table())
     assert message.content == "Wet [7]"
     assert [(c.n, c.spans) for c in message.citations] == [(4, ((0, 3),))]
@@ -141,6 +141,28 @@ def test_a_true_quotation_excuses_no_false_one(text: str) -> None:
     assert "painted bright green" in (citation.quote or "")
 
 
+def test_each_mark_has_its_own_quote() -> None:
+    """What a source says at one place is not said of another, and neither is the verdict."""
+    text = "It opened in 1932 after eight years [1]. It has 12 arches [1]. Trains use its arch [1]."
+    (citation,) = settled(text, PAGE).citations
+    opened, arches, trains = citation.marks
+    assert [text[a:b] for a, b in filter(None, (m.span for m in citation.marks))] == ["[1]"] * 3
+    assert (opened.verified, arches.verified, trains.verified) == (True, False, True)
+    assert "opened in 1932" in (opened.quote or "")
+    assert "bears trains" in (trains.quote or "")
+    assert citation.verified is False
+
+
+def test_what_a_provider_quotes_is_compared_at_each_mark() -> None:
+    """Two quotes of one page that we have read: one is in it, one is not."""
+    marks = (Mark((0, 3), "opened in 1932"), Mark((4, 7), "opened in 1942"), Mark((8, 9)))
+    given = Citation(1, "https://s1.example/", "", marks)
+    message = settle(Message("assistant", "One two 3", citations=(given,)), table(PAGE))
+    (citation,) = message.citations
+    assert [m.verified for m in citation.marks] == [True, False, None]
+    assert (citation.quote, citation.verified) == ("opened in 1942", False)
+
+
 def test_a_page_that_was_not_read_verifies_nothing() -> None:
     """Found is not read: no quote, and neither true nor false."""
     (citation,) = settled("Wet [2].", PAGE).citations
@@ -149,7 +171,7 @@ def test_a_page_that_was_not_read_verifies_nothing() -> None:
 
 def test_the_quote_is_the_pages_own_sentence() -> None:
     """For a paraphrase the reader is shown the words of the page it rests on."""
-    quote, verified = check("The bridge opened in 1932 after eight years", PAGE)
+    quote, verified = Page(PAGE).check("The bridge opened in 1932 after eight years")
     assert verified
     assert quote is not None
     assert quote in PAGE

@@ -12,7 +12,7 @@ from agent.budget import Budget, fit, size_of, tokens
 from agent.errors import ProviderError
 from agent.excerpts import brief
 from agent.fence import Fence
-from agent.types import Citation, Message, ToolCall
+from agent.types import Citation, Mark, Message, ToolCall
 from tests.agent.scripted import check_calls_are_answered
 
 FENCE = Fence("mark")
@@ -52,7 +52,9 @@ def search(n: int, results: int = 6) -> list[Message]:
 
 def answer(text: str, n: int | None = None) -> Message:
     """An answer, perhaps one that cites page `n` for all of it."""
-    cited = (Citation(n, f"https://a.example/{n}", spans=((len(text), len(text)),)),) if n else ()
+    cited = (
+        (Citation(n, f"https://a.example/{n}", marks=(Mark((len(text), len(text))),)),) if n else ()
+    )
     return Message("assistant", text, citations=cited)
 
 

@@ -20,6 +20,7 @@ from agent.events import (
 )
 from agent.types import (
     Citation,
+    Mark,
     Message,
     ProviderData,
     Source,
@@ -138,7 +139,7 @@ def test_every_field_of_a_message_survives() -> None:
         "Water is wet [1].",
         thinking="Is it?",
         tool_calls=(ToolCall("c1", "note", {"word": "ü", "n": 1.0}, problem="cut"),),
-        citations=(Citation(1, "https://a.example/", "A", "wet", True, ((13, 16),)),),
+        citations=(Citation(1, "https://a.example/", "A", (Mark((13, 16), "wet", True),)),),
         sources=(Source("https://a.example/", "A", "cited", 1), Source("https://b.example/")),
         details={"kind": "x"},
     )

@@ -11,6 +11,7 @@ import pytest
 
 from agent import providers
 from agent.errors import ConfigError, ProviderError
+from agent.models import ModelInfo
 from agent.providers.gemini import create
 from agent.providers.gemini.catalog import model
 from agent.providers.gemini.redirects import is_redirect, is_redirect_of, resolved, target
@@ -19,8 +20,8 @@ from agent.transport import Transport
 from agent.types import (
     Citation,
     Finished,
+    Mark,
     Message,
-    ModelInfo,
     NativeSearch,
     Request,
     Source,
@@ -66,6 +67,11 @@ def listed(**values: str) -> list[ModelInfo]:
         return models
 
     return asyncio.run(main())
+
+
+def marks(*spans: tuple[int, int]) -> tuple[Mark, ...]:
+    """Places without a quote."""
+    return tuple(Mark(span) for span in spans)
 
 
 def test_what_models_can_do() -> None:
@@ -276,9 +282,9 @@ def test_two_links_to_one_page() -> None:
         "assistant",
         "x" * 90,
         citations=(
-            Citation(1, one, "t.example", spans=((0, 9), (40, 50))),
-            Citation(2, two, "u.example", spans=((10, 20),)),
-            Citation(3, three, "t.example", spans=((30, 39), (40, 50))),
+            Citation(1, one, "t.example", marks=marks((0, 9), (40, 50))),
+            Citation(2, two, "u.example", marks=marks((10, 20))),
+            Citation(3, three, "t.example", marks=marks((30, 39), (40, 50))),
         ),
         sources=tuple(
             Source(u, "t.example", "cited", n) for n, u in enumerate((one, two, three), 1)
@@ -286,8 +292,8 @@ def test_two_links_to_one_page() -> None:
     )
     found = resolved(message, {one: "https://t.example/", three: "https://t.example/"})
     assert found.citations == (
-        Citation(1, "https://t.example/", "t.example", spans=((0, 9), (30, 39), (40, 50))),
-        Citation(2, two, "u.example (via Google)", spans=((10, 20),)),
+        Citation(1, "https://t.example/", "t.example", marks=marks((0, 9), (30, 39), (40, 50))),
+        Citation(2, two, "u.example (via Google)", marks=marks((10, 20))),
     )
     assert [(s.url, s.n) for s in found.sources] == [("https://t.example/", 1), (two, 2)]
     assert resolved(message, {}, mark=False) is message

@@ -17,7 +17,7 @@ from agent.library import Agent
 from agent.limits import Limits
 from agent.log import EventLog
 from agent.tools import tool
-from agent.types import Citation, TextDelta
+from agent.types import Citation, Mark, TextDelta
 from tests.agent.scripted import (
     Hold,
     Scripted,
@@ -62,7 +62,7 @@ def test_a_question_is_answered(make: Made) -> None:
     answer = make(*steps, search_backend=app).ask("Is water wet?", search="local")
     assert (answer.text, answer.reason, answer.search_path) == ("Wet [1].", "stop", "local:tin")
     assert answer.citations == (
-        Citation(1, "https://a.example/", "Page https://a.example/", spans=((4, 7),)),
+        Citation(1, "https://a.example/", "Page https://a.example/", marks=(Mark((4, 7)),)),
     )
     assert [s.state for s in answer.sources] == ["cited"]
     assert answer.usage.searches == 1

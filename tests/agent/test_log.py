@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.errors import Conflict
-from agent.events import message_data
+from agent.events import message_data, messages_from
 from agent.log import EventLog
 from agent.types import Message, Usage
 
@@ -43,6 +43,25 @@ def message(text: str) -> tuple[str, dict[str, Any]]:
     """A whole message."""
     words = Message("assistant", text)
     return "message", message_data(words, step=1, usage=Usage(), stop_reason="stop")
+
+
+def test_a_citation_of_an_earlier_version_opens(log: EventLog, session: str) -> None:
+    """Before there were marks, a citation had one quote for all its places; now each has it."""
+    old = {"n": 1, "url": "https://a.example/", "title": "A", "quote": "wet", "verified": True}
+    loose = {"n": 2, "url": "https://b.example/", "title": "", "quote": None, "verified": None}
+    cited = [{**old, "spans": [[0, 3], [4, 7]]}, {**loose, "spans": []}]
+    kind, data = message("Wet or not")
+    log.append(session, [(kind, {**data, "citations": cited})])
+    (event,) = log.read(session)
+    said = {"quote": "wet", "verified": True}
+    assert event.data["citations"][0]["marks"] == [
+        {"span": [0, 3], **said},
+        {"span": [4, 7], **said},
+    ]
+    assert event.data["citations"][0]["quote"] == "wet"
+    assert event.data["citations"][1]["marks"] == []
+    (back,) = messages_from([event])
+    assert [c.spans for c in back.citations] == [((0, 3), (4, 7)), ()]
 
 
 def test_numbers_have_no_gap_under_threads(log: EventLog, session: str) -> None:

@@ -16,7 +16,7 @@ from agent.limits import Limits
 from agent.loop import Outcome, run_agent_loop
 from agent.sources import SourceTable
 from agent.tools import tool
-from agent.types import Citation, Message, Mode, Request, StopReason, TextDelta, Usage
+from agent.types import Citation, Mark, Message, Mode, Request, StopReason, TextDelta, Usage
 from tests.agent.scripted import Memory, Scripted, Step, call, calls, native, says
 
 ran: list[str] = []
@@ -197,10 +197,10 @@ def test_the_providers_own_searches_are_told() -> None:
 
 def test_the_parts_of_a_paused_answer_are_one_answer() -> None:
     """What a provider paused is joined, with the citations where they then stand."""
-    cited = Citation(1, "https://a.example/", spans=((0, 3),))
+    cited = Citation(1, "https://a.example/", marks=(Mark((0, 3)),))
     parts = [
         Message("assistant", "One.", citations=(cited,)),
-        Message("assistant", " Two.", citations=(replace(cited, spans=((1, 4),)),)),
+        Message("assistant", " Two.", citations=(replace(cited, marks=(Mark((1, 4)),)),)),
     ]
     answer = joined(parts)
     assert answer.content == "One. Two."

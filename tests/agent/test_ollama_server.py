@@ -15,23 +15,13 @@ import pytest
 from agent import Agent, Settings
 from agent.errors import ConfigError, IncompleteError, ProviderError
 from agent.hosting import Server
+from agent.models import Capabilities, Loaded, ModelInfo
 from agent.providers import load
 from agent.providers.ollama import Ollama, create
 from agent.providers.ollama.hosting import checked_name
 from agent.settings import load_environment
 from agent.transport import Transport
-from agent.types import (
-    Capabilities,
-    Finished,
-    Loaded,
-    Message,
-    ModelInfo,
-    Request,
-    StreamEvent,
-    TextDelta,
-    ThinkingDelta,
-    ToolSpec,
-)
+from agent.types import Finished, Message, Request, StreamEvent, TextDelta, ThinkingDelta, ToolSpec
 from tests.fake_ollama import Answer, FakeOllama, Model, call, call_part, say, slip, think
 from tests.fakes import FakeServer, Reply, json_reply
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from agent import providers
 from agent.arguments import read_arguments
 from agent.errors import ConfigError, IncompleteError, NativeSearchRejected, ProviderError
+from agent.models import ModelInfo
 from agent.providers.openai import create
 from agent.providers.openai.catalog import capabilities
 from agent.providers.openai.codec import ResponsesCodec
@@ -25,7 +26,6 @@ from agent.transport import Transport
 from agent.types import (
     Finished,
     Message,
-    ModelInfo,
     NativeSearch,
     PageOpened,
     ProviderData,

@@ -11,11 +11,12 @@ import pytest
 
 from agent import providers
 from agent.errors import AgentError, ConfigError
+from agent.models import Capabilities, ModelInfo
 from agent.providers.openai_chat import SETTINGS, create
 from agent.providers.openai_chat.address import DEFAULT_BASE, find_server
 from agent.providers.openai_chat.catalog import Catalog
 from agent.transport import Transport
-from agent.types import Capabilities, Finished, Message, ModelInfo, Request, StreamEvent
+from agent.types import Finished, Message, Request, StreamEvent
 from tests.fakes import FakeServer, Reply, json_reply
 
 USER = Message("user", "When is high water?")

@@ -13,11 +13,11 @@ from agent.afterwards import undo_files
 from agent.errors import ConfigError
 from agent.events import messages_from
 from agent.library import Agent
+from agent.models import Capabilities
 from agent.opening import open_session
 from agent.plans import find_plan, plan_from_answer, run_text
 from agent.presets import Preset, settings_of
 from agent.standard_tools import StandardTools
-from agent.types import Capabilities
 from agent.workspace import Workspace
 from tests.agent.scripted import (
     House,

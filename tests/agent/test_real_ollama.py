@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from agent.errors import ProviderError
+from agent.models import ModelInfo
 from agent.providers import HttpProvider, load
 from agent.providers.ollama.address import parse_address
 from agent.providers.ollama.catalog import full_name
@@ -26,7 +27,7 @@ from agent.providers.ollama.codec import OllamaCodec
 from agent.providers.ollama.config import read_config
 from agent.providers.ollama.ladder import RUNGS
 from agent.transport import Transport
-from agent.types import Message, ModelInfo, Request
+from agent.types import Message, Request
 from tests.agent.local_desk import desk, envelope
 from tests.fake_ollama import Answer, FakeOllama, Model, call, say, think
 

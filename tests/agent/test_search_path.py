@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import ConfigError
+from agent.models import Capabilities
 from agent.search_path import OFF, choose_path, local_path
-from agent.types import Capabilities, Search
+from agent.types import Search
 
 ABLE = Capabilities(native_search=True)
 UNABLE = Capabilities(native_search=False)

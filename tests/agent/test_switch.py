@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from agent.errors import NativeSearchRejected
-from agent.types import Capabilities, Request
+from agent.models import Capabilities
+from agent.types import Request
 from tests.agent.scripted import (
     Scripted,
     SearchApp,
@@ -143,6 +144,7 @@ def test_native_search_is_counted_and_named(tmp_path: Path) -> None:
                     "quote": None,
                     "verified": None,
                     "spans": [[0, 8]],
+                    "marks": [{"span": [0, 8], "quote": None, "verified": None}],
                 }
             ]
             states = {s["url"]: s["state"] for s in data["sources"]}

@@ -30,10 +30,10 @@ from agent.leases import Lease
 from agent.log import EventLog
 from agent.mcp import McpServers
 from agent.metrics import Metrics
+from agent.models import ModelInfo
 from agent.providers import split_model
 from agent.question import asked_data
 from agent.settings import SETTINGS, Environment, Setting, Settings
-from agent.types import ModelInfo
 from search_backend.library import Library
 from web.access import Access
 from web.app import Web, create_app
@@ -42,7 +42,8 @@ TOKEN = "t" * 43
 PORT = 8321
 HOST = f"127.0.0.1:{PORT}"
 SOURCE = {"n": 1, "url": "https://example.org/a", "title": "A page", "state": "cited"}
-CITATION = {**SOURCE, "quote": "so it is", "verified": True, "spans": [[6, 9]]}
+MARK = {"span": [6, 9], "quote": "so it is", "verified": True}
+CITATION = {**SOURCE, "quote": "so it is", "verified": True, "spans": [[6, 9]], "marks": [MARK]}
 ANSWER = "It is [1]."
 
 

@@ -369,6 +369,7 @@ def export_of(home: Path, wanted: str) -> Answer:
             "quote": EVIL,
             "verified": False,
             "spans": [[0, 2]],
+            "marks": [{"span": [0, 2], "quote": EVIL, "verified": False}],
         }
         finished[1]["citations"] = [*finished[1]["citations"], bad]
         house.log.append(session, [("user_message", {"text": EVIL}), message, finished])

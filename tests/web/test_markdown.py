@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -25,9 +26,15 @@ SOURCES = [
 KNOWN = {source["url"] for source in SOURCES[:2]}
 
 
-def cite(n: int) -> Node:
+def cite(n: int, *marks: int) -> Node:
     """A citation's node."""
-    return {"t": "cite", "a": {"n": str(n)}}
+    more = {"m": ",".join(map(str, marks))} if marks else {}
+    return {"t": "cite", "a": {"n": str(n), **more}}
+
+
+def cited(source: int, *spans: Sequence[int]) -> dict[str, Any]:
+    """A citation of SOURCES[source] with a mark at each span."""
+    return {**SOURCES[source], "marks": [{"span": span} for span in spans]}
 
 
 def unlinked(words: str) -> Node:
@@ -210,25 +217,31 @@ def test_a_span_that_is_a_mark_is_replaced() -> None:
     """Providers write the link that is the citation into the text."""
     text = "It is so ([example.org](https://example.org/a?utm_source=m))."
     start, end = text.index("("), text.index(").") + 1
-    citation = {**SOURCES[0], "spans": [[start, end]]}
-    assert line(text, citations=[citation]) == ["It is so ", cite(1), "."]
+    assert line(text, citations=[cited(0, [start, end])]) == ["It is so ", cite(1, 0), "."]
 
 
 def test_a_span_of_words_gets_its_mark_behind() -> None:
     """The words that a source bears out stay, whatever follows them."""
     text = "Ä is **so**. (Really.)"
-    spans = {**SOURCES[0], "spans": [[0, 12]]}, {**SOURCES[1], "spans": [[0, 12]]}
-    assert line(text, citations=spans) == [
+    assert line(text, citations=[cited(0, [0, 12]), cited(1, [0, 12])]) == [
         *("Ä is ", {"t": "strong", "c": ["so"]}, "."),
-        *(cite(1), cite(2), " (Really.)"),
+        *(cite(1, 0), cite(2, 0), " (Really.)"),
     ]
-    assert line("ab(c)", citations=[{**SOURCES[0], "spans": [[0, 2]]}]) == ["ab", cite(1), "(c)"]
+    assert line("ab(c)", citations=[cited(0, [0, 2])]) == ["ab", cite(1, 0), "(c)"]
+
+
+def test_a_chip_knows_which_marks_it_stands_for() -> None:
+    """A source cited twice says something else each time; what ends at one place is one chip."""
+    text = "Ebb at six. Flood at noon."
+    assert line(text, citations=[cited(0, [0, 11], [12, 26], [18, 26])]) == [
+        *("Ebb at six.", cite(1, 0), " Flood at noon.", cite(1, 1, 2)),
+    ]
 
 
 def test_spans_that_do_not_fit_are_ignored() -> None:
     """A provider that counts wrongly costs a mark, not the answer."""
     for span in ([5, 2], [-1, 2], [0, 99]):
-        assert line("Hello", citations=[{**SOURCES[0], "spans": [span]}]) == ["Hello"]
+        assert line("Hello", citations=[cited(0, span)]) == ["Hello"]
 
 
 def test_marks_cannot_be_forged() -> None:
@@ -242,7 +255,7 @@ def test_marks_cannot_be_forged() -> None:
 @given(st.text("ab[]1, \n*", max_size=60), st.lists(st.tuples(*[st.integers(-2, 62)] * 2)))
 def test_marks_never_overlap(text: str, spans: list[tuple[int, int]]) -> None:
     """Whatever the spans say, marks are in order and inside the text."""
-    marks = find_marks(text, [{"n": 1, "spans": spans}], {1, 2})
+    marks = find_marks(text, [cited(0, *spans)], {1, 2})
     edges = [edge for mark in marks for edge in (mark.start, mark.end)]
     assert edges == sorted(edges)
     assert all(0 <= edge <= len(text) for edge in edges)

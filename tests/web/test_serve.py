@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from agent.log import EventLog
@@ -24,6 +25,7 @@ from tests.fakes import FakeServer, Reply, json_reply, sse
 from tests.web.house import TOKEN, FakeHouse, ScriptedRunner, make_house
 from web.api import House
 from web.compose import open_house
+from web.openapi import document
 from web.serve import BAD_INPUT, FAILED, OK, Serving, serve
 
 PIPES: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -179,7 +181,9 @@ def test_the_real_house_answers_with_sources(tmp_path: Path) -> None:
         assert started[0] == 202
         *_, last = running.follow(f"{path}/events?view=page&after={started[1]['seq']}")
         assert (last["type"], last["reason"]) == ("run_finished", "stop")
-        assert last["citations"]
+        described = document()
+        jsonschema.validate(last, {**described, "$ref": "#/components/schemas/RunFinished"})
+        assert all(mark["verified"] for mark in last["citations"][0]["marks"])
         assert '"cite"' in json.dumps(last["blocks"])
         assert running.ask("GET", "/api/engines")[1]["engines"]
         assert running.ask("GET", "/api/models")[1]["models"]

@@ -332,7 +332,7 @@ def test_the_page_view_adds_blocks(tmp_path: Path) -> None:
     house.log.append(session, [("user_message", {"text": "q"}), *answer_events("r")])
     answer = asyncio.run(read(house, f"/api/sessions/{session}/events?view=page", 3))
     _, message, finished = frames(answer.body)
-    blocks = [{"t": "p", "c": ["It is ", {"t": "cite", "a": {"n": "1"}}, "."]}]
+    blocks = [{"t": "p", "c": ["It is ", {"t": "cite", "a": {"n": "1", "m": "0"}}, "."]}]
     assert (message["text"], message["blocks"], finished["blocks"]) == (ANSWER, blocks, blocks)
     assert b"OPAQUE" not in answer.body
 

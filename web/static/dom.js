@@ -101,7 +101,7 @@ const DEEPEST = 100;
 
 /**
  * A node of the server's tree as a DOM node.
- * `cite(n)` makes the chip of citation `n`.
+ * `cite(n, marks)` makes the chip of citation `n`, for those of its marks that stand there.
  */
 export function render(node, cite, depth = 0) {
   if (typeof node === "string") return document.createTextNode(node);
@@ -147,7 +147,7 @@ function held(child, next) {
 }
 
 const SPECIAL = {
-  cite: (attrs, children, cite) => cite(Number(attrs.n)),
+  cite: (attrs, children, cite) => cite(Number(attrs.n), attrs.m?.split(",").map(Number)),
   a: (attrs, children) => outLink(attrs.href, { class: "out" }, children()),
   span: (attrs, children) =>
     h("span", { class: SPANS.has(attrs.class) ? attrs.class : null }, children()),

@@ -7,7 +7,8 @@ const HUES = 8;
 
 /**
  * Chips and their one shared card. `open(source)` shows a page inside the page.
- * Returns chip(n, find): the element for citation `n`, with `find()` giving its source or null.
+ * Returns chip(n, find, marks): the element for citation `n`, with `find()` giving its source or
+ * null, and the places in its list of the marks that it stands for.
  */
 export function chips(card, open) {
   let owner = null;
@@ -47,15 +48,16 @@ export function chips(card, open) {
   addEventListener("keydown", (event) => event.key === "Escape" && hide());
   addEventListener("scroll", follow, { capture: true, passive: true });
 
-  function chip(n, find) {
-    const source = find();
+  function chip(n, find, marks) {
+    const here = () => atMarks(find(), marks);
+    const source = here();
     if (!source) return h("span", { class: "chip lost", title: t("cite.unknown", { n }) }, `[${n}]`);
     const label = t("cite.label", { n, host: hostOf(source.url) });
     const props = { class: "chip", "aria-label": label, "data-n": n };
     const node = isWeb(source.url)
       ? outLink(source.url, props, String(n))
       : h("a", { ...props, href: "#reader", onclick: (e) => inside(e, source) }, String(n));
-    const reveal = () => show(node, find() ?? source);
+    const reveal = () => show(node, here() ?? source);
     node.addEventListener("pointerenter", (e) => e.pointerType === "mouse" && reveal());
     node.addEventListener("pointerleave", later);
     node.addEventListener("focus", reveal);
@@ -66,10 +68,22 @@ export function chips(card, open) {
   return { chip, hide };
 }
 
+// A source with only those of its marks that a chip stands for, which say what it is cited for there.
+function atMarks(source, places = []) {
+  const marks = places.map((i) => source?.marks?.[i]).filter((mark) => mark);
+  if (!marks.length) return source;
+  const { quote, verified } = marks.find((mark) => mark.quote) ?? marks[0];
+  return { ...source, marks, quote, verified };
+}
+
+// What a source says, each quote once, with whether its page bears it out.
+function quotesOf({ marks = [] }) {
+  const said = new Map(marks.filter((mark) => mark.quote).map((mark) => [mark.quote, mark.verified]));
+  if (!said.size && marks.some((mark) => mark.verified === false)) return [verdict(false)];
+  return [...said].flatMap(([quote, verified]) => [h("blockquote", { dir: "auto" }, quote), verdict(verified)]);
+}
+
 function cardContent(source) {
-  const quote = source.quote
-    ? [h("blockquote", { dir: "auto" }, source.quote), verdict(source.verified)]
-    : [];
   return [
     h(
       "div",
@@ -77,7 +91,7 @@ function cardContent(source) {
       avatar(source.url),
       h("div", {}, h("strong", { dir: "auto" }, source.title || source.url), h("span", {}, placeOf(source.url))),
     ),
-    ...quote,
+    ...quotesOf(source),
   ];
 }
 
@@ -145,7 +159,7 @@ export function sourcesView(open) {
 function listed(turn) {
   const byUrl = new Map(turn.sources.map((s) => [s.url, s]));
   for (const c of turn.citations) {
-    byUrl.set(c.url, { ...byUrl.get(c.url), n: c.n, url: c.url, title: c.title, quote: c.quote, verified: c.verified, state: "cited" });
+    byUrl.set(c.url, { ...byUrl.get(c.url), n: c.n, url: c.url, title: c.title, quote: c.quote, verified: c.verified, marks: c.marks, state: "cited" });
   }
   return [...byUrl.values()].sort((a, b) => (a.n ?? Infinity) - (b.n ?? Infinity));
 }
@@ -165,6 +179,16 @@ function item(source, open) {
     h("span", { class: "number" }, source.n && source.state === "cited" ? String(source.n) : "·"),
     avatar(source.url),
     link,
-    source.verified === true ? h("span", { class: "verdict good", title: t("cite.verified") }, t(`source.${source.state}`)) : h("span", { class: "state" }, t(`source.${source.state}`)),
+    stateOf(source),
   );
+}
+
+// "cited", in the colour of the verdict; where its marks differ, how many were borne out.
+function stateOf({ state, verified, marks = [] }) {
+  if (typeof verified !== "boolean") return h("span", { class: "state" }, t(`source.${state}`));
+  const checked = marks.filter((mark) => typeof mark.verified === "boolean");
+  const good = checked.filter((mark) => mark.verified).length;
+  const words = good && good < checked.length ? ` · ${t("cite.some", { n: good, of: checked.length })}` : "";
+  const title = t(verified ? "cite.verified" : "cite.unverified");
+  return h("span", { class: `verdict ${verified ? "good" : "bad"}`, title }, t(`source.${state}`), words);
 }

@@ -386,6 +386,7 @@ export default {
   "cite.unknown": "Quelle {n}, nicht in der Liste",
   "cite.verified": "Zitat auf der Seite gefunden",
   "cite.unverified": "Zitat nicht auf der Seite gefunden",
+  "cite.some": "{n} von {of} Stellen belegt",
   "cite.unchecked": "Zitat nicht geprüft",
   "sources.title": "Quellen",
   "sources.counts": "{cited} zitiert, {found} gefunden",

@@ -388,6 +388,7 @@ export default {
   "cite.unknown": "Source {n}, not in the list",
   "cite.verified": "Quote found in the page",
   "cite.unverified": "Quote not found in the page",
+  "cite.some": "{n} of {of} places verified",
   "cite.unchecked": "Quote not checked",
   "sources.title": "Sources",
   "sources.counts": "{cited} cited, {found} found",

@@ -384,6 +384,7 @@ export default {
   "cite.unknown": "来源 {n}，不在列表中",
   "cite.verified": "在网页中找到了引文",
   "cite.unverified": "在网页中没有找到引文",
+  "cite.some": "{of} 处中有 {n} 处已核实",
   "cite.unchecked": "引文未经核对",
   "sources.title": "来源",
   "sources.counts": "引用 {cited}，找到 {found}",

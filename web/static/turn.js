@@ -10,12 +10,12 @@ import { has, nameOf, t } from "./strings.js";
 import { pathText } from "./switch.js";
 
 /**
- * {element, update(turn)}. `on` holds chip(n, find), find(turn, n), open(source) and what
+ * {element, update(turn)}. `on` holds chip(n, find, marks), find(turn, n), open(source) and what
  * actions.js needs.
  */
 export function turnView(first, on) {
   let turn = first;
-  const cite = (n) => on.chip(n, () => on.find(turn, n));
+  const cite = (n, marks) => on.chip(n, () => on.find(turn, n), marks);
   const activity = activityView(cite);
   const sources = sourcesView(on.open);
   const thoughts = thoughtsView();

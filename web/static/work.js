@@ -42,7 +42,7 @@ function stepOf({ text, files = [], sources = [] }, cite) {
   return h(
     "li",
     { dir: "auto" },
-    h("span", {}, text, sources.length ? "\u00a0" : null, sources.map(cite)),
+    h("span", {}, text, sources.length ? "\u00a0" : null, sources.map((n) => cite(n))),
     files.length ? h("p", { class: "muted" }, t("plan.touches"), " ", touched) : null,
   );
 }

@@ -8,6 +8,7 @@ from contextlib import aclosing
 
 from agent.errors import AgentError, ConfigError, ProviderError
 from agent.features import Features
+from agent.models import Capabilities, ModelInfo
 from agent.providers import HttpProvider
 from agent.providers.anthropic.catalog import OFFERED, capabilities
 from agent.providers.anthropic.codec import DEFAULT_BASE, MessagesCodec
@@ -15,7 +16,7 @@ from agent.providers.anthropic.failures import replay_after
 from agent.providers.anthropic.history import Replay
 from agent.settings import Setting
 from agent.transport import Transport
-from agent.types import Capabilities, ModelInfo, Request, StreamEvent
+from agent.types import Request, StreamEvent
 
 __all__ = ["FEATURES", "SETTINGS", "Anthropic", "create"]
 

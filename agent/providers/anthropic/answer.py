@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from agent.cited import numbered
 from agent.residue import Residue
-from agent.types import Citation
+from agent.types import Citation, Mark
 
 JOINER = "\n\n"
 Locate = Callable[[Mapping[str, Any]], tuple[str, str] | None]
@@ -79,24 +80,17 @@ class Answer:
 
     def citations(self, locate: Locate) -> tuple[Citation, ...]:
         """The cited addresses, numbered by first appearance; `locate` gives address and title."""
-        whole: dict[str, Citation] = {}
-        loose: dict[str, Citation] = {}
+        found: list[tuple[Mark, str, str]] = []
         for stretch, begin, end, notes in self._blocks:
             first, last = stretch.place(begin), min(stretch.place(end), self._length)
+            span = (first, last) if first < last else None
             for note in notes:
-                found = locate(note)
-                if found is None:
-                    continue
-                quote = note.get("cited_text")
-                quote = quote if isinstance(quote, str) and quote.strip() else None
-                spans = ((first, last),) if first < last else ()
-                _note(whole if spans else loose, Citation(0, *found, quote, spans=spans))
-        for url, citation in loose.items():
-            whole.setdefault(url, citation)
-        return tuple(
-            Citation(n, c.url, c.title, c.quote, spans=c.spans)
-            for n, c in enumerate(whole.values(), 1)
-        )
+                page = locate(note)
+                if page is not None:
+                    quote = note.get("cited_text")
+                    quote = quote if isinstance(quote, str) and quote.strip() else None
+                    found.append((Mark(span, quote), *page))
+        return numbered(found)
 
     def _show(self, stretch: _Stretch, text: str) -> str:
         if not text:
@@ -109,14 +103,3 @@ class Answer:
         self._shown.append(text)
         self._length += len(text)
         return text
-
-
-def _note(found: dict[str, Citation], new: Citation) -> None:
-    known = found.get(new.url)
-    if known is None:
-        found[new.url] = new
-        return
-    spans = known.spans if set(new.spans) <= set(known.spans) else known.spans + new.spans
-    found[new.url] = Citation(
-        0, new.url, known.title or new.title, known.quote or new.quote, spans=spans
-    )

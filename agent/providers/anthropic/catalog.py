@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.types import Capabilities
+from agent.models import Capabilities
 
 
 @dataclass(frozen=True, slots=True)

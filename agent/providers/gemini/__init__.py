@@ -9,13 +9,14 @@ from typing import Any
 
 from agent.errors import AgentError, ConfigError
 from agent.features import Features
+from agent.models import Capabilities, ModelInfo
 from agent.providers import HttpProvider
 from agent.providers.gemini.catalog import OFFERED, answers_questions, model, short
 from agent.providers.gemini.codec import DEFAULT_BASE, GeminiCodec
 from agent.providers.gemini.links import Links
 from agent.settings import Setting, is_on
 from agent.transport import Transport
-from agent.types import Capabilities, Finished, ModelInfo, Request, StreamEvent
+from agent.types import Finished, Request, StreamEvent
 
 __all__ = ["FEATURES", "SETTINGS", "Gemini", "create"]
 

@@ -15,11 +15,11 @@ from typing import Any
 
 from agent.residue import Residue
 from agent.spans import widen
+from agent.types import Span
 
 JOINER = "\n\n"
 
 Part = dict[str, Any]
-Span = tuple[int, int]
 
 
 class Answer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.types import Capabilities
+from agent.models import Capabilities
 
 MILLION = 1_048_576
 

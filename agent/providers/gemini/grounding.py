@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agent.providers.gemini.answer import Answer, Span
+from agent.cited import numbered
+from agent.providers.gemini.answer import Answer
 from agent.types import (
     Citation,
+    Mark,
     Message,
     PageOpened,
     SearchFinished,
@@ -94,17 +96,14 @@ class Grounding:
     def citations(self, answer: Answer) -> tuple[Citation, ...]:
         """The cited pages, numbered by first appearance in the text."""
         pages = [_page(chunk) for chunk in self.data.get("groundingChunks") or ()]
-        found: list[tuple[Span, Source]] = []
-        loose: list[Source] = []
+        found: list[tuple[Mark, str, str]] = []
         for support in self.data.get("groundingSupports") or ():
-            span = answer.locate(support.get("segment") or {})
+            mark = Mark(answer.locate(support.get("segment") or {}))
             for index in support.get("groundingChunkIndices") or ():
                 page = pages[index] if 0 <= index < len(pages) else None
-                if page is not None and span is not None:
-                    found.append((span, page))
-                elif page is not None:
-                    loose.append(page)
-        return numbered([*sorted(found, key=lambda f: f[0]), *((None, page) for page in loose)])
+                if page is not None:
+                    found.append((mark, page.url, page.title))
+        return numbered(found)
 
     def sources(self, citations: Iterable[Citation]) -> tuple[Source, ...]:
         """Everything that was consulted, in order, each address once."""
@@ -129,21 +128,6 @@ class Grounding:
                 self.searches += 1
                 yield SearchStarted(query)
                 yield SearchFinished(query)
-
-
-def numbered(found: Iterable[tuple[Span | None, Source]]) -> tuple[Citation, ...]:
-    """Citations of pages with the places they support, by first appearance."""
-    spans: dict[str, list[Span]] = {}
-    titles: dict[str, str] = {}
-    for span, page in found:
-        places = spans.setdefault(page.url, [])
-        if span is not None and span not in places:
-            places.append(span)
-        titles[page.url] = titles.get(page.url) or page.title
-    return tuple(
-        Citation(n, url, titles[url], spans=tuple(places))
-        for n, (url, places) in enumerate(spans.items(), 1)
-    )
 
 
 def merged(consulted: Iterable[Source], citations: Iterable[Citation]) -> tuple[Source, ...]:

@@ -11,8 +11,9 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from agent.providers.gemini.grounding import merged, numbered
-from agent.types import Citation, Message, Source
+from agent.cited import numbered
+from agent.providers.gemini.grounding import merged
+from agent.types import Citation, Mark, Message, Source
 
 _HOST = "vertexaisearch.cloud.google.com"
 _PATH = "/grounding-api-redirect/"
@@ -62,16 +63,11 @@ def resolved(message: Message, targets: Mapping[str, str], *, mark: bool = True)
     marked = frozenset(url for url in links if mark and is_redirect(url) and url not in targets)
     if not marked and not any(url in targets for url in links):
         return message
-    found = sorted(
-        (
-            (span, _real(citation, targets, marked))
-            for citation in message.citations
-            for span in citation.spans
-        ),
-        key=lambda f: f[0],
-    )
-    loose = ((None, _real(c, targets, marked)) for c in message.citations if not c.spans)
-    citations = numbered([*found, *loose])
+    found: list[tuple[Mark, str, str]] = []
+    for citation in message.citations:
+        page = _real(citation, targets, marked)
+        found += [(mark, page.url, page.title) for mark in citation.marks or (Mark(),)]
+    citations = numbered(found)
     consulted: Iterable[Source] = (
         replace(
             _real(source, targets, marked),

@@ -17,6 +17,7 @@ from pathlib import Path
 from agent.errors import AgentError, ConfigError, ProviderError
 from agent.features import Features
 from agent.hosting import Progress, Server
+from agent.models import Capabilities, ModelInfo
 from agent.providers.ollama.address import parse_address
 from agent.providers.ollama.catalog import Catalog, Installed, can_chat, names_cloud
 from agent.providers.ollama.config import SETTINGS, Config, read_config
@@ -27,7 +28,7 @@ from agent.providers.ollama.pull import pull
 from agent.providers.ollama.steps import Steps
 from agent.settings import default_home
 from agent.transport import Transport
-from agent.types import Capabilities, ModelInfo, Request, StreamEvent
+from agent.types import Request, StreamEvent
 
 __all__ = ["FEATURES", "SETTINGS", "Ollama", "create"]
 FEATURES = Features(

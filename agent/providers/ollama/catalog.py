@@ -18,9 +18,9 @@ from datetime import datetime
 from typing import Any
 
 from agent.errors import ProviderError
+from agent.models import Capabilities, Loaded
 from agent.providers.ollama.config import Config
 from agent.transport import Transport
-from agent.types import Capabilities, Loaded
 
 TIMEOUT_S = 1.5
 SHOW_TOTAL_S = 3.0

@@ -6,12 +6,13 @@ from collections.abc import AsyncGenerator, Mapping
 
 from agent.errors import AgentError, ConfigError
 from agent.features import Features
+from agent.models import Capabilities, ModelInfo
 from agent.providers import HttpProvider
 from agent.providers.openai.catalog import OFFERED, answers_questions, capabilities
 from agent.providers.openai.codec import DEFAULT_BASE, ResponsesCodec
 from agent.settings import Setting
 from agent.transport import Transport
-from agent.types import Capabilities, ModelInfo, Request, StreamEvent
+from agent.types import Request, StreamEvent
 
 __all__ = ["FEATURES", "SETTINGS", "OpenAI", "create"]
 

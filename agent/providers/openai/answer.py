@@ -14,7 +14,7 @@ from typing import Any
 from agent.cited import numbered
 from agent.residue import Residue
 from agent.spans import locate, widen
-from agent.types import Citation
+from agent.types import Citation, Mark
 
 Key = tuple[int, int]
 JOINER = "\n\n"
@@ -96,20 +96,15 @@ class Answer:
     def citations(self) -> tuple[Citation, ...]:
         """The cited addresses, numbered by first appearance in the text."""
         text = self.text
-        found: list[tuple[tuple[int, int], str, str]] = []
-        loose: list[tuple[str, str]] = []
+        found: list[tuple[Mark, str, str]] = []
         for part in self._parts.values():
             raw = "".join(part.raw)
             for note in part.annotations:
                 if not _is_citation(note):
                     continue
-                url, title = note["url"], note.get("title") or ""
                 span = self._span(part, raw, note, text)
-                if span:
-                    found.append((span, url, title))
-                else:
-                    loose.append((url, title))
-        return numbered(sorted(found, key=lambda f: f[0]), loose)
+                found.append((Mark(span), note["url"], note.get("title") or ""))
+        return numbered(found)
 
     def _span(
         self, part: Part, raw: str, note: Mapping[str, Any], text: str

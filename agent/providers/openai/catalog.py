@@ -7,7 +7,7 @@ would hide the feature.
 
 from __future__ import annotations
 
-from agent.types import Capabilities
+from agent.models import Capabilities
 
 _REASONING = {"thinking": True, "vision": True}
 _SEARCHES = {"native_search": True, "tools_with_native_search": True}

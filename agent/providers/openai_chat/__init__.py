@@ -13,13 +13,14 @@ from contextlib import aclosing, suppress
 
 from agent.errors import AgentError, ConfigError, ProviderError
 from agent.features import Features
+from agent.models import Capabilities, ModelInfo
 from agent.providers import HttpProvider
 from agent.providers.openai_chat.address import DEFAULT_BASE, SETTINGS, ChatServer, find_server
 from agent.providers.openai_chat.catalog import Catalog, answers_questions
 from agent.providers.openai_chat.codec import ChatCodec
 from agent.providers.openai_chat.window import Window
 from agent.transport import Transport
-from agent.types import Capabilities, ModelInfo, Request, StreamEvent
+from agent.types import Request, StreamEvent
 
 __all__ = ["DEFAULT_BASE", "FEATURES", "SETTINGS", "OpenAIChat", "create"]
 

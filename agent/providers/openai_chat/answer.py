@@ -21,6 +21,7 @@ from agent.thinking import ThinkSplitter
 from agent.tool_text import TextCalls
 from agent.types import (
     Citation,
+    Mark,
     Message,
     ProviderData,
     Source,
@@ -222,7 +223,7 @@ class Answer:
     def _citations(self) -> tuple[tuple[Citation, ...], list[Source]]:
         """Pages cited at a place in the text, and all that were named, cited or not."""
         raw, text = "".join(self._content), "".join(self._shown)
-        found: list[tuple[tuple[int, int], str, str]] = []
+        found: list[tuple[Mark, str, str]] = []
         named: list[Source] = []
         for note in self._annotations:
             note = _citation(note)
@@ -233,8 +234,8 @@ class Answer:
             where = locate(raw, _number(note, "start_index"), _number(note, "end_index"), url)
             span = self._span(where, raw, text) if where else None
             if span:
-                found.append((span, url, title))
-        return numbered(sorted(found, key=lambda f: f[0]), []), named
+                found.append((Mark(span), url, title))
+        return numbered(found), named
 
     def _span(self, where: tuple[int, int], raw: str, text: str) -> tuple[int, int] | None:
         printed = len(raw) - self._answered

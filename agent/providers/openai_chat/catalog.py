@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from agent.types import Capabilities
+from agent.models import Capabilities
 
 UNKNOWN = Capabilities()
 

@@ -8,7 +8,7 @@ import sys
 from agent.settings import Settings
 from cli.main import OK
 from cli.text import number
-from search_backend.app import KEPT, create_app
+from search_backend.app import SHORT, create_app
 from search_backend.callers import Quota
 from search_backend.disk_cache import Disk
 from search_backend.settings import Settings as BackendSettings
@@ -43,7 +43,7 @@ def _serve(args: argparse.Namespace, settings: Settings, own: BackendSettings) -
     listener, warning = listen(args.host, args.port, settings.token)
     quota = Quota(own.client_rate) if warning else None
     backend = create_app(own, token=settings.token or None, quota=quota)
-    app = OnThreads(backend, _WORKERS, backend.extensions.get(KEPT))
+    app = OnThreads(backend, _WORKERS, backend.extensions.get(SHORT))
     access = access_to(listener, args.host, "", names=args.name, open_to_all=True)
     if warning:
         print(warning, file=sys.stderr)

@@ -18,7 +18,6 @@ from search_backend import openapi, payload
 from search_backend.callers import Quota, has_token
 from search_backend.disk_cache import Disk
 from search_backend.errors import SearchBackendError
-from search_backend.kept import KeptAnswers
 from search_backend.library import SCHEME, Library
 from search_backend.page_parts import describe_readers, make_pages
 from search_backend.pages import Pages
@@ -26,11 +25,12 @@ from search_backend.reading import Fetch
 from search_backend.search import Chain
 from search_backend.settings import Settings
 from search_backend.shapes import Route, find_shapes
+from search_backend.short import ShortWay
 from search_backend.types import PageView, Problem, SearchAnswer
 
 MOST_BYTES = 2**20
-# Under this name the application's extensions hold what answers out of memory, if anything may.
-KEPT = "kept_answers"
+# Under this name the application's extensions hold the short way, if there may be one.
+SHORT = "short_way"
 _STATUSES = {
     "library_unavailable": 503,
     "not_found": 404,
@@ -79,7 +79,7 @@ def create_app(
     _add_errors(app)
     _add_limits(app, token, quota)
     if token is None and quota is None:
-        app.extensions[KEPT] = KeptAnswers(service.chain)
+        app.extensions[SHORT] = ShortWay(service.chain)
 
     @app.after_request
     def private(response: Response) -> Response:

@@ -24,7 +24,8 @@ from functools import cache, lru_cache
 from urllib.parse import urlsplit
 
 from search_backend.errors import EngineError
-from search_backend.exchange import BadAnswer, Link
+from search_backend.exchange import Link
+from search_backend.framing import BadAnswer
 
 CONNECT_SECONDS = 4.0
 KEEP_SECONDS = 30.0
@@ -64,7 +65,7 @@ class Connections:
 
     def keep(self, origin: Origin, link: Link) -> None:
         """Take back a connection after a complete answer, or one that nobody waits for any more."""
-        if not link.renew():
+        if not link.idle:
             link.close()
             return
         with self._lock:

@@ -1,14 +1,15 @@
 """One HTTP/1.1 exchange on a socket that does not block: it moves on whenever the socket is ready.
 
 Whoever waits for several engines gives each exchange a turn when its socket has something, so a
-hundred slow engines cost no thread and none keeps another waiting. Framing is h11's; size of head,
-body and decompressed body are bounded here.
+hundred slow engines cost no thread and none keeps another waiting. How an answer is framed, and how
+large it may be, is the business of `framing`; the size of a decompressed body is bounded here.
 
-Spec: RFC 9112; https://h11.readthedocs.io
+Spec: RFC 9112 2, 3; RFC 9110 5
 """
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import zlib
@@ -16,25 +17,20 @@ from base64 import b64encode
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
-import h11
-
 from search_backend.decode import Cut, Decoder
 from search_backend.errors import FetchFailed
+from search_backend.framing import AnswerReader, BadAnswer
 from search_backend.http_values import HttpRequest, HttpResponse
 
-MOST_HEAD = 64 * 1024
-MOST_BYTES = 4 * 2**20
 MOST_DECODED = 8 * 2**20
-MOST_INTERIM = 16
 # A TLS record is no larger, so nothing that was received stays hidden from the selector.
 _PIECE, _PIECES = 64 * 1024, 4
 _AGENT = "searchloop"
+_TARGET = re.compile(r"/[!-~]*")
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"(?:[!-~](?:[\t -~]*[!-~])?)?")
 
 Wants = Literal["read", "write"]
-
-
-class BadAnswer(Exception):
-    """What came is not HTTP, ended too early, or is too large. The text says which."""
 
 
 class Stale(Exception):
@@ -42,29 +38,17 @@ class Stale(Exception):
 
 
 class Link:
-    """A connected socket and what h11 knows about the conversation on it."""
+    """A connected socket. `idle`: between two exchanges, of which `used` tells there was one."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         self.socket = connection
-        self.talk = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_HEAD)
+        self.idle = True
         self.used = False
 
     def close(self) -> None:
         """Hang up. May be called again."""
         self.socket.close()
-
-    def renew(self) -> bool:
-        """Get ready for another request; False when the connection must be closed."""
-        if self.talk.our_state is h11.IDLE:
-            return True
-        if self.talk.our_state is not h11.DONE or self.talk.their_state is not h11.DONE:
-            return False
-        if self.talk.trailing_data[0]:
-            return False  # nobody asked for it, so nothing on this connection can be trusted
-        self.talk.start_next_cycle()
-        self.used = True
-        return True
 
 
 class Exchange:
@@ -73,12 +57,11 @@ class Exchange:
 
     def __init__(self, link: Link, request: HttpRequest) -> None:
         self.link = link
-        self._out = memoryview(_encode(link.talk, request))
-        self._head: h11.Response | None = None
-        self._body = bytearray()
+        self._out = memoryview(_encode(request))
+        self._answer = AnswerReader()
         self._began = False
-        self._interim = 0
         self.response: HttpResponse | None = None
+        link.idle = False
 
     def step(self) -> Wants | None:
         """Move on as far as the socket allows."""
@@ -114,53 +97,21 @@ class Exchange:
             if not data and self.link.used and not self._began:
                 raise Stale
             self._began = True
-            if self._take(data):
+            if self._answer.feed(data):
+                self._finish()
                 return None
         return "read"
 
-    def _take(self, data: bytes) -> bool:
-        """Whether the answer is complete."""
-        talk = self.link.talk
-        try:
-            talk.receive_data(data)
-            while True:
-                event = talk.next_event()
-                if event is h11.NEED_DATA or event is h11.PAUSED:
-                    return False
-                if isinstance(event, h11.Response):
-                    self._head = event
-                elif isinstance(event, h11.InformationalResponse):
-                    self._interim += 1
-                    if self._interim > MOST_INTERIM:
-                        raise BadAnswer("it sends interim answers without end")
-                elif isinstance(event, h11.Data):
-                    self._body += event.data
-                    if len(self._body) > MOST_BYTES:
-                        raise BadAnswer(f"its answer is larger than {MOST_BYTES:,} bytes")
-                elif isinstance(event, h11.EndOfMessage):
-                    self.response = self._finished()
-                    return True
-                elif isinstance(event, h11.ConnectionClosed):
-                    raise BadAnswer("it hung up without an answer")
-        except h11.RemoteProtocolError:
-            raise BadAnswer(
-                "its answer is not valid HTTP" if data else "it broke off in the middle"
-            ) from None
-
-    def _finished(self) -> HttpResponse:
-        if self._head is None:
-            raise BadAnswer("its answer is not valid HTTP")
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in self._head.headers
-        }
-        body = bytes(self._body)
-        encoding = headers.get("content-encoding", "")
+    def _finish(self) -> None:
+        answer, link = self._answer, self.link
+        body, encoding = answer.body, answer.headers.get("content-encoding", "")
         if encoding and body:
             body = _decoded(body, encoding)
-        return HttpResponse(self._head.status_code, headers, body)
+        self.response = HttpResponse(answer.status, answer.headers, body)
+        link.idle, link.used = answer.reusable, True
 
 
-def _encode(talk: h11.Connection, request: HttpRequest) -> bytes:
+def _encode(request: HttpRequest) -> bytes:
     # `origin_of` has looked at the address before; what it says here is only cut off.
     authority, slash, rest = request.url.partition("://")[2].partition("/")
     user, at, host = authority.rpartition("@")
@@ -176,15 +127,15 @@ def _encode(talk: h11.Connection, request: HttpRequest) -> bytes:
     if request.body:
         headers["Content-Length"] = str(len(request.body))
     target = slash + rest if slash else "/"
-    try:
-        head = h11.Request(method=request.method, target=target, headers=list(headers.items()))
-        sent = [talk.send(head)]
-    except (h11.LocalProtocolError, UnicodeEncodeError):
-        raise BadAnswer("its address or key holds characters that HTTP cannot carry") from None
-    if request.body:
-        sent.append(talk.send(h11.Data(data=request.body)))
-    sent.append(talk.send(h11.EndOfMessage()))
-    return b"".join(part for part in sent if part)
+    if not _TARGET.fullmatch(target) or not all(map(_is_header, headers.items())):
+        raise BadAnswer("its address or key holds characters that HTTP cannot carry")
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    head = f"{request.method} {target} HTTP/1.1\r\n{lines}\r\n"
+    return head.encode("ascii") + request.body
+
+
+def _is_header(field: tuple[str, str]) -> bool:
+    return _NAME.fullmatch(field[0]) is not None and _VALUE.fullmatch(field[1]) is not None
 
 
 def _decoded(body: bytes, encoding: str) -> bytes:

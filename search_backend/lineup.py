@@ -11,7 +11,7 @@ from search_backend.circuit import Circuits
 from search_backend.engine_http import explain
 from search_backend.engines import Engine
 from search_backend.errors import EngineError, SearchBackendError
-from search_backend.exchange import BadAnswer
+from search_backend.framing import BadAnswer
 from search_backend.http_values import HttpResponse
 from search_backend.merge import keep
 from search_backend.pace import LONGEST_WAIT, Buckets, HedgeBudget, Latencies

@@ -78,10 +78,10 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
         max_results=values.get("max_results") or DEFAULT_RESULTS,
         allowed_domains=values.get("allowed_domains") or (),
         blocked_domains=values.get("blocked_domains") or (),
-        time_range=None if when == ANY_TIME else cast(TimeRange | None, when),
+        time_range=None if when == ANY_TIME else cast("TimeRange | None", when),
         country=values.get("country"),
         language=values.get("language"),
-        safe_search=cast(SafeSearch | None, values.get("safe_search")),
+        safe_search=cast("SafeSearch | None", values.get("safe_search")),
     )
     engine = values.get("engine")
     return query, engine.strip().lower() if engine else None

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from search_backend.challenge import judge
 from search_backend.engine_http import Connections, explain
 from search_backend.errors import EngineError
-from search_backend.exchange import BadAnswer
+from search_backend.framing import BadAnswer
 from search_backend.http_values import HttpResponse
 from search_backend.keys import Keys
 from search_backend.race import Race

@@ -84,7 +84,7 @@ DOORS: Mapping[str, tuple[str, ...]] = {
         *("agent.transport", "search_backend.fetch"),
         *("search_backend.engine_http", "search_backend.exchange"),
     ),
-    "h11": ("search_backend.exchange",),
+    "h11": ("search_backend.framing",),
     "http.client": ("search_backend.fetch",),
     "urllib.request": ("agent.transport",),  # getproxies: which proxies the user has set
     # MCP servers stand in the user's settings; the SDK moves the bytes over a client made there.

@@ -13,7 +13,7 @@ import io
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
 from web.asgi import Header, Receive, Scope, Send
@@ -21,19 +21,28 @@ from web.asgi import Header, Receive, Scope, Send
 MOST_BYTES = 2**20 + 1  # of a request; the application refuses what is longer than it likes
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _Answer = tuple[int, list[Header], bytes]
-# Path and body of a POST -> the JSON of its answer, if it is at hand.
-AtOnce = Callable[[str, bytes], bytes | None]
+
+
+class Short(Protocol):
+    """Answers to some POSTs without the application: from the path and the body to the JSON of the
+    answer, or None for what the application has to do."""
+
+    def at_hand(self, path: str, body: bytes) -> bytes | None:
+        """An answer that waits for nothing, so it needs no thread."""
+
+    def worked_out(self, path: str, body: bytes) -> bytes | None:
+        """An answer that takes its time."""
 
 
 class OnThreads:
     """An ASGI application that calls `app` on one of `workers` threads.
 
-    What `at_once` gives is sent without a thread: it must not wait for anything.
+    Whoever has a `short` way for some requests is asked first.
     """
 
-    def __init__(self, app: Wsgi, workers: int, at_once: AtOnce | None = None) -> None:
+    def __init__(self, app: Wsgi, workers: int, short: Short | None = None) -> None:
         self._app = app
-        self._at_once = at_once
+        self._short = short
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="wsgi")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -46,19 +55,19 @@ class OnThreads:
         await send({"type": "http.response.body", "body": answer})
 
     def _known(self, scope: Scope, body: bytes) -> _Answer | None:
-        if self._at_once is None or scope["method"] != "POST":
+        if self._short is None or scope["method"] != "POST":
             return None
-        answer = self._at_once(scope["path"], body)
-        if answer is None:
-            return None
-        size = str(len(answer)).encode()
-        return 200, [(b"content-type", b"application/json"), (b"content-length", size)], answer
+        return _as_answer(self._short.at_hand(scope["path"], body))
 
     async def _on_thread(self, scope: Scope, body: bytes) -> _Answer:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, self._call, scope, body)
 
     def _call(self, scope: Scope, body: bytes) -> _Answer:
+        if self._short is not None and scope["method"] == "POST":
+            answer = _as_answer(self._short.worked_out(scope["path"], body))
+            if answer is not None:
+                return answer
         started: list[tuple[str, list[tuple[str, str]]]] = []
         written: list[bytes] = []
 
@@ -78,6 +87,13 @@ class OnThreads:
         status, headers = started[0]
         raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         return int(status[:3]), raw, b"".join(written)
+
+
+def _as_answer(body: bytes | None) -> _Answer | None:
+    if body is None:
+        return None
+    size = str(len(body)).encode()
+    return 200, [(b"content-type", b"application/json"), (b"content-length", size)], body
 
 
 async def _whole(receive: Receive) -> bytes | None:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from search_backend import payload
-from search_backend.app import KEPT, create_app
+from search_backend.app import SHORT, create_app
 from search_backend.domains import Rules
 from search_backend.engines import Engine
 from search_backend.errors import EngineError, SearchBackendError
@@ -286,27 +286,26 @@ def test_errors_carry_their_own_words() -> None:
     }
 
 
-def test_what_is_in_memory_needs_no_framework(tmp_path: Path) -> None:
-    """The short way gives the same bytes, and only for what was answered before."""
+def test_a_search_needs_no_framework(tmp_path: Path) -> None:
+    """The short way gives the same bytes, from memory only what was answered before, and leaves
+    what is to be refused to the ordinary way."""
     own = Settings(tmp_path, ("fake",), cache_seconds=60)
     library = Library(tmp_path, dict)
     chain = Chain(own, library, {"fake": Engine("fake", "Fake", search)})
     app = create_app(own, library=library, chain=chain)
-    kept = app.extensions[KEPT]
+    short, path = app.extensions[SHORT], "/api/web-search"
     body = b'{"query": "green  tea"}'
-    assert kept("/api/web-search", body) is None
-    app.test_client().post("/api/web-search", data=body, content_type="application/json")
-    again = app.test_client().post("/api/web-search", data=body, content_type="application/json")
-    assert kept("/api/web-search", body) == again.get_data()
-    for path, other in (
-        ("/api/web-search", b'{"query": "tea"}'),
-        ("/api/web-search", b'{"query": "green tea", "engine": "fake"}'),
-        ("/api/web-search", b'{"query": 5}'),
-        ("/api/web-search", b"["),
-        ("/api/open-page", body),
-    ):
-        assert kept(path, other) is None
-    assert KEPT not in create_app(own, token="t", library=library, chain=chain).extensions
+    assert short.at_hand(path, body) is None
+    assert json.loads(short.worked_out(path, body))["status"] == "ok"
+    again = app.test_client().post(path, data=body, content_type="application/json")
+    assert short.at_hand(path, body) == short.worked_out(path, body) == again.get_data()
+    named = b'{"query": "green tea", "engine": "fake"}'
+    assert short.at_hand(path, b'{"query": "tea"}') is short.at_hand(path, named) is None
+    assert "cached" not in json.loads(short.worked_out(path, named))
+    refused = (b'{"query": 5}', b"[", b'{"query": "tea", "engine": "none"}')
+    for where, other in (*((path, one) for one in refused), ("/api/open-page", body)):
+        assert short.at_hand(where, other) is short.worked_out(where, other) is None
+    assert SHORT not in create_app(own, token="t", library=library, chain=chain).extensions
 
 
 def test_all_times_is_no_time_range() -> None:

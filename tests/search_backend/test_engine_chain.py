@@ -18,7 +18,7 @@ import pytest
 from search_backend.answers import checked, result, rows
 from search_backend.engine_http import Connections, explain
 from search_backend.engines import Engine, Wire
-from search_backend.exchange import MOST_BYTES, MOST_HEAD
+from search_backend.framing import MOST_BYTES, MOST_HEAD
 from search_backend.http_values import HttpRequest, HttpResponse, get
 from search_backend.keys import Keys
 from search_backend.library import Library

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
 from web.asgi import Message
-from web.wsgi import MOST_BYTES, OnThreads
+from web.wsgi import MOST_BYTES, OnThreads, Short
 
 SCOPE = {
     "type": "http",
@@ -32,7 +33,9 @@ Environ = dict[str, Any]
 
 
 def run(
-    app: Callable[[Environ, Callable[..., Any]], Iterable[bytes]], *pieces: bytes
+    app: Callable[[Environ, Callable[..., Any]], Iterable[bytes]],
+    *pieces: bytes,
+    short: Short | None = None,
 ) -> list[Message]:
     """What is sent for a request with a body in these pieces; no piece = the client has gone."""
     sent: list[Message] = []
@@ -47,7 +50,7 @@ def run(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(OnThreads(app, 1)(SCOPE, receive, send))
+    asyncio.run(OnThreads(app, 1, short)(SCOPE, receive, send))
     return sent
 
 
@@ -111,3 +114,27 @@ def test_an_endless_body_is_not_read_to_its_end() -> None:
     run(app, *([b"x" * 2**19] * 9))
     assert sizes == [3 * 2**19]
     assert sizes[0] >= MOST_BYTES
+
+
+def test_a_short_way_is_tried_before_the_application() -> None:
+    """First what waits for nothing, on the loop's thread, then what takes its time, elsewhere."""
+    told: list[tuple[str, bytes, bool]] = []
+
+    class Way:
+        def at_hand(self, path: str, body: bytes) -> bytes | None:
+            told.append((path, body, threading.current_thread() is threading.main_thread()))
+            return b"[1]" if body == b"known" else None
+
+        def worked_out(self, path: str, body: bytes) -> bytes | None:
+            told.append((path, body, threading.current_thread() is threading.main_thread()))
+            return b"[2]" if body == b"new" else None
+
+    def app(_environ: Environ, start: Callable[..., Any]) -> Iterable[bytes]:
+        start("400 BAD REQUEST", [])
+        return [b"[3]"]
+
+    answers = [run(app, body, short=Way()) for body in (b"known", b"new", b"other")]
+    assert [sent[1]["body"] for sent in answers] == [b"[1]", b"[2]", b"[3]"]
+    assert [sent[0]["status"] for sent in answers] == [200, 200, 400]
+    here, there = ("/a b/\u00fc", True), ("/a b/\u00fc", False)
+    assert [(path, main) for path, _, main in told] == [here, here, there, here, there]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,9 @@ def house(tmp_path_factory: pytest.TempPathFactory, ollama: LedOllama) -> Iterat
     served.stop()
 
 
-# Playwright keeps an asyncio loop while it runs, which other tests could not bear: hence a module.
-@pytest.fixture(scope="module")
+# Playwright keeps an asyncio loop while it runs, which tests elsewhere could not bear: hence no
+# longer than for this folder, which is a package for that alone.
+@pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
     """The system's Chromium, without a window."""
     with sync_playwright() as playwright:
@@ -94,50 +96,82 @@ class Watched:
         assert not foreign, f"requests to other hosts: {foreign}"
         assert not problems, f"the page broke a rule: {problems}"
 
+    def tidy(self) -> None:
+        """One tab is left; what a test set is unset, but for `emulate_media`: each sets its own."""
+        page, *others = self.context.pages
+        for other in others:
+            other.close()
+        page.unroute_all()
+        page.evaluate("localStorage.clear()")
+        self.context.clear_permissions()
+
 
 Enter = Callable[..., Page]
 
 
-def signed_in(watched: Watched, at: House) -> Page:
-    """A new page on an empty chat."""
-    page = watched.context.new_page()
-    page.goto(at.start_url)
-    page.locator(".health").first.wait_for()
-    return page
+class Profiles:
+    """Browser profiles by their options. Making one costs more than most tests: they are kept."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._kept: dict[str, Watched] = {}
+
+    def get(self, at: House, fresh: bool, options: dict[str, Any]) -> Watched:
+        """The profile with these options; a `fresh` one has never seen the page."""
+        key = json.dumps([at.url, options], sort_keys=True)
+        if fresh or key not in self._kept:
+            made = Watched(self._browser.new_context(**options), at.url)
+            if fresh:
+                return made
+            self._kept[key] = made
+        return self._kept[key]
+
+    def close(self) -> None:
+        """Closes those that were kept."""
+        for watched in self._kept.values():
+            watched.context.close()
+
+
+@pytest.fixture(scope="package")
+def profiles(browser: Browser) -> Iterator[Profiles]:
+    """The browser profiles of all tests here."""
+    kept = Profiles(browser)
+    yield kept
+    kept.close()
 
 
 @pytest.fixture
-def enter(browser: Browser, house: House) -> Iterator[Enter]:
-    """enter(**options) gives a page of a new browser profile; all are checked at the end."""
-    opened: list[Watched] = []
+def enter(profiles: Profiles, house: House) -> Iterator[Enter]:
+    """enter(**options) gives a page on an empty chat, in a browser profile with these options.
 
-    def make(at: House = house, **options: Any) -> Page:
+    All of them are checked at the end. `fresh=True` is for a test that must be the first to load
+    the page, or that changes what cannot be changed back.
+    """
+    used: list[tuple[Watched, bool]] = []
+
+    def make(at: House = house, *, fresh: bool = False, **options: Any) -> Page:
         options.setdefault("viewport", DESKTOP)
-        watched = Watched(browser.new_context(**options), at.url)
-        opened.append(watched)
-        return signed_in(watched, at)
+        watched = profiles.get(at, fresh, options)
+        used.append((watched, fresh))
+        pages = watched.context.pages
+        page = pages[0] if pages else watched.context.new_page()
+        page.goto(at.start_url)
+        page.locator(".health").first.wait_for()
+        return page
 
     yield make
-    for watched in opened:
+    for watched, fresh in used:
         watched.check()
-        watched.context.close()
-
-
-@pytest.fixture(scope="module")
-def profile(browser: Browser, house: House) -> Iterator[Watched]:
-    """One browser profile for the tests of a module that need nothing special."""
-    watched = Watched(browser.new_context(viewport=DESKTOP), house.url)
-    yield watched
-    watched.context.close()
+        if fresh:
+            watched.context.close()
+        else:
+            watched.tidy()
 
 
 @pytest.fixture
-def page(profile: Watched, house: House) -> Iterator[Page]:
+def page(enter: Enter) -> Page:
     """A signed-in page on an empty chat, of desktop size; checked at the end."""
-    yield signed_in(profile, house)
-    profile.check()
-    for opened in profile.context.pages:
-        opened.close()
+    return enter()
 
 
 @pytest.fixture

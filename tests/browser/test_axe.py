@@ -73,18 +73,12 @@ def reading(page: Page, **more: Any) -> None:
     expect(page.get_by_role("dialog").locator("mark").first).to_be_visible()
 
 
-def settings(name: str) -> Callable[..., None]:
-    """One page of the settings."""
-
-    def show(page: Page, **more: Any) -> None:
-        if not page.locator("#open-settings").is_visible():
-            page.get_by_role("button", name="Show chats").click()
-        page.locator("#open-settings").click()
-        page.locator("#settings nav").get_by_role("button", name=name, exact=True).click()
-        expect(page.locator(".settings-page").get_by_role("heading", name=name)).to_be_visible()
-        page.wait_for_load_state("networkidle")
-
-    return show
+def settings(page: Page, **more: Any) -> None:
+    """The settings, at their first page."""
+    if not page.locator("#open-settings").is_visible():
+        page.get_by_role("button", name="Show chats").click()
+    page.locator("#open-settings").click()
+    expect(page.locator(".settings-page").get_by_role("heading").first).to_be_visible()
 
 
 def picking(page: Page, **more: Any) -> None:
@@ -164,27 +158,38 @@ VIEWS: dict[str, Callable[..., None]] = {
     "planned": planned,
     "choosing": choosing,
     "naming": naming,
-    **{
-        f"settings: {name}": settings(name)
-        for name in (
-            *("General", "Local models", "Keys", "Search", "Library", "Agents", "Tools", "Limits"),
-            "All settings",
-        )
-    },
+    "settings": settings,
 }
 
 
+def faults(page: Page) -> dict[str, list[str]]:
+    """What axe finds on the page as it stands, by theme."""
+    found = {}
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        found[theme] = page.evaluate(RUN)
+    return found
+
+
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_axe_finds_nothing(
-    enter: Enter, house: House, ollama: LedOllama, size: str, theme: str, view: str
+    enter: Enter, house: House, ollama: LedOllama, size: str, view: str
 ) -> None:
-    """WCAG 2.2 A and AA, and axe's good practice."""
+    """WCAG 2.2 A and AA, and axe's good practice, in both themes."""
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-    page = enter(color_scheme=theme, bypass_csp=True, **(phone if size == "phone" else {}))
-    VIEWS[view](page, house=house, ollama=ollama)
-    if view not in ("rich", "asked leave", "settings: All settings"):
-        assert not re.search(MISTAKE, page.inner_text("body"))
+    page = enter(bypass_csp=True, **(phone if size == "phone" else {}))
     page.add_script_tag(path=AXE)
-    assert page.evaluate(RUN) == []
+    VIEWS[view](page, house=house, ollama=ollama)
+    if not page.evaluate("'axe' in window"):  # the way to the view led over another page
+        page.add_script_tag(path=AXE)
+    subjects = page.locator("#settings nav button") if view == "settings" else None
+    for name in subjects.all_inner_texts() if subjects else [view]:
+        if subjects:
+            subjects.filter(has_text=re.compile(f"^{name}$")).click()
+            heading = page.locator(".settings-page").get_by_role("heading", name=name)
+            expect(heading).to_be_visible()
+            page.wait_for_load_state("networkidle")
+        if name not in ("rich", "asked leave", "All settings"):
+            assert not re.search(MISTAKE, page.inner_text("body")), name
+        assert faults(page) == {"light": [], "dark": []}, name

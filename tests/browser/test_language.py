@@ -55,7 +55,7 @@ def test_the_browser_chooses_and_the_setting_overrules(
     enter: Enter, locale: str, words: str
 ) -> None:
     """Words, numbers and `lang` follow the browser's language until another one is chosen."""
-    page = enter(locale=locale)
+    page = enter(fresh=True, locale=locale)
     expect(page.get_by_role("switch", name=words)).to_be_visible()
     assert page.evaluate("document.documentElement.lang") == locale[:2]
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -66,7 +66,7 @@ def test_two_questions_at_once(page: Page, house: House, ollama: LedOllama) -> N
 
 def test_odd_titles_and_a_clock_that_jumps(enter: Enter, house: House, ollama: LedOllama) -> None:
     """Nothing sticks out, and an answer of tomorrow or of last year is still an answer."""
-    page = enter(viewport={"width": 320, "height": 640})
+    page = enter(fresh=True, viewport={"width": 320, "height": 640})
     page.clock.set_fixed_time("2031-01-01T00:00:00")
     ollama.script = lambda messages: ["Soon."]
     choose_model(page, f"ollama:{MODEL}")

@@ -137,7 +137,7 @@ def test_a_server_that_dies_in_mid_answer_and_comes_back(
 ) -> None:
     """The loss is said, the words stay, the run goes on once it is back, and so does asking."""
     ollama.script = lambda messages: ["Words that were said", STALL]
-    page = enter(own_house)
+    page = enter(own_house, fresh=True)
     ask(page, "Do not die")
     expect(last_turn(page).locator(".answer")).to_contain_text("Words that were said")
     own_house.stop(kill=True)

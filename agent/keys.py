@@ -172,6 +172,12 @@ class KeyStore:
             self.forget(name)
         return gone
 
+    def reload(self) -> None:
+        """Reads what another process saved. Raises ConfigError, and keeps what was known then."""
+        with self._lock:
+            self._keys = _read(self._path)
+            self._fetched.clear()
+
     def _fetch(self, name: str) -> str:
         with self._lock:
             if name not in self._fetched:

@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
+import threading
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
 
+from agent.errors import AgentError
+from agent.saved_files import SavedFiles
 from agent.settings import Settings
 from cli.main import OK
 from cli.text import number
-from search_backend.app import SHORT, create_app
 from search_backend.callers import Quota
 from search_backend.disk_cache import Disk
+from search_backend.errors import SearchBackendError
+from search_backend.library import Library
+from search_backend.search import Chain
 from search_backend.settings import Settings as BackendSettings
 from search_backend.shapes import form_paths
+from search_backend.short import ShortWay
 from web.gate import Gate
 from web.listen import access_to, listen
 from web.uvicorn_server import run_server
-from web.wsgi import OnThreads
+from web.wsgi import LazyApp, OnThreads, Wsgi
 
 _WORKERS = 64
+# The first search need not wait for the framework; it is loaded when nobody waits.
+_LOAD_AFTER = 0.5  # seconds
+
+_log = logging.getLogger(__name__)
 
 
 def run(args: argparse.Namespace) -> int:
     """Does what the action says; raises ConfigError for a bad setting."""
     settings = Settings.load()
-    own = BackendSettings.from_mapping(settings.env, home=settings.home)
+    own = _own(settings)
     return _serve(args, settings, own) if args.action == "serve" else _clear_cache(own)
+
+
+def _own(settings: Settings) -> BackendSettings:
+    return BackendSettings.from_mapping(settings.env, home=settings.home)
 
 
 def _clear_cache(own: BackendSettings) -> int:
@@ -42,12 +60,75 @@ def _serve(args: argparse.Namespace, settings: Settings, own: BackendSettings) -
     """
     listener, warning = listen(args.host, args.port, settings.token)
     quota = Quota(own.client_rate) if warning else None
-    backend = create_app(own, token=settings.token or None, quota=quota)
-    app = OnThreads(backend, _WORKERS, backend.extensions.get(SHORT))
+    backend = Backend(settings, own, quota)
+    app = OnThreads(backend, _WORKERS, backend if backend.short else None)
     access = access_to(listener, args.host, "", names=args.name, open_to_all=True)
     if warning:
         print(warning, file=sys.stderr)
     print(f"The search backend is running at http://{args.host}:{access.port}  (Ctrl-C stops it)")
     sys.stdout.flush()
+    later = threading.Timer(_LOAD_AFTER, backend.load)
+    later.daemon = True
+    later.start()
     run_server(Gate(app, access, form_paths=form_paths()), listener)
     return OK
+
+
+class Backend:
+    """The backend as it is set up now: a WSGI application and the short way to its searches.
+
+    It is made anew when another process has saved a key or a setting. Host, port, token and quota
+    stay as they were at the start.
+    """
+
+    def __init__(self, settings: Settings, own: BackendSettings, quota: Quota | None) -> None:
+        self._token = settings.token or None
+        self._quota = quota
+        self._files = SavedFiles(settings.home)
+        self._lock = threading.Lock()
+        self._use(own)
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """See PEP 3333."""
+        self._look_again()
+        return self._app(environ, start_response)
+
+    def at_hand(self, path: str, body: bytes) -> bytes | None:
+        """See `web.wsgi.Short`."""
+        self._look_again()
+        return self.short.at_hand(path, body) if self.short else None
+
+    def worked_out(self, path: str, body: bytes) -> bytes | None:
+        """See `web.wsgi.Short`."""
+        return self.short.worked_out(path, body) if self.short else None
+
+    def load(self) -> None:
+        """Loads what the first request that is no search would have to wait for."""
+        self._app.load()
+
+    def _use(self, own: BackendSettings) -> None:
+        library, disk = Library(own.home), Disk(own.home, own.cache_bytes)
+        chain = Chain(own, library, disk=disk)
+        token, quota = self._token, self._quota
+
+        def make() -> Wsgi:
+            create = import_module("search_backend.app").create_app
+            app: Wsgi = create(
+                own, token=token, quota=quota, library=library, chain=chain, disk=disk
+            )
+            return app
+
+        self._app = LazyApp(make)
+        # Whoever must show a token or is counted goes through the application.
+        self.short = ShortWay(chain) if token is None and quota is None else None
+
+    def _look_again(self) -> None:
+        with self._lock:
+            if not self._files.changed():
+                return
+            try:
+                self._use(_own(Settings.load()))
+            except (AgentError, SearchBackendError) as error:
+                _log.warning("what was saved is not used: %s %s", error.message, error.remedy)

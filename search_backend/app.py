@@ -25,12 +25,9 @@ from search_backend.reading import Fetch
 from search_backend.search import Chain
 from search_backend.settings import Settings
 from search_backend.shapes import Route, find_shapes
-from search_backend.short import ShortWay
 from search_backend.types import PageView, Problem, SearchAnswer
 
 MOST_BYTES = 2**20
-# Under this name the application's extensions hold the short way, if there may be one.
-SHORT = "short_way"
 _STATUSES = {
     "library_unavailable": 503,
     "not_found": 404,
@@ -59,16 +56,17 @@ def create_app(
     fetch: Fetch | None = None,
     library: Library | None = None,
     chain: Chain | None = None,
+    disk: Disk | None = None,
 ) -> Flask:
     """The application. With `token`, every route but health wants it (see `callers`), and with
-    `quota` each client may ask only so often."""
+    `quota` each client may ask only so often. Parts that are there already are used."""
     app = Flask("search_backend", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MOST_BYTES
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
     shelf = library or Library(settings.home)
-    disk = Disk(settings.home, int(settings.cache_mb * 2**20))
+    disk = disk or Disk(settings.home, settings.cache_bytes)
     service = _Service(
         chain or Chain(settings, shelf, disk=disk),
         make_pages(settings, shelf, fetch, disk),
@@ -78,8 +76,6 @@ def create_app(
     _add_shapes(app, service)
     _add_errors(app)
     _add_limits(app, token, quota)
-    if token is None and quota is None:
-        app.extensions[SHORT] = ShortWay(service.chain)
 
     @app.after_request
     def private(response: Response) -> Response:

@@ -84,6 +84,11 @@ class Settings:
     country: str | None = None
     allow_ranges: tuple[str, ...] = ()
 
+    @property
+    def cache_bytes(self) -> int:
+        """The size of the file."""
+        return int(self.cache_mb * 2**20)
+
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, str], home: Path) -> Settings:
         """Read SETTINGS and the engines' own settings, under any of their names.

@@ -100,6 +100,9 @@ class House(Protocol):
     def use(self, settings: Settings) -> None:
         """Puts settings in force."""
 
+    def look_again(self) -> None:
+        """Puts in force what another process has saved meanwhile."""
+
     def library(self) -> AbstractContextManager[Any]:
         """The library's index, while it is used."""
 

@@ -28,6 +28,7 @@ class Web:
     """The application. `failure` says why it could not start."""
 
     def __init__(self, house: House, access: Access) -> None:
+        self._house = house
         self._runner = house.runner
         self._shared = house.settings.database is not None
         self._on_loop = OnLoop()
@@ -51,6 +52,7 @@ class Web:
         if events:
             await self.streams.serve(events[1], scope, receive, send)
         else:
+            self._house.look_again()
             await self._on_threads(scope, receive, send)
 
     @functools.cached_property

@@ -6,8 +6,8 @@ question that needs no search never pays for it.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator
+import logging
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -25,13 +25,25 @@ from agent.observing import ObservedLog, ObservedTransport, Observers
 from agent.process import GAUGES
 from agent.providers import names, settings_of
 from agent.runner import Runner
+from agent.saved_files import SavedFiles
 from agent.search_options import SETTINGS as SEARCH_OPTIONS
 from agent.search_options import search_options
-from agent.settings import SETTINGS, Environment, Setting, Settings, is_on
+from agent.settings import (
+    LOWEST,
+    SETTINGS,
+    Environment,
+    Setting,
+    Settings,
+    is_on,
+    read_config,
+)
 from agent.standard_tools import StandardTools
 from agent.telemetry import Telemetry, telemetry
 from agent.tools import ToolSource
 from agent.workspace import Workspace
+from web.wsgi import LazyApp
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -44,6 +56,7 @@ class House:
     search_app: LazyApp
     mcp: McpServers
     metrics: Metrics
+    files: SavedFiles
     telemetry: Telemetry | None = None
 
     def secrets(self) -> list[str]:
@@ -75,32 +88,26 @@ class House:
         self.mcp.use(settings)
         self.search_app.renew()
 
+    def look_again(self) -> None:
+        """Puts in force what another process has saved meanwhile; what cannot be used is logged."""
+        if not self.files.changed():
+            return
+        env = self.settings.env
+        try:
+            values = read_config(self.settings.home / LOWEST)
+            if env.key_store:
+                env.key_store.reload()
+            self.check(env.with_layer(LOWEST, values))
+            env.put(LOWEST, values)
+            self.use(self.check(env))
+        except ConfigError as error:
+            _log.warning("what was saved is not used: %s %s", error.message, error.remedy)
+
     @contextmanager
     def library(self) -> Iterator[Any]:
         """The library's index: `search_backend.library.Library`. Its errors become ConfigErrors."""
         with _told():
             yield import_module("search_backend.library").Library(self.settings.home)
-
-
-class LazyApp:
-    """A WSGI application that is made at its first request."""
-
-    def __init__(self, make: Callable[[], Wsgi]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._app: Wsgi | None = None
-
-    def __call__(
-        self, environ: dict[str, Any], start_response: Callable[..., Any]
-    ) -> Iterable[bytes]:
-        with self._lock:
-            app = self._app = self._app or self._make()
-        return app(environ, start_response)
-
-    def renew(self) -> None:
-        """The next request meets an application made anew; those under way end in the old one."""
-        with self._lock:
-            self._app = None
 
 
 def search_app(settings: Settings) -> LazyApp:
@@ -147,7 +154,7 @@ def open_house(env: Environment | None = None) -> House:
         bring=tool_sources(settings, mcp),
     )
     mcp.window = runner.window
-    return House(settings, log, runner, app, mcp, metrics, told)
+    return House(settings, log, runner, app, mcp, metrics, SavedFiles(settings.home), told)
 
 
 def check_settings(env: Environment) -> Settings:

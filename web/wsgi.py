@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -32,6 +33,31 @@ class Short(Protocol):
 
     def worked_out(self, path: str, body: bytes) -> bytes | None:
         """An answer that takes its time."""
+
+
+class LazyApp:
+    """A WSGI application that is made at its first request."""
+
+    def __init__(self, make: Callable[[], Wsgi]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._app: Wsgi | None = None
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        return self.load()(environ, start_response)
+
+    def load(self) -> Wsgi:
+        """Makes it if it is not made yet."""
+        with self._lock:
+            self._app = self._app or self._make()
+            return self._app
+
+    def renew(self) -> None:
+        """The next request meets an application made anew; those under way end in the old one."""
+        with self._lock:
+            self._app = None
 
 
 class OnThreads:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agent.keys import KeyStore
 from tests.cli.conftest import CLEAN, Cli
 from tests.fakes import FakeServer, json_reply
 
@@ -99,3 +100,24 @@ def test_answers_are_kept_between_programs_until_they_are_forgotten(cli: Cli) ->
         for _ in range(2):
             cli("search", "tea", **own, SEARCH_CACHE_MB="0")
         assert len(server.requests) == 4
+
+
+def test_a_key_saved_beside_it_is_used_at_once(tmp_path: Path) -> None:
+    """By its next search, without a framework or a restart; a fault in the files stops nothing."""
+    hit = {"title": "A", "url": "https://a.example/", "content": "x"}
+    with FakeServer(lambda _: json_reply({"results": [hit]})) as server:
+        own = {"TAVILY_BASE_URL": server.url, "SEARCH_ENGINES": "tavily", "SEARCHLOOP_OFFLINE": ""}
+        with served(tmp_path, **own) as port:
+
+            def search() -> str:
+                body = json.dumps({"query": "tea"})
+                return str(ask(port, "POST", "/api/web-search", body, **JSON)[1]["status"])
+
+            assert search() == "error"
+            (tmp_path / "config.toml").write_text("SEARCH_SECONDS = 'long'\n")
+            assert search() == "error"
+            (tmp_path / "config.toml").unlink()
+            KeyStore(tmp_path).save("TAVILY_API_KEY", "k-0123456789", (), {}, file=True)
+            assert search() == "ok"
+            assert ask(port, "GET", "/api/engines")[1]["engines"][-2]["available"]
+    assert server.requests[0].headers["authorization"] == "Bearer k-0123456789"

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from search_backend import payload
-from search_backend.app import SHORT, create_app
+from search_backend.app import create_app
 from search_backend.domains import Rules
 from search_backend.engines import Engine
 from search_backend.errors import EngineError, SearchBackendError
@@ -25,6 +25,7 @@ from search_backend.fetched import Fetched
 from search_backend.library import Library
 from search_backend.search import Chain
 from search_backend.settings import Settings
+from search_backend.short import ShortWay
 from search_backend.types import Query, SearchResult
 from tests.search_backend.hostile import HostileServer, Internet, answer, redirect
 
@@ -293,7 +294,7 @@ def test_a_search_needs_no_framework(tmp_path: Path) -> None:
     library = Library(tmp_path, dict)
     chain = Chain(own, library, {"fake": Engine("fake", "Fake", search)})
     app = create_app(own, library=library, chain=chain)
-    short, path = app.extensions[SHORT], "/api/web-search"
+    short, path = ShortWay(chain), "/api/web-search"
     body = b'{"query": "green  tea"}'
     assert short.at_hand(path, body) is None
     assert json.loads(short.worked_out(path, body))["status"] == "ok"
@@ -305,7 +306,6 @@ def test_a_search_needs_no_framework(tmp_path: Path) -> None:
     refused = (b'{"query": 5}', b"[", b'{"query": "tea", "engine": "none"}')
     for where, other in (*((path, one) for one in refused), ("/api/open-page", body)):
         assert short.at_hand(where, other) is short.worked_out(where, other) is None
-    assert SHORT not in create_app(own, token="t", library=library, chain=chain).extensions
 
 
 def test_all_times_is_no_time_range() -> None:

@@ -174,6 +174,9 @@ class FakeHouse:
         """Puts them in force."""
         self.settings = settings
 
+    def look_again(self) -> None:
+        """Nobody else saves anything here."""
+
     @contextmanager
     def library(self) -> Iterator[Library]:
         """The real library, in the house's folder."""

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from agent.backend import call_wsgi
+from agent.config_file import change_config
 from agent.errors import ConfigError
+from agent.keys import KeyStore
 from agent.settings import load_environment
 from tests.web.house import Answer, FakeHouse, living, make_house, request
 from web.compose import every_setting, open_house, sent_to
@@ -146,3 +149,42 @@ def test_a_key_goes_in_and_never_comes_out(tmp_path: Path) -> None:
             assert state(await keys("DELETE", "/BRAVE_API_KEY")) == (False, False)
 
     asyncio.run(scenario())
+
+
+def test_what_another_process_saves_holds_without_a_new_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A key and a setting saved beside a server are in force at its next request, in the agent and
+    in the search backend; what cannot be used changes nothing and is logged."""
+    home = tmp_path / "home"
+    env = load_environment({"SEARCHLOOP_HOME": str(home)}, {}, tmp_path)
+    house = open_house(env)
+
+    def ready() -> list[str]:
+        _, told = call_wsgi(house.search_app, "/api/engines", None)
+        return [engine["name"] for engine in told["engines"] if engine["available"]]
+
+    async def scenario() -> None:
+        async with living(house) as app:
+
+            async def steps() -> str:
+                shown_now = (await request(app, "GET", "/api/settings")).data
+                return str(shown(shown_now)["SEARCHLOOP_MAX_STEPS"]["value"])
+
+            assert (await steps(), "brave" in ready()) == ("", False)
+            KeyStore(home).save("BRAVE_API_KEY", "k-0123456789", (), env, file=True)
+            change_config(home / "config.toml", {"SEARCHLOOP_MAX_STEPS": "3"})
+            assert (await steps(), "brave" in ready()) == ("3", True)
+            assert (env["BRAVE_API_KEY"], house.settings.limits.steps) == ("k-0123456789", 3)
+            made = house.settings
+            (home / "config.toml").write_text("SEARCHLOOP_MAX_STEPS = 'none'\n")
+            assert (await steps(), house.settings) == ("3", made)
+            (home / "config.toml").write_text("no TOML at all")
+            assert (await steps(), house.settings) == ("3", made)
+            KeyStore(home).forget("BRAVE_API_KEY")
+            (home / "config.toml").unlink()
+            assert (await steps(), "brave" in ready()) == ("", False)
+
+    asyncio.run(scenario())
+    told = [("MAX_STEPS" in words, "TOML" in words) for words in caplog.messages]
+    assert told == [(True, False), (False, True)]

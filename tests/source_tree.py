@@ -9,7 +9,7 @@ import ast
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,8 +36,22 @@ class Module:
     name: str
     path: str
     text: str
-    tree: ast.Module
-    imports: tuple[Import, ...]
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax."""
+        return ast.parse(self.text, self.path)
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All of the tree: it is looked through many times."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def imports(self) -> tuple[Import, ...]:
+        """Every import, wherever it stands."""
+        package = self.name if self.path.endswith("/__init__.py") else self.name.rpartition(".")[0]
+        return tuple(_imports(self.tree, package, _known(), ""))
 
     def at(self, line: int) -> str:
         """Where in the project, for a message."""
@@ -53,8 +67,15 @@ def modules(*folders: str) -> tuple[Module, ...]:
 def _everything() -> tuple[Module, ...]:
     folders = (*PACKAGES, "bench", "scripts", "tests")
     paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
-    known = {_name(path) for path in paths}
-    return tuple(_read(path, known) for path in paths)
+    return tuple(
+        Module(_name(path), path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
+        for path in paths
+    )
+
+
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(module.name for module in _everything())
 
 
 @cache
@@ -71,16 +92,16 @@ def tracked_files() -> tuple[Path, ...]:
     return tuple(path for path in paths if path.is_file())
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Every function and method, nested ones too."""
-    for node in ast.walk(tree):
+    for node in module.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
 
-def classes(tree: ast.AST) -> Iterator[ast.ClassDef]:
+def classes(module: Module) -> Iterator[ast.ClassDef]:
     """Every class, nested ones too."""
-    return (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return (node for node in module.nodes if isinstance(node, ast.ClassDef))
 
 
 def dotted(node: ast.AST) -> str:
@@ -94,7 +115,7 @@ def dotted(node: ast.AST) -> str:
 
 def uses(module: Module, *names: str) -> Iterator[tuple[str, int]]:
     """Where `module` uses one of these dotted names, written out or imported by `from`."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Attribute | ast.Name) and dotted(node) in names:
             yield dotted(node), node.lineno
         elif isinstance(node, ast.ImportFrom):
@@ -103,10 +124,10 @@ def uses(module: Module, *names: str) -> Iterator[tuple[str, int]]:
                     yield f"{node.module}.{alias.name}", node.lineno
 
 
-def strings(tree: ast.AST) -> Iterator[ast.Constant]:
+def strings(module: Module) -> Iterator[ast.Constant]:
     """Every string constant that is not a docstring or another statement of its own."""
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    prose = {id(node.value) for node in module.nodes if isinstance(node, ast.Expr)}
+    for node in module.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             yield node
 
@@ -127,16 +148,7 @@ def _name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _read(path: Path, known: set[str]) -> Module:
-    text = path.read_text("utf-8")
-    tree = ast.parse(text, str(path))
-    name = _name(path)
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    found = tuple(_imports(tree, package, known, ""))
-    return Module(name, path.relative_to(ROOT).as_posix(), text, tree, found)
-
-
-def _imports(node: ast.AST, package: str, known: set[str], inside: str) -> Iterator[Import]:
+def _imports(node: ast.AST, package: str, known: frozenset[str], inside: str) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
             for alias in child.names:

@@ -263,7 +263,7 @@ def test_one_module_opens_sockets_for_pages_and_one_for_engines() -> None:
     found = {
         module.name
         for module in modules("search_backend")
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Call) and dotted(node.func) in makes
     }
     assert found == {"search_backend.fetch", "search_backend.engine_http"}

@@ -213,7 +213,7 @@ def test_every_setting_in_the_source_is_declared() -> None:
     problems = [
         f"{module.at(constant.lineno)} names {name}"
         for module in modules()
-        for constant in strings(module.tree)
+        for constant in strings(module)
         if ENV_NAME.fullmatch(name := str(constant.value)) and ENV_PREFIX.match(name)
         if name not in declared | aliases | NOT_OURS
     ]

@@ -88,7 +88,7 @@ def test_exceptions_to_the_sizes_are_still_needed() -> None:
     """An exception that nothing needs any more is removed."""
     everything = modules(*PACKAGES, "bench", "scripts")
     known = {m.path for m in everything}
-    known |= {f"{m.path}:{f.name}" for m in everything for f in functions(m.tree)}
+    known |= {f"{m.path}:{f.name}" for m in everything for f in functions(m)}
     report(set(LARGER) - known, "LARGER names what does not exist:")
     report([key for key, reason in LARGER.items() if len(reason) < 20], "LARGER without a reason:")
 
@@ -98,11 +98,11 @@ def _too_large(module: Module) -> Iterator[str]:
     limit = LOOP_LINES if module.name == "agent.loop" else MODULE_LINES
     if lines > limit and module.path not in LARGER:
         yield f"{module.path} has {lines} lines of at most {limit}"
-    for function in functions(module.tree):
+    for function in functions(module):
         length = (function.end_lineno or function.lineno) - function.lineno + 1
         if length > FUNCTION_LINES and f"{module.path}:{function.name}" not in LARGER:
             yield f"{module.at(function.lineno)} {function.name}() has {length} of {FUNCTION_LINES}"
-    for cls in classes(module.tree):
+    for cls in classes(module):
         for made in cls.body:
             if isinstance(made, ast.FunctionDef) and made.name == "__init__":
                 count = len([*made.args.posonlyargs, *made.args.args, *made.args.kwonlyargs]) - 1
@@ -115,7 +115,7 @@ def test_inheritance_stays_shallow() -> None:
     bases = {
         c.name: [dotted(b).rpartition(".")[2] for b in c.bases]
         for m in modules()
-        for c in classes(m.tree)
+        for c in classes(m)
     }
 
     def depth(name: str, seen: tuple[str, ...] = ()) -> int:
@@ -143,14 +143,14 @@ def test_vendors_are_named_in_their_own_file_only() -> None:
         for module in modules()
         if not module.path.startswith(VENDORS_WELCOME)
         and not (within(module.name, *PLUGINS) and VENDOR.search(module.name))
-        for word, line in _words(module.tree)
+        for word, line in _words(module)
         if VENDOR.search(word)
     ]
     report(problems, "A vendor is named outside its own provider, engine or reader:")
 
 
-def _words(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree):
+def _words(module: Module) -> Iterator[tuple[str, int]]:
+    for node in module.nodes:
         if isinstance(node, ast.Name):
             yield node.id, node.lineno
         elif isinstance(node, ast.Attribute):
@@ -163,7 +163,7 @@ def _words(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield node.module or "", node.lineno
         elif isinstance(node, ast.alias):
             yield node.name, node.lineno
-    for constant in strings(tree):
+    for constant in strings(module):
         if not re.search(r"\s", str(constant.value).strip()):
             yield str(constant.value), constant.lineno
 
@@ -186,7 +186,7 @@ def test_every_test_says_what_it_shows() -> None:
     problems = [
         f"{module.at(function.lineno)} {function.name}"
         for module in modules("tests")
-        for function in functions(module.tree)
+        for function in functions(module)
         if function.name.startswith("test_") and not ast.get_docstring(function)
     ]
     report(problems, "Tests without a docstring:")
@@ -216,7 +216,7 @@ def test_every_wire_format_is_tested_on_recorded_bytes() -> None:
         if not within(module.name, "agent.providers") or module.name == "agent.providers":
             continue
         provider = module.name.split(".")[2]
-        decodes = any(cls.name.endswith("Decoder") for cls in classes(module.tree))
+        decodes = any(cls.name.endswith("Decoder") for cls in classes(module))
         folder = ROOT / "tests" / "recordings" / provider
         if decodes and not any(path.is_file() for path in folder.rglob("*")):
             problems.add(f"tests/recordings/{provider}/ is missing or empty ({module.path})")

@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import aclosing, suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
@@ -32,6 +32,8 @@ from agent.tools import Tool, ToolSource
 from agent.transport import Transport
 
 T = TypeVar("T")
+# A signal that comes just before a thread sleeps is not seen while it sleeps: Ctrl-C would be lost.
+_LOOK = 0.5  # seconds
 _LATE = 1.0  # seconds after the end of a run in which its last event must have come
 
 
@@ -108,7 +110,7 @@ class Agent:
         feeding = self._submit(self._feed(known, after, starting, begun, batches))
         feeding.add_done_callback(lambda done: _over(done, begun))
         try:
-            begun.result()
+            _result(begun)
         except BaseException:
             feeding.cancel()
             self._discard(fresh)
@@ -165,7 +167,7 @@ class Agent:
         """One run's events, from the loop, batch by batch."""
         done = False
         try:
-            while (batch := batches.get()) is not None:
+            while (batch := _next(batches)) is not None:
                 done = batch[-1].type == "run_finished"
                 yield from batch
             if not done:
@@ -232,7 +234,7 @@ class Agent:
         self.close()
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return self._submit(coroutine).result()
+        return _result(self._submit(coroutine))
 
     def _submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         try:
@@ -240,6 +242,19 @@ class Agent:
         except RuntimeError as error:
             coroutine.close()
             raise ConfigError("closed", "This agent is closed.", "Make a new Agent.") from error
+
+
+def _result(future: Future[T]) -> T:
+    """What comes of it, however long it takes."""
+    while not wait([future], _LOOK).done:
+        pass
+    return future.result()
+
+
+def _next(batches: SimpleQueue[T]) -> T:
+    while True:
+        with suppress(Empty):
+            return batches.get(timeout=_LOOK)
 
 
 def _over(feeding: Future[None], begun: Future[str]) -> None:

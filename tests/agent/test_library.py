@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -279,3 +281,26 @@ def test_importing_the_package_costs_nothing() -> None:
     assert shown.stdout == "[]\n"
     assert package.Agent is Agent
     assert not hasattr(package, "Nothing")
+
+
+def test_a_ctrl_c_that_comes_as_one_falls_asleep_is_seen(make: Made) -> None:
+    """A signal handled by another thread wakes nobody: the wait has to look by itself."""
+    hold = Hold()
+    agent = make([TextDelta("It begins"), hold])
+    shown = threading.Event()
+    in_time: list[bool] = []
+
+    def interrupt() -> None:
+        shown.wait()
+        signal.raise_signal(signal.SIGINT)  # in this thread, so that the main one sleeps on
+        in_time.append(hold.left.wait(10))
+        if not in_time[0]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    events = agent.stream("Speak")
+    with pytest.raises(KeyboardInterrupt):
+        list(event.type == "text_delta" and shown.set() for event in events)
+    thread.join()
+    assert in_time == [True]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agent.branches import shown
 from agent.errors import busy
+from agent.events import Event
 from agent.log import EventLog
 from agent.plans import IN_TEXT, find_plan, plan_from_answer
 from agent.question import UNDONE
@@ -14,7 +16,7 @@ from agent.workspace import Workspace
 
 
 def undo_files(log: EventLog, settings: Settings, session_id: str) -> list[str]:
-    """The files that are as they were before the last answer that changed any.
+    """The files that are as they were before the last answer on show that changed any.
 
     The page learns of it from a `files_undone` event, the model from the next question. Raises
     Conflict, with nothing changed, when an answer is under way, no answer changed a file, or a
@@ -23,11 +25,19 @@ def undo_files(log: EventLog, settings: Settings, session_id: str) -> list[str]:
     session = log.session(session_id)
     if session.running:
         raise busy()
-    files = Workspace.of(settings).undo(session_id)
+    events = log.read(session_id)
+    hidden = _kept_as(events) - _kept_as(shown(events))
+    files = Workspace.of(settings).undo(session_id, hidden)
     told = dict.fromkeys([*session.settings.get(UNDONE, ()), *files])
     log.update_session(session_id, {UNDONE: list(told)})
     log.append(session_id, [("files_undone", {"files": files})], durable=True)
     return files
+
+
+def _kept_as(events: Iterable[Event]) -> set[str]:
+    """The names under which what these events changed is kept."""
+    results = (event.data["details"] for event in events if event.type == "tool_result")
+    return {details["kept_as"] for details in results if "kept_as" in details}
 
 
 def make_plan(log: EventLog, session_id: str) -> Mapping[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from agent.approvals import Approve
 from agent.events import Event, citation_from
@@ -44,7 +45,8 @@ class Turn(TypedDict, total=False):
     """What a turn may differ in; what is left out is the session's or the settings'.
 
     `approve` is what becomes of calls that need the user: `never` (the default: they do not run),
-    `auto` (they run, unless something would leak), `ask` (they wait for `Agent.decide`).
+    `auto` (they run, unless something would leak), `ask` (they wait for `Agent.decide`). `plan` is
+    the data of the plan that the question has carried out.
     """
 
     model: str | None
@@ -53,6 +55,7 @@ class Turn(TypedDict, total=False):
     limits: Limits | None
     options: NativeSearch | None
     approve: Approve
+    plan: Mapping[str, Any] | None
 
 
 def settled(turn: Turn) -> Turn:

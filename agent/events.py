@@ -2,11 +2,13 @@
 
 | type | data |
 |---|---|
-| user_message | text, replaces? (the question that this one stands beside), note? |
+| user_message | text, replaces? (the question that this one stands beside), note?, plan? (its id) |
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.branches`) |
 | run_resumed | run_id, takeovers (another process goes on; deltas before it do not count) |
 | run_started | run_id, session_id, model, mode, search, search_path |
 | text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
+| servers_awaited | servers (MCP servers whose tools the turn waits for) |
+| servers_ready | servers, missing (those of them that did not come) |
 | search_started | query, by, years? (past ones in the query that the user never named) |
 | search_finished | query, by, status, results, attempts, error?, years? |
 | page_opened | url, status, title?, error?, reader? (who read it, if not we) |

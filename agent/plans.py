@@ -112,7 +112,7 @@ def _heading(text: str) -> str:
 
 def run_text(plan: Mapping[str, Any]) -> str:
     """The question that has a plan carried out: all of it, so that any model can take it up."""
-    lines = [f"Carry out this plan: {plan['title']} (plan {plan['plan_id']})", ""]
+    lines = [f"Carry out this plan: {plan['title']}", ""]
     for number, step in enumerate(plan["steps"], 1):
         lines.append(f"{number}. {step['text']}")
         if step["files"]:

@@ -47,13 +47,14 @@ class Preset:
     tools: tuple[str, ...] | None = None
     servers: tuple[str, ...] | None = None
     builtin: bool = field(default=False, compare=False)
+    changed: bool = field(default=False, compare=False)  # a built-in one, in the user's own words
 
     def as_dict(self) -> dict[str, Any]:
         """The agent object of every surface."""
         return asdict(self)
 
 
-_FIELDS = tuple(f.name for f in fields(Preset) if f.name not in ("name", "builtin"))
+_FIELDS = tuple(f.name for f in fields(Preset) if f.compare and f.name != "name")
 _FILES = ("read_file", "list_directory", "search_files", "current_time")
 
 BUILT_IN: Mapping[str, Preset] = {
@@ -128,7 +129,7 @@ class Presets:
             what = f"The agent {name} cannot be read: {error}."
             raise ConfigError("bad_agent", what, f"Correct {path}, or remove it.") from error
         if data is not None:
-            return preset_of(name, data)
+            return replace(preset_of(name, data), changed=name in BUILT_IN)
         if name not in BUILT_IN:
             what = f"There is no agent {name[:60]!r}."
             raise ConfigError("no_agent", what, "`searchloop agents` lists those there are.")
@@ -145,7 +146,8 @@ class Presets:
     def change(self, name: str, changes: Mapping[str, Any]) -> Preset:
         """The agent with these changes; a built-in one becomes the user's own."""
         now = self.get(name).as_dict()
-        return self._save(preset_of(name, {**{f: now[f] for f in _FIELDS}, **changes}))
+        preset = preset_of(name, {**{f: now[f] for f in _FIELDS}, **changes})
+        return self._save(replace(preset, changed=name in BUILT_IN))
 
     def delete(self, name: str) -> None:
         """Removes the user's file; a built-in agent is as it was then."""

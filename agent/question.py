@@ -32,12 +32,19 @@ def run_started(run_id: str, session: Session, path: SearchPath) -> dict[str, st
     }
 
 
-def asked_data(text: str, session: Session, replaces: int | None = None) -> dict[str, Any]:
+def asked_data(
+    text: str,
+    session: Session,
+    replaces: int | None = None,
+    plan: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """The data of `user_message`, with a note for the model on what the user did meanwhile."""
     data: dict[str, Any] = {"text": text}
     undone = session.settings.get(UNDONE)
     if replaces:
         data["replaces"] = replaces
+    if plan:
+        data["plan"] = plan["plan_id"]
     if undone:
         data["note"] = f"[{_TAKEN_BACK} {', '.join(undone)}]"
     return data

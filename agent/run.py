@@ -16,6 +16,7 @@ from agent.dispatcher import Toolset
 from agent.errors import AgentError, IncompleteError, NativeSearchRejected
 from agent.events import citation_data, source_data
 from agent.fence import Fence
+from agent.gathering import NONE, Gathered, check_plan, waited
 from agent.guard import Watched
 from agent.leases import Lease
 from agent.limits import DEFAULT_LIMITS, Limits, Price
@@ -61,9 +62,10 @@ class Question:
     limits: Limits = DEFAULT_LIMITS
     price: Price | None = None
     options: NativeSearch = ANYWHERE
-    tools: tuple[Tool, ...] = ()
+    gathered: Gathered = NONE
     approve: Approve = "ask"
     policy: Policy = DEFAULT_POLICY
+    touches: tuple[str, ...] = ()  # files that the plan names which this question has carried out
 
 
 @dataclass(slots=True)
@@ -127,7 +129,11 @@ class Run:
             )
 
     async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
-        path = self.question.path
+        question = self.question
+        there = await waited(question.gathered, recorder.event)
+        check_plan(question.touches, there.tools, question.session)
+        self.question = replace(question, gathered=there)
+        path = question.path
         if self.past and self.past.fell_back:
             path = local_path()
             recorder.path = path.name
@@ -201,7 +207,8 @@ class Run:
         """The question's tools, but for those that this model cannot have beside its own search."""
         question = self.question
         both = question.provider.capabilities(question.model).tools_with_native_search
-        return question.tools if both or path.native is None else without_spare(question.tools)
+        tools = question.gathered.tools
+        return tools if both or path.native is None else without_spare(tools)
 
     def _known(self) -> tuple[Message, ...]:
         """What this run had come to before it was taken over."""

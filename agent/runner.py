@@ -23,7 +23,7 @@ from agent.dates import dated_question, day_of
 from agent.errors import AgentError, ConfigError
 from agent.events import Event, question_text
 from agent.first_engine import FirstEngine
-from agent.gathering import gathered, notices
+from agent.gathering import gathered
 from agent.keeper import Keeper
 from agent.leases import Lease
 from agent.limits import Limits
@@ -49,8 +49,7 @@ from agent.search_options import search_options
 from agent.search_path import OFF, SearchPath, choose_path, local_path
 from agent.session import Session
 from agent.settings import Settings
-from agent.standard_tools import without_spare
-from agent.tools import ALLOWED, Tool, ToolSource
+from agent.tools import Tool, ToolSource
 from agent.transcripts import Transcripts
 from agent.transport import Transport
 from agent.types import Message, NativeSearch
@@ -107,12 +106,14 @@ class Runner:
         options: NativeSearch | None = None,
         approve: Approve = "ask",
         replaces: int | None = None,
+        plan: Mapping[str, Any] | None = None,
     ) -> str:
         """Stores the question, starts answering it and returns the run's id at once.
 
         `model`, `mode` and `search` are kept for the session; `limits` and `options` (what a search
         is held to) are this turn's, by default those of the settings. `approve` says what becomes
-        of a call that needs the user; `replaces` is the question beside which this one stands.
+        of a call that needs the user; `replaces` is the question beside which this one stands,
+        `plan` the plan that it has carried out.
         Raises ConfigError for a question that cannot be sent and Conflict when the session is busy
         or gone; nothing is stored then.
         """
@@ -127,12 +128,13 @@ class Runner:
         lease = await self._keeper.claim(session_id, run_id, turn_data(limits, held, approve))
         try:
             before = self._transcripts.take(session_id, replaces)
-            said = asked_data(text, session, replaces)
+            said = asked_data(text, session, replaces, plan)
             question = await self._stored(question, lease, changes, before, said)
         except BaseException:
             await self._keeper.release(lease)
             raise
         before.append(dated_question(question_text(said), day_of(time.time()), before))
+        question = replace(question, touches=tuple(plan["files"]) if plan else ())
         run = Run(question, lease, self._log, self._backend, before, self._protection)
         await self._begin(run)
         return run_id
@@ -168,20 +170,19 @@ class Runner:
         started = run_started(question.run_id, session, path)
         events: list[Pending] = [("user_message", asked), ("run_started", started)]
         events += [("notice", notice)] if notice else []
-        events += notices(self._bring, session)
+        events += question.gathered.notices
         await log.aside(log.append, session.id, events, durable=True, fence=lease.fence)
         return replace(question, path=path)
 
     async def _path(self, question: Question) -> SearchPath:
         """Which way this turn searches; a local one is named after the engine asked first."""
         session, provider = question.session, question.provider
-        tools = without_spare(question.tools)
         path = choose_path(
             session.search,
             provider.name,
             provider.capabilities(question.model),
             options=question.options,
-            tools=any(t.spec.effect in ALLOWED[session.mode] for t in tools),
+            tools=question.gathered.beside_search(session.mode),
             offline=self._settings.offline,
         )
         return local_path(await self._engine.name()) if path.local else path

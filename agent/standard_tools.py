@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from agent.session import Session
-from agent.tools import Tool
+from agent.tools import ServerState, Tool
 from agent.tools.current_time import current_time
 from agent.tools.present_plan import present_plan
 
@@ -22,6 +22,10 @@ class StandardTools:
         """
         plan = (present_plan(),) if session.mode == "plan" else ()
         return (current_time(), *plan) if session.workspace else plan
+
+    def servers(self, session: Session) -> Mapping[str, ServerState]:
+        """None."""
+        return {}
 
     def notices(self, session: Session) -> Sequence[Mapping[str, str]]:
         """None."""

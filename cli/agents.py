@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 def agent_line(preset: Preset) -> str:
     """An agent in one line."""
-    mark = " (built in)" if preset.builtin else ""
+    mark = " (built in)" if preset.builtin else " (changed)" if preset.changed else ""
     return f"{preset.name:<14} {one_line(preset.description, 90)}{mark}"
 
 

@@ -7,9 +7,10 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from typing import Any
 
 from agent.afterwards import plan_to_run
 from agent.errors import AgentError, ConfigError
@@ -37,8 +38,9 @@ def run(args: argparse.Namespace) -> int:
         mcp.window = agent.runner.window
         approve = settled(args.approve, args.output)
         session = session_named(agent, args)
-        if args.run_plan:
-            question, args.mode = _plan(agent, session, args), "agent"
+        plan = _plan(agent, session, args) if args.run_plan else None
+        if plan:
+            question, args.mode = run_text(plan), "agent"
         with _opened(agent, session, args) as known:
             events = agent.stream(
                 question,
@@ -49,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
                 limits=_limits(settings.limits, args),
                 options=_options(settings, args),
                 approve=approve,
+                plan=plan,
             )
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
@@ -77,14 +80,14 @@ def _opened(agent: Agent, session: str | None, args: argparse.Namespace) -> Iter
         raise
 
 
-def _plan(agent: Agent, session: str | None, args: argparse.Namespace) -> str:
-    """The question that has the session's plan carried out."""
+def _plan(agent: Agent, session: str | None, args: argparse.Namespace) -> Mapping[str, Any]:
+    """The session's plan, which is to be carried out."""
     if args.question:
         what = "--run-plan takes no question."
         raise ConfigError("bad_request", what, "Ask the question without it, or leave it out.")
     if session is None:
         raise ConfigError("no_session", "No session was named.", "Add -c or --session ID.")
-    return run_text(plan_to_run(agent.log, session))
+    return plan_to_run(agent.log, session)
 
 
 def _limits(settings: Limits, args: argparse.Namespace) -> Limits:

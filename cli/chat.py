@@ -12,9 +12,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, Unpack
 
 from agent.afterwards import plan_to_run, undo_files
+from agent.answer import Turn
 from agent.approvals import Approve
 from agent.errors import AgentError, ConfigError
 from agent.events import Event
@@ -123,12 +124,11 @@ class Chat:
             if not self._agent.log.session(self._session).messages:
                 self._agent.log.delete_session(self._session)
 
-    def _ask(self, text: str, mode: str | None = None) -> None:
+    def _ask(self, text: str, **more: Unpack[Turn]) -> None:
         events: Iterator[Event] = iter(())
         try:
-            events = self._agent.stream(
-                text, session=self._session, mode=mode, approve=self._approve
-            )
+            turn: Turn = {"approve": self._approve, **more}
+            events = self._agent.stream(text, session=self._session, **turn)
             shown = asking(self._agent, events) if self._approve == "ask" else events
             as_text(shown, numbers=sys.stderr.isatty())
         except KeyboardInterrupt:
@@ -211,7 +211,8 @@ class Chat:
             print("No sources yet.")
 
     def _run(self, _: str) -> None:
-        self._ask(run_text(plan_to_run(self._agent.log, self._session)), mode="agent")
+        plan = plan_to_run(self._agent.log, self._session)
+        self._ask(run_text(plan), mode="agent", plan=plan)
 
     def _undo(self, _: str) -> None:
         files = undo_files(self._agent.log, self._agent.settings, self._session)

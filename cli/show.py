@@ -79,6 +79,8 @@ def activity(event: Event) -> str | None:
     if event.type == "page_opened":
         failed = f" - {one_line(data.get('error') or data['status'])}"
         return f"  read {one_line(data['url'])}{failed if data['status'] != 'ok' else ''}"
+    if event.type == "servers_awaited":
+        return f"  connecting to {one_line(', '.join(data['servers']), 200)}"
     if event.type == "notice":
         return f"  {one_line(data['message'], 300)}"
     if event.type == "tool_call" and data["name"] not in ("web_search", "open_page"):

@@ -34,6 +34,8 @@ _AGENT: Schema = {
     "servers": {**_PATTERNS, "description": "Patterns of MCP servers it may use; null: all"},
 }
 
+_CHANGED: Schema = {"type": "boolean", "description": "Built in and edited; DELETE puts it back"}
+
 BODIES: Mapping[str, Schema] = {
     **MCP_BODIES,
     "NewSession": object_of(
@@ -155,7 +157,8 @@ SCHEMAS: Schema = {
     ),
     "Sessions": object_of({"sessions": list_of("Session")}, "sessions"),
     "Agent": object_of(
-        {"name": TEXT, **_AGENT, "builtin": {"type": "boolean"}}, "name", *_AGENT, "builtin"
+        {"name": TEXT, **_AGENT, "builtin": {"type": "boolean"}, "changed": _CHANGED},
+        *("name", *_AGENT, "builtin", "changed"),
     ),
     "Agents": object_of({"agents": list_of("Agent")}, "agents"),
     "Undone": object_of({"files": {"type": "array", "items": TEXT}}, "files"),

@@ -107,7 +107,7 @@ class SessionsApi:
         self._log.session(session)
         plan = find_plan(self._log.read(session), call.path["plan"])
         seq = self._log.last_seq(session) or 0
-        started = self._house.runner.start(session, run_text(plan), mode="agent")
+        started = self._house.runner.start(session, run_text(plan), mode="agent", plan=plan)
         return Reply({"run_id": self._on_loop(started), "session_id": session, "seq": seq}, 202)
 
     def _check_model(self, body: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ from agent.mcp.report import Once, server_report, troubles_of, troubles_with, wh
 from agent.mcp.server import Server
 from agent.presets import may_ask, preset_in
 from agent.settings import Settings
-from agent.tools import ALLOWED, Tool
+from agent.tools import ALLOWED, ServerState, Tool
 from agent.types import Mode
 
 PATIENCE, AGAIN = 10.0, 1.0  # seconds a turn waits for a server never seen before, and for others
@@ -83,15 +83,11 @@ class McpServers:
 
     async def tools(self, session: Asking) -> list[Tool]:
         """What there is for a turn of this session; waits a little for servers that are new."""
-        found = self.catalogue.find(session.workspace)
-        allowed = ALLOWED[session.mode]
-        preset = preset_in(session.settings)
-        servers = [server for server in found.servers if may_ask(preset, server.name)]
-        wanted = [server for server in servers if server.may_offer(allowed)]
-        if not wanted:
-            self._reconcile(found, session.workspace)
-            return []
+        found, wanted = self._wanted(session)
         self._reconcile(found, session.workspace)
+        if not wanted:
+            return []
+        allowed = ALLOWED[session.mode]
         connections = [self._connection(server) for server in wanted]
         await asyncio.gather(*(c.ready(self._patience(c)) for c in connections))
         parts = server_parts(server.name for server in found.servers)
@@ -99,16 +95,29 @@ class McpServers:
         usable = [tool for tool in tools if tool.spec.effect in allowed]
         return self._offers.settle(session.id, usable, self._budget(session.model))
 
+    def servers(self, session: Asking) -> dict[str, ServerState]:
+        """How each one stands that could bring tools; what failed lately is not waited for."""
+        told: dict[str, ServerState] = {}
+        for server in self._wanted(session)[1]:
+            found = self._connections.get(_key(server))
+            known = found if found and found.server == server else None
+            resting = known is not None and known.retry_in is not None
+            ready = known is not None and known.state == "ready"
+            told[server.name] = "ready" if ready else "failed" if resting else "waiting"
+        return told
+
+    def _wanted(self, session: Asking) -> tuple[Found, list[Server]]:
+        found, preset = self.catalogue.find(session.workspace), preset_in(session.settings)
+        asked = [server for server in found.servers if may_ask(preset, server.name)]
+        return found, [s for s in asked if s.may_offer(ALLOWED[session.mode])]
+
     def notices(self, session: Asking) -> list[dict[str, str]]:
         """What keeps tools away that this turn could have had; each once a session."""
-        allowed, preset = ALLOWED[session.mode], preset_in(session.settings)
-        told = []
-        found = self.catalogue.find(session.workspace)
-        if "exec" in allowed:
-            told = troubles_of(found)
-        for server in found.servers:
+        found, wanted = self._wanted(session)
+        told = troubles_of(found) if "exec" in ALLOWED[session.mode] else []
+        for server in wanted:
             connection = self._connections.get(_key(server))
-            if connection and server.may_offer(allowed) and may_ask(preset, server.name):
+            if connection:
                 told += troubles_with(connection, self._suspended.get(_key(server), {}))
         return self._once.fresh(session.id, told)
 

@@ -48,7 +48,8 @@ def troubles_of(found: Found) -> list[dict[str, str]]:
     ]
     if found.untrusted:
         words = f"The MCP servers of {found.untrusted.file} are not used."
-        remedy = f"Look at them: searchloop mcp trust {Path(found.untrusted.file).parent}"
+        folder = Path(found.untrusted.file).parent
+        remedy = f"Look at them in the settings under Tools, or: searchloop mcp trust {folder}"
         told.append({"code": "mcp_untrusted", "message": words, "remedy": remedy})
     return told
 

@@ -28,7 +28,9 @@ ALLOWED: Mapping[Mode, frozenset[Effect]] = {
     "plan": frozenset({"read", "network"}),
     "agent": frozenset({"read", "network", "write", "exec"}),
 }
+CHANGING: frozenset[Effect] = ALLOWED["agent"] - ALLOWED["ask"]
 Origin = Literal["ours", "user", "mcp"]
+ServerState = Literal["ready", "waiting", "failed"]
 
 
 def _nothing(names: Iterable[str]) -> None:
@@ -82,6 +84,9 @@ class ToolSource(Protocol):
 
     async def tools(self, session: Session) -> Sequence[Tool]:
         """What there is for this session now. Never raises for one part that is broken."""
+
+    def servers(self, session: Session) -> Mapping[str, ServerState]:
+        """Those that could bring tools for this session; `tools` waits for a `waiting` one."""
 
     def notices(self, session: Session) -> Sequence[Mapping[str, str]]:
         """What the user should know of them: {code, message, remedy}, each once a session."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from agent.errors import ConfigError
 from agent.session import Session
 from agent.settings import Settings
-from agent.tools import Preview, Run, Tool, ToolContext
+from agent.tools import Preview, Run, ServerState, Tool, ToolContext
 from agent.types import Effect, ToolResult, ToolSpec
 from agent.workspace import journal
 from agent.workspace.reading import (
@@ -86,6 +86,10 @@ class Workspace:
             _writing("replace_in_file", REPLACE_IN_FILE, writer),
         )
 
+    def servers(self, session: Session) -> Mapping[str, ServerState]:
+        """None."""
+        return {}
+
     def notices(self, session: Session) -> Sequence[Mapping[str, str]]:
         """None."""
         return ()
@@ -97,9 +101,9 @@ class Workspace:
     async def aclose(self) -> None:
         """Nothing was started."""
 
-    def undo(self, session_id: str) -> list[str]:
+    def undo(self, session_id: str, but_for: Container[str] = ()) -> list[str]:
         """Takes back what the last turn with changes did; the paths. See `journal.undo`."""
-        return journal.undo(self._home, session_id, self._allowed)
+        return journal.undo(self._home, session_id, self._allowed, but_for)
 
     def forget(self, session_id: str) -> None:
         """Removes what is kept of a session that is deleted."""

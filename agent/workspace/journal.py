@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,14 +86,17 @@ def folder_of(home: Path, session: str) -> Path:
     return home / "undo" / hashlib.sha256(session.encode()).hexdigest()[:32]
 
 
-def undo(home: Path, session: str, allowed: Sequence[str] = ()) -> list[str]:
-    """Takes back what the session's last turn with changes did to files; their paths.
+def undo(
+    home: Path, session: str, allowed: Sequence[str] = (), but_for: Container[str] = ()
+) -> list[str]:
+    """Takes back what the session's last turn with changes did to files; their paths. Turns whose
+    changes are kept under a name of `but_for` are passed over.
 
     Raises Conflict, with nothing changed, when there is no such turn or a file was changed since.
     """
-    turns = _turns(folder_of(home, session))
+    turns = [turn for turn in _turns(folder_of(home, session)) if turn.name not in but_for]
     if not turns:
-        what = "No answer of this session changed a file."
+        what = "No answer of this session that is shown changed a file."
         raise Conflict("nothing_to_undo", what, "There is nothing to undo.")
     changes = _changes(turns[-1])
     trees = {change.root: Tree(change.root, allowed) for change in changes}

@@ -79,7 +79,13 @@ class Writer:
                 raise ToolError("file_changed", what, "Read it again and ask once more.")
             self._make(edit)
         diff = edit.diff if len(edit.diff) <= _KEPT else f"{edit.diff[:_KEPT]}\n(cut here)\n"
-        details = {"kind": "file_change", "path": path, "new": edit.was is None, "diff": diff}
+        details = {
+            "kind": "file_change",
+            "path": path,
+            "new": edit.was is None,
+            "diff": diff,
+            "kept_as": self._turn.name,
+        }
         done = "Changed" if edit.was else "Created"
         return f"{done} {path} ({len(edit.data):,} bytes).", details
 

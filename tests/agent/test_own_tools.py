@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.afterwards import undo_files
-from agent.errors import ConfigError
+from agent.errors import ConfigError, Conflict
 from agent.events import messages_from
 from agent.library import Agent
 from agent.models import Capabilities
@@ -96,9 +96,9 @@ def test_a_plan_is_handed_to_agent_mode(tmp_path: Path) -> None:
         assert "present_plan" in offered(model)
         assert "notice" not in house.kinds()
         plan = find_plan(house.log.read(house.session))
-        await house.ask(run_text(plan), mode="agent", approve="auto")
+        await house.ask(run_text(plan), mode="agent", approve="auto", plan=plan)
         assert "present_plan" not in offered(model)
-        assert f"(plan {plan['plan_id']})" in model.requests[-1].messages[-3].content
+        assert "Carry out this plan: Better a" in model.requests[-1].messages[-3].content
         assert house.log.session(house.session).mode == "agent"
 
     steps = [{"text": "Change a", "files": ["a.txt"]}]
@@ -160,6 +160,25 @@ def test_an_undo_is_told_to_the_model_once(tmp_path: Path) -> None:
         assert model.requests[-1].messages[-1].content == "and on"
 
     play(tmp_path, says("Done."), says("Yes."), says("Yes."), scenario=scenario)
+
+
+def test_an_undo_leaves_hidden_versions_alone(tmp_path: Path) -> None:
+    """What is taken back is what an answer on show did, not that of a version nobody looks at."""
+    make = [call("create_file", n, path=f"{n}.txt", content="x") for n in (1, 2)]
+
+    async def scenario(house: House, model: Scripted) -> None:
+        await house.ask("go", mode="agent", approve="auto")
+        first = next(e.seq for e in house.log.read(house.session) if e.type == "user_message")
+        await house.ask("go", mode="agent", approve="auto", replaces=first)
+        own, made = settings(tmp_path / "home"), tmp_path / "ws"
+        house.log.append(house.session, [("branch_chosen", {"turn": first})])
+        assert undo_files(house.log, own, house.session) == ["1.txt"]
+        with pytest.raises(Conflict, match="No answer of this session"):
+            undo_files(house.log, own, house.session)
+        assert [(made / f"{n}.txt").exists() for n in (1, 2)] == [False, True]
+
+    steps = [calls(make[0]), says("Done."), calls(make[1]), says("Done.")]
+    play(tmp_path, *steps, scenario=scenario)
 
 
 def test_a_workspace_that_is_gone_leaves_the_session_alone(tmp_path: Path) -> None:

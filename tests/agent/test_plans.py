@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,14 +12,16 @@ from hypothesis import strategies as st
 
 from agent.errors import AgentError
 from agent.events import Event
-from agent.plans import find_plan, listed_steps, offer, plan_from_answer, run_text
+from agent.plans import find_plan, listed_steps, offer, plan_data, plan_from_answer, run_text
+from agent.presets import BUILT_IN, settings_of
 from agent.session import Session
 from agent.sources import SourceTable
 from agent.standard_tools import StandardTools, without_spare
 from agent.tools import Tool, ToolContext
 from agent.tools.present_plan import present_plan
 from agent.types import Message, Mode, ToolResult
-from tests.agent.scripted import Memory
+from agent.workspace import Workspace
+from tests.agent.scripted import Memory, Scripted, open_house, says
 
 URL = "https://example.org/tides"
 STEPS = [
@@ -156,10 +159,43 @@ def test_what_agent_mode_is_told() -> None:
     _, heard = presented()
     (plan,) = heard.of("plan")
     assert run_text(plan) == (
-        f"Carry out this plan: Better config (plan {plan['plan_id']})\n\n"
+        "Carry out this plan: Better config\n\n"
         "1. Read the config\n   Touches: app/config.toml\n   Sources: [1]\n"
         "2. Change it\n   Sources: [1]"
     )
+
+
+@pytest.mark.parametrize(
+    ("agent", "files", "runs"),
+    [
+        ("planner", ["a.md"], False),
+        ("planner", [], True),
+        ("coder", ["a.md"], True),
+        (None, ["a.md"], True),
+    ],
+)
+def test_an_agent_that_cannot_run_a_plan_says_so(
+    tmp_path: Path, agent: str | None, files: list[str], runs: bool
+) -> None:
+    """Nothing is sent to a model that has no tool to do it with; the question knows its plan."""
+    (folder := tmp_path / "ws").mkdir()
+    step = {"text": "Write", "files": files, "sources": []}
+    plan = plan_data("Notes", [step], by="text")
+
+    async def scenario() -> None:
+        model = Scripted([says("Done.")])
+        bring = [Workspace(tmp_path / "home")]
+        async with open_house(tmp_path / "home", model, bring=bring) as house:
+            kept = settings_of(BUILT_IN[agent]) if agent else {}
+            house.log.update_session(house.session, kept, workspace=str(folder))
+            finished = await house.ask(run_text(plan), mode="agent", plan=plan)
+            assert house.log.read(house.session)[0].data["plan"] == plan["plan_id"]
+            assert bool(model.requests) is runs
+            if not runs:
+                assert finished.data["error"]["code"] == "agent_cannot_run"
+                assert "a.md" in finished.data["error"]["message"]
+
+    asyncio.run(scenario())
 
 
 def test_text_is_offered_as_a_plan_and_not_passed_off_as_one() -> None:

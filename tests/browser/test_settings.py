@@ -64,6 +64,31 @@ def test_settings_are_kept_and_hold_at_once(page: Page, house: House, tmp_path: 
     house.call("PATCH", "/api/settings", {"settings": dict.fromkeys(names)})
 
 
+def test_a_projects_servers_are_trusted_as_they_were_seen(
+    page: Page, house: House, tmp_path: Path
+) -> None:
+    """What the folder's file would run is shown; a file that changed meanwhile is shown anew."""
+    file = tmp_path / ".mcp.json"
+    file.write_text('{"mcpServers": {"clock": {"command": "no-such-program"}}}', "utf-8")
+    chat = house.call("POST", "/api/sessions", {"workspace": str(tmp_path)})["id"]
+    page.goto(f"{house.url}#/s/{chat}")
+    page.reload()
+    expect(page.get_by_role("button", name=f"Folder {tmp_path.name}")).to_be_visible()
+    dialog = opened(page, "Tools")
+    waits = dialog.get_by_role("region", name="They are not used until you trust this file")
+    expect(waits.locator("li")).to_have_text("clock no-such-program")
+    file.write_text('{"mcpServers": {"clock": {"command": "other", "args": ["-x"]}}}', "utf-8")
+    waits.get_by_role("button", name="Trust this file").click()
+    expect(dialog.get_by_role("alert").first).to_contain_text("is not the file that you looked at")
+    expect(waits.locator("li")).to_have_text("clock other -x")
+    waits.get_by_role("button", name="Trust this file").click()
+    expect(waits).to_have_count(0)
+    server = dialog.locator(".server")
+    server.locator("summary").click()
+    expect(server).to_contain_text(str(file))
+    expect(server.get_by_label("Use clock")).to_have_count(0)
+
+
 def test_models_keys_tools_and_every_setting(page: Page) -> None:
     """How far a model is, why one cannot be had; keys go in, servers are looked at before."""
     pull = {"model": "ollama:tiny:1b", "state": "running", "status": "pulling", "error": None}

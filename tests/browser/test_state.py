@@ -44,9 +44,11 @@ KINDS = (
     {"type": "turn_restored", "turn": 1},
     {"type": "run_resumed", "run_id": "r", "takeovers": 1},
     {"type": "plan", "plan_id": "abc", "title": "t", "steps": [], "by": "model"},
-    {"type": "user_message", "text": "Carry out this plan: t (plan abc)\n\n1. x"},
+    {"type": "user_message", "text": "Carry out this plan: t\n\n1. x", "plan": "abc"},
     {"type": "tool_result", "call_id": "e", "name": "create_file", "details": CHANGE},
     {"type": "files_undone", "files": ["a.md"]},
+    {"type": "servers_awaited", "servers": ["a"]},
+    {"type": "servers_ready", "servers": ["a"], "missing": []},
     {"type": "something_new", "text": "of a later version"},
 )
 FOLD = """async ({ events, again }) => {
@@ -130,11 +132,15 @@ def test_half_an_answer_gives_way_when_a_run_goes_on(modules: Page) -> None:
 
 def test_what_was_undone_and_run_is_said_where_it_happened(modules: Page) -> None:
     """Undoing tells of the newest change that still stands; a plan knows that it was run."""
-    ask, plan, run, changed, undone = KINDS[0], *KINDS[-5:-1]
+    ask, plan, run, changed, undone = KINDS[0], *KINDS[-7:-3]
     kinds = [ask, changed, plan, run, changed, ask, undone, undone, undone]
     turns = modules.evaluate(FOLD, {"events": numbered(kinds), "again": []})["once"]["turns"]
     assert [turn["undone"] for turn in turns] == [["a.md"], ["a.md"], None]
     assert [turn["plans"] and turn["plans"][0]["ran"] for turn in turns] == [True, [], []]
+    again = {**ask, "replaces": 1}
+    kinds = [ask, changed, again, changed, {"type": "branch_chosen", "turn": 1}, undone]
+    turns = modules.evaluate(FOLD, {"events": numbered(kinds), "again": []})["once"]["turns"]
+    assert [(turn["id"], turn["undone"]) for turn in turns] == [(1, ["a.md"])]
     kinds = [ask, changed, run, changed, undone]
     turns = modules.evaluate(FOLD, {"events": numbered(kinds), "again": []})["once"]["turns"]
     assert [turn["undone"] for turn in turns] == [None, ["a.md"]]

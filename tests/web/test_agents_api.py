@@ -35,6 +35,10 @@ def test_agents_from_made_to_removed(tmp_path: Path) -> None:
         assert (await ask("DELETE", "/api/agents/poet")).status == 204
         assert (await ask("PATCH", "/api/agents/poet", {})).status == 404
         assert (await ask("DELETE", f"/api/agents/{builtin}")).error["code"] == "builtin_agent"
+        mine = (await ask("PATCH", f"/api/agents/{builtin}", {"system": "Rhyme."})).data
+        assert (mine["builtin"], mine["changed"]) == (False, True)
+        assert (await ask("DELETE", f"/api/agents/{builtin}")).status == 204
+        assert (await ask("GET", "/api/agents")).data["agents"] == listed
 
     with_api(tmp_path, scenario)
 
@@ -125,7 +129,8 @@ def test_a_plan_is_made_of_an_answer_and_carried_out(tmp_path: Path) -> None:
         started = await ask("POST", f"{path}/plans/{plan.data['plan_id']}/run", {})
         assert started.status == 202
         asked = next(e for e in house.log.read(made["id"]) if e.type == "user_message")
-        assert f"Do this (plan {plan.data['plan_id']})" in asked.data["text"]
+        assert asked.data["text"].startswith("Carry out this plan: Do this\n")
+        assert asked.data["plan"] == plan.data["plan_id"]
         assert house.log.session(made["id"]).mode == "agent"
 
     with_api(tmp_path, scenario)

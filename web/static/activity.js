@@ -94,7 +94,7 @@ function searching(query) {
   return query ? t("step.searching", { query }) : t("step.searching.unknown");
 }
 
-const ICONS = { search: "search", page: "page", tool: "tool" };
+const ICONS = { search: "search", page: "page", tool: "tool", servers: "tool" };
 const MARKS = { failed: "warn" };
 
 const LINES = {
@@ -122,6 +122,14 @@ const LINES = {
       outLink(step.url, { class: "plain", title: step.url }, t("step.read", { host })),
       step.title ? more(step.title) : null,
     ];
+  },
+
+  servers({ names, missing = [], done, stopped }) {
+    if (!done || stopped) return [done ? "ended" : "open", t("step.connecting", { names: names.join(", ") })];
+    const there = names.filter((name) => !missing.includes(name));
+    const came = there.length ? t("step.connected", { names: there.join(", ") }) : "";
+    const not = missing.length ? t("step.notconnected", { names: missing.join(", ") }) : "";
+    return [not ? "failed" : "ended", [came, not].filter(Boolean).join(" · ")];
   },
 
   tool(step) {

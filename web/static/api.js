@@ -61,14 +61,16 @@ export const changeSettings = async (settings) =>
 export const keys = async () => listOf(await call("GET", "/api/keys"), "keys");
 export const saveKey = async (name, value) => listOf(await call("PUT", `/api/keys/${name}`, { value }), "keys");
 export const forgetKey = async (name) => listOf(await call("DELETE", `/api/keys/${name}`), "keys");
-export const mcp = () => call("GET", "/api/mcp");
+const inFolder = (folder) => (folder ? `?workspace=${encodeURIComponent(folder)}` : "");
+export const mcp = (folder) => call("GET", `/api/mcp${inFolder(folder)}`);
+export const trustMcp = (workspace, hash) => call("POST", "/api/mcp/trust", { workspace, hash });
 export const addMcp = (config, save) => call("POST", "/api/mcp", { config, save });
 const server = (name) => `/api/mcp/${encodeURIComponent(name)}`;
 export const changeMcp = (name, changes) => call("PATCH", server(name), changes);
 export const removeMcp = (name) => call("DELETE", server(name));
-export const testMcp = (name) => call("POST", `${server(name)}/test`, {});
-export const approveMcpTool = (name, tool, definition) =>
-  call("POST", `${server(name)}/tools/${encodeURIComponent(tool)}/approve`, { definition });
+export const testMcp = (name, folder) => call("POST", `${server(name)}/test${inFolder(folder)}`, {});
+export const approveMcpTool = (name, tool, definition, folder) =>
+  call("POST", `${server(name)}/tools/${encodeURIComponent(tool)}/approve${inFolder(folder)}`, { definition });
 export const policy = () => call("GET", "/api/policy");
 export const changePolicy = (policy) => call("PUT", "/api/policy", policy);
 export const library = () => call("GET", "/api/library");

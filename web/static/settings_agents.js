@@ -29,7 +29,8 @@ export async function agentsPage(body, { facts }) {
   }
 
   function row(agent, agents) {
-    const { name, builtin } = agent;
+    const { name, builtin, changed } = agent;
+    const origin = builtin ? "agents.builtin" : changed ? "agents.changed" : null;
     return h(
       "li",
       { class: "row" },
@@ -37,14 +38,25 @@ export async function agentsPage(body, { facts }) {
         "div",
         { class: "grow" },
         h("strong", {}, name),
-        builtin ? h("span", { class: "muted" }, ` · ${t("agents.builtin")}`) : null,
+        origin ? h("span", { class: "muted" }, ` · ${t(origin)}`) : null,
         h("p", { dir: "auto" }, agent.description),
         h("p", { class: "muted", dir: "auto" }, setsText(agent)),
       ),
       iconButton("pencil", t("agents.edit", { name }), () => edit(agent, name), { class: "quiet", "data-edit": name }),
       iconButton("copy", t("agents.copy", { name }), () => edit({ ...agent, name: free(name, agents) }, null), { class: "quiet" }),
-      builtin ? null : iconButton("trash", t("agents.delete", { name }), () => remove(name), { class: "quiet" }),
+      builtin ? null : goes(name, changed),
     );
+  }
+
+  // Changes to a built-in agent go with a second press: they cannot be brought back.
+  function goes(name, changed) {
+    if (!changed) return iconButton("trash", t("agents.delete", { name }), () => remove(name), { class: "quiet" });
+    const sure = h("button", { type: "button", class: "small", onclick: () => remove(name) }, t("agents.restore.sure"));
+    const back = iconButton("again", t("agents.restore", { name }), () => {
+      back.replaceWith(sure);
+      sure.focus();
+    }, { class: "quiet" });
+    return back;
   }
 
   async function remove(name) {

@@ -1,17 +1,18 @@
 // The settings of tools: MCP servers, each of their tools, and what runs without asking.
 
 import * as api from "./api.js";
-import { h, iconButton } from "./dom.js";
+import { h, icon, iconButton } from "./dom.js";
 import { errorText } from "./notes.js";
 import { has, t } from "./strings.js";
 
-/** MCP servers and the rules for approvals. */
-export async function toolsPage(body) {
+/** MCP servers, those of the open chat's folder among them, and the rules for approvals. */
+export async function toolsPage(body, { facts }) {
+  const folder = facts().session.workspace ?? null;
   const list = h("div", { class: "rows" });
   const problem = h("p", { class: "problem", role: "alert" });
   const rules = h("section", {});
   body.append(h("p", { class: "muted" }, t("tools.lead")), list, problem, addForm(), rules);
-  drawServers(await api.mcp());
+  drawServers(await api.mcp(folder));
   drawRules(await api.policy());
 
   /** Does it, then shows what there is; what went wrong is said. */
@@ -22,16 +23,39 @@ export async function toolsPage(body) {
     } catch (failure) {
       problem.textContent = errorText(failure);
     }
-    drawServers(await api.mcp());
+    drawServers(await api.mcp(folder));
   }
 
-  function drawServers({ servers, problems }) {
+  function drawServers({ servers, problems, untrusted }) {
     list.replaceChildren(...servers.map(serverPart));
-    if (!servers.length) list.append(h("p", { class: "muted" }, t("tools.none")));
+    if (untrusted) list.prepend(untrustedPart(untrusted));
+    else if (!servers.length) list.append(h("p", { class: "muted" }, t("tools.none")));
     for (const told of problems) list.append(h("p", { class: "problem" }, errorText(told)));
   }
 
+  // Somebody's repository may name programs to run, so what would run is shown first, and trusted is
+  // the very content that was shown: the server refuses if the file is another one by now.
+  function untrustedPart({ file, hash, commands }) {
+    const what = commands.map(({ name, command }) =>
+      h("li", {}, h("strong", { dir: "auto" }, name), " ", h("code", { dir: "ltr" }, command.join(" "))),
+    );
+    const trust = () => act(() => api.trustMcp(folder, hash));
+    return h(
+      "section",
+      { class: "note warn", "aria-label": t("tools.untrusted") },
+      icon("warn"),
+      h(
+        "div",
+        {},
+        h("p", {}, t("tools.untrusted"), " ", h("code", { dir: "ltr" }, file)),
+        h("ul", {}, what.length ? what : h("li", {}, t("tools.nothing"))),
+        h("div", { class: "note-buttons" }, h("button", { type: "button", class: "small", onclick: trust }, t("tools.trust"))),
+      ),
+    );
+  }
+
   function serverPart(server) {
+    const project = server.workspace !== null; // its file belongs to the folder, so it is not edited here
     const on = flag(t("tools.enabled", { name: server.name }), !server.disabled, (value) =>
       act(() => api.changeMcp(server.name, { disabled: !value })),
     );
@@ -45,13 +69,13 @@ export async function toolsPage(body) {
       { class: "server" },
       h("summary", {}, h("strong", { dir: "auto" }, server.name), " ", h("span", { class: "muted" }, [state, cost].filter(Boolean).join(" · "))),
       h("p", { class: "muted" }, h("code", { dir: "ltr" }, server.command.join(" "))),
+      project ? h("p", { class: "muted" }, t("tools.project"), " ", h("code", { dir: "ltr" }, server.file)) : null,
       h(
         "div",
         { class: "line" },
-        on,
-        own,
-        h("button", { type: "button", class: "small", onclick: () => act(() => api.testMcp(server.name)) }, t("engine.test")),
-        iconButton("trash", t("tools.remove", { name: server.name }), () => act(() => api.removeMcp(server.name)), { class: "quiet" }),
+        project ? null : [on, own],
+        h("button", { type: "button", class: "small", onclick: () => act(() => api.testMcp(server.name, folder)) }, t("engine.test")),
+        project ? null : iconButton("trash", t("tools.remove", { name: server.name }), () => act(() => api.removeMcp(server.name)), { class: "quiet" }),
       ),
       h("ul", { class: "rows" }, server.tools.map((tool) => toolRow(server, tool))),
     );
@@ -65,13 +89,13 @@ export async function toolsPage(body) {
       "li",
       { class: "row" },
       h("div", { class: "grow" }, h("strong", {}, tool.name), h("p", { class: "muted", dir: "auto" }, tool.description ?? ""), h("p", { class: "muted" }, words.join(" · "))),
-      tool.suspended ? changed(server, tool) : flag(t("tools.use", { name: tool.name }), tool.enabled, change),
+      tool.suspended ? changed(server, tool) : server.workspace !== null ? null : flag(t("tools.use", { name: tool.name }), tool.enabled, change),
     );
   }
 
   // A definition that changed is not offered to any model until somebody has looked at it.
   function changed(server, tool) {
-    const approve = () => act(() => api.approveMcpTool(server.name, tool.name, tool.definition));
+    const approve = () => act(() => api.approveMcpTool(server.name, tool.name, tool.definition, folder));
     return h(
       "div",
       {},

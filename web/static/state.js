@@ -17,9 +17,6 @@ export const emptyChat = Object.freeze({
   others: Object.freeze({}), // those that are not, by id
 });
 
-// The first line of the question that hands a plan over.
-const CARRIED_OUT = /^Carry out this plan: .* \(plan (\w+)\)$/m;
-
 /** The chat after `event` ({seq, type, at, ...}). */
 export function reduce(chat, event) {
   if (!(event.seq > chat.seq)) return chat;
@@ -44,10 +41,9 @@ function arranged(chat, event) {
   if (event.type === "user_message") {
     current = event.seq;
     others[current] = newTurn(event);
-    const ran = CARRIED_OUT.exec(event.text)?.[1];
     for (const turn of Object.values(others)) {
-      if (!turn.plans.some((plan) => plan.id === ran)) continue;
-      others[turn.id] = { ...turn, plans: turn.plans.map((p) => (p.id === ran ? { ...p, ran: true } : p)) };
+      if (!turn.plans.some((plan) => plan.id === event.plan)) continue;
+      others[turn.id] = { ...turn, plans: turn.plans.map((p) => (p.id === event.plan ? { ...p, ran: true } : p)) };
     }
   }
   const turns = shown(chat.tree).map((id) => {
@@ -59,10 +55,9 @@ function arranged(chat, event) {
   return { ...chat, current, turns, others };
 }
 
-// What is undone is what the newest answer did that is not undone yet, shown or not.
-function lastChanged({ turns, others }) {
-  const open = [...turns, ...Object.values(others)].filter((turn) => turn.changes.length && !turn.undone);
-  return Math.max(0, ...open.map((turn) => turn.id));
+// What is undone is what the newest answer on show did that is not undone yet.
+function lastChanged({ turns }) {
+  return turns.findLast((turn) => turn.changes.length && !turn.undone)?.id ?? 0;
 }
 
 /** Whether the last question is still being answered. */
@@ -135,6 +130,19 @@ const CHANGES = {
     blocks: [],
     draftThinking: "",
     steps: turn.steps.map((s) => (s.done || s.callId ? s : { ...s, done: true, stopped: true })),
+  }),
+
+  servers_awaited: (turn, e) => ({
+    steps: [...turn.steps, { kind: "servers", names: e.servers, at: e.at, done: false }],
+  }),
+
+  servers_ready: (turn, e) => ({
+    steps: endStep(turn.steps, (s) => s.kind === "servers" && !s.done, {
+      kind: "servers",
+      names: e.servers,
+      missing: e.missing,
+      endedAt: e.at,
+    }),
   }),
 
   text_delta: (turn, e) => ({

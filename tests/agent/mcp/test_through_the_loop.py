@@ -267,6 +267,34 @@ def test_a_stop_reaches_the_server(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("ending", ["there", "stopped"])
+def test_a_question_does_not_wait_for_a_server(tmp_path: Path, ending: str) -> None:
+    """It is stored, and its run tells for whom it waits; that can be stopped like anything else."""
+    gate = tmp_path / "gate"
+    servers = {"slow": hostile("late", env={"GATE": str(gate)})}
+
+    async def scenario() -> None:
+        async with house_with(tmp_path / "home", servers) as (house, model):
+            await house.runner.start(house.session, "Say hi.", mode="agent")
+            told = [e.type for e in house.log.read(house.session)]
+            assert told[:2] == ["user_message", "run_started"]
+            assert (await event(house, "servers_awaited")).data == {"servers": ["slow"]}
+            assert not model.requests
+            if ending == "stopped":
+                assert await house.runner.cancel(house.session)
+                assert (await event(house, "run_finished")).data["reason"] == "cancelled"
+                assert not model.requests
+                return
+            gate.touch()
+            await house.runner.wait(house.session)
+            ready = (await event(house, "servers_ready")).data
+            assert ready == {"servers": ["slow"], "missing": []}
+            assert "mcp_slow_echo" in {spec.name for spec in model.requests[0].tools}
+            assert (await event(house, "run_finished")).data["reason"] == "stop"
+
+    asyncio.run(scenario())
+
+
 def test_a_server_that_is_gone_leaves_the_rest_alone(tmp_path: Path) -> None:
     """One hangs, one is broken, the file has a mistake: the turn is answered with what there is."""
     servers = {"mute": hostile("mute", startup_timeout=0.4), "bad": {}, "a": hostile()}
@@ -279,6 +307,7 @@ def test_a_server_that_is_gone_leaves_the_rest_alone(tmp_path: Path) -> None:
             assert "you said hi" in results(model)[1]
             told = {n["code"]: n for n in notices(house)}
             assert set(told) == {"missing_command", "mcp_timeout"}
+            assert (await event(house, "servers_ready")).data["missing"] == ["mute"]
             assert "mcp.json, line 1" in told["missing_command"]["message"]
             assert told["mcp_timeout"]["remedy"] == "See why: searchloop mcp test mute"
             await house.ask("Once more.", mode="agent")

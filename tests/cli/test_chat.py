@@ -95,7 +95,7 @@ def test_a_chat_in_lines(here: Cli, cli: Cli) -> None:
         assert words in ran.out
     for words in (
         *("search auto", "no mode root", "no command /nope[31m", "'x'", "agent planner"),
-        *("No answer of this session that is shown changed a file", "There is no plan", "mode plan, search off"),
+        *("that is shown changed a file", "There is no plan", "mode plan, search off"),
     ):
         assert words in ran.err, words
     assert "\x1b" not in ran.out + ran.err

@@ -211,6 +211,7 @@ def _reach(target: Target, journey: _Journey) -> socket.socket:
             return journey.connect(address, target.port, seconds)
         except OSError as error:
             problem = error
+    journey.left()  # it may be the time that ended, not the ways
     raise NotReachable(f"{target.host}: {problem}") from problem
 
 

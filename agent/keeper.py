@@ -199,7 +199,7 @@ class Keeper:
     async def _once(self) -> None:
         before = dict(self._held)
         if before:
-            ours = await self._log.aside(self._leases.beat, self._name)
+            ours = await asyncio.to_thread(self._leases.beat, self._name)  # it waits for the disk
             for session, lease in before.items():
                 lost = ours.get(session) != lease.fence
                 if lost and self._held.get(session) is lease:

@@ -115,8 +115,8 @@ class EventLog:
         return self.session(session_id)
 
     def delete_session(self, session_id: str) -> None:
-        """Removes the session, its events and its run."""
-        with self._db.transaction() as db:
+        """Removes the session, its events and its run, for good: a power cut brings none back."""
+        with self._db.transaction(durable=True) as db:
             for table in ("events", "deltas", "runs", "signals"):
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
             db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.errors import ConfigError
+from agent.private_file import sync_folder
 from agent.store import open_store
 from agent.store.contract import Database
 
@@ -41,7 +42,8 @@ def backup(where: Path | str, target: Path) -> int:
         done = sum(_copied(ours, copy, row) for row in _sessions(ours))
     for side in ("-wal", "-shm"):
         half.with_name(half.name + side).unlink(missing_ok=True)
-    os.replace(half, target)
+    os.replace(half, target)  # SQLite synced it when it was closed
+    sync_folder(target.parent)
     return done
 
 

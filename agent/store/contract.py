@@ -82,8 +82,8 @@ class Database(Protocol):
     def locking(self) -> str:
         """What makes a SELECT hold its rows until the transaction is over."""
 
-    def transaction(self) -> AbstractContextManager[Statements]:
-        """All of it or nothing."""
+    def transaction(self, *, durable: bool = False) -> AbstractContextManager[Statements]:
+        """All of it or nothing; with `durable` it, and all before it, outlives a power cut."""
 
     def reading(self) -> AbstractContextManager[Statements]:
         """One SELECT."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,14 @@ _WORDS = {
         "Too many files are open",
         "Close some pages, or raise the limit (`ulimit -n`).",
     ),
+    "no_memory": (
+        "There is no memory left for the session store",
+        "Close other programs, then try again; nothing that was saved is lost.",
+    ),
+    "not_a_file": (
+        "A folder stands where the session store should be",
+        f"Move that folder away, {_HOME}.",
+    ),
     "locked": (
         "Another process holds the session store",
         "Close the other searchloop, or try again in a moment.",
@@ -48,7 +57,6 @@ _WORDS = {
 # https://www.sqlite.org/rescode.html, primary codes
 _SQLITE = {
     sqlite3.SQLITE_READONLY: "read_only",
-    sqlite3.SQLITE_CANTOPEN: "read_only",
     sqlite3.SQLITE_PERM: "read_only",
     sqlite3.SQLITE_AUTH: "read_only",
     sqlite3.SQLITE_FULL: "disk_full",
@@ -66,7 +74,7 @@ _SYSTEM = {
     errno.EROFS: "read_only",
     errno.EACCES: "read_only",
     errno.EPERM: "read_only",
-    errno.EISDIR: "read_only",
+    errno.EISDIR: "not_a_file",
     errno.EEXIST: "not_a_folder",
     errno.ENOTDIR: "not_a_folder",
     errno.ENOSPC: "disk_full",
@@ -75,6 +83,7 @@ _SYSTEM = {
     errno.EIO: "disk_failed",
     errno.EMFILE: "too_many_files",
     errno.ENFILE: "too_many_files",
+    errno.ENOMEM: "no_memory",
 }
 
 
@@ -102,6 +111,18 @@ def sqlite_errors(path: Path | str) -> Iterator[None]:
         raise fault("damaged", path, error) from error
     except sqlite3.Error as error:
         primary = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_INTERNAL) & 0xFF
-        raise fault(_SQLITE.get(primary, "store_failed"), path, error) from error
+        code = _unopened(path) if primary == sqlite3.SQLITE_CANTOPEN else _SQLITE.get(primary)
+        raise fault(code or "store_failed", path, error) from error
+    except MemoryError as error:
+        raise fault("no_memory", path, "out of memory") from error
     except OSError as error:
         raise fault(_SYSTEM.get(error.errno or 0, "store_failed"), path, error) from error
+
+
+def _unopened(path: Path | str) -> str:
+    """Why a file could not be opened, which SQLite does not say and the system does."""
+    try:
+        os.close(os.open(path, os.O_RDWR))
+    except OSError as error:
+        return _SYSTEM.get(error.errno or 0, "read_only")
+    return "read_only"  # the file is well: its neighbours cannot be made

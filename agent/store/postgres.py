@@ -115,8 +115,8 @@ class PostgresDatabase:
             yield db
 
     @contextmanager
-    def transaction(self) -> Iterator[_Spoken]:
-        """See Database."""
+    def transaction(self, *, durable: bool = False) -> Iterator[_Spoken]:
+        """See Database: as the server is set, which by default waits for the disk."""
         with self.errors(), self._pool.connection() as db, db.transaction():
             yield _Spoken(db)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.events import DELTAS
+from agent.private_file import sync_folder
 from agent.store.contract import Batch, Heard, Steps
 from agent.store.faults import fault, newer, sqlite_errors
 from agent.store.watch import Watch
@@ -241,6 +242,10 @@ def _use_wal(db: sqlite3.Connection) -> None:
 def _prepare(path: Path) -> None:
     """Folder 0700 and file 0600 before SQLite makes its own (its side files copy the mode)."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = not path.exists()
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    if fresh:  # what SQLite keeps in it is of no use without its name
+        sync_folder(path.parent)
+        sync_folder(path.parent.parent)
     if path.stat().st_mode & 0o077:
         path.chmod(0o600)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.errors import Conflict, StoreError, ToolError
+from agent.private_file import sync_folder
 from agent.workspace.names import Parts
 from agent.workspace.tree import Found, Tree
 
@@ -70,10 +71,12 @@ class Turn:
         try:
             for each in (folder.parents[2], folder.parents[1], folder.parent, folder):
                 each.mkdir(parents=True, exist_ok=True, mode=0o700)  # upper ones take no mode
+                if not number:
+                    sync_folder(each.parent)
             if change.before is not None:
                 _write(folder / f"{number:05d}.before", change.before)
             _write(folder / f"{number:05d}.json", json.dumps(record).encode())
-            _sync(folder)
+            sync_folder(folder)
             if not number:
                 _forget_old(self._session)
         except OSError as error:
@@ -182,16 +185,6 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(descriptor)
-
-
-def _sync(folder: Path) -> None:
-    """The names in a folder are on the disk; Windows and some file systems have no such call."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _forget_old(session: Path) -> None:

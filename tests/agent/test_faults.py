@@ -1,167 +1,195 @@
-"""A store that fails at any operation of a run: nothing broken, and all goes on when it works."""
+"""A disk that fails at any moment of a run: nothing broken, and all goes on when it works."""
 
 from __future__ import annotations
 
 import asyncio
+import resource
 import sqlite3
 import tempfile
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.backend import LocalBackend
 from agent.errors import AgentError, StoreError
-from agent.leases import Leases
+from agent.events import DELTAS, Event
 from agent.log import EventLog
-from agent.runner import Runner
-from agent.store.sqlite import SqliteDatabase
-from agent.tables import STEPS
-from agent.tools import tool
-from agent.types import Request, StreamEvent
 from agent.upkeep import check
-from tests.agent.scripted import (
-    MODEL,
-    Scripted,
-    SearchApp,
-    call,
-    calls,
-    check_calls_are_answered,
-    found,
-    says,
-    settings,
-)
+from tests.crash.disk import Disk
+from tests.crash.working import Working
+
+CHANGES = ("write", "truncate", "sync")
+EVERYTHING = (*CHANGES, "open", "read", "delete", "lock")
+READING = {
+    "read": sqlite3.SQLITE_IOERR_READ,
+    "write": sqlite3.SQLITE_IOERR_WRITE,
+    "sync": sqlite3.SQLITE_IOERR_FSYNC,
+    "truncate": sqlite3.SQLITE_IOERR_TRUNCATE,
+    "delete": sqlite3.SQLITE_IOERR_DELETE,
+    "open": sqlite3.SQLITE_CANTOPEN,
+    "lock": sqlite3.SQLITE_IOERR_LOCK,
+}
 
 
-class Failing(SqliteDatabase):
-    """A store whose operations fail from the `fatal`th on, or that one alone, with this code."""
+@dataclass
+class Fault:
+    """From the `fatal`th operation of these kinds on, or at that one alone, this code."""
+
+    kinds: tuple[str, ...]
+    code: int | None  # None: what says that this kind of operation failed
+    lasting: bool
+    fatal: int = 0
+    met: int = 0
+    hit: bool = False
+
+    def __call__(self, kind: str) -> int:
+        """See Disk."""
+        if kind not in self.kinds:
+            return 0
+        self.met += 1
+        due = self.met >= self.fatal if self.lasting else self.met == self.fatal
+        if not (self.fatal and due):
+            return 0
+        self.hit = True
+        return READING[kind] if self.code is None else self.code
+
+    def is_gone(self) -> None:
+        """The cause is gone."""
+        self.fatal = 0
+
+
+class NoMoreFiles(Fault):
+    """From the `fatal`th operation on this process can open nothing: as the system says it."""
+
+    def __call__(self, kind: str) -> int:
+        """See Disk."""
+        self.met += 1
+        if self.met == self.fatal:
+            self.hit = True
+            _limit(0)
+        return 0
+
+    def is_gone(self) -> None:
+        """See Fault."""
+        super().is_gone()
+        _limit(_FILES)
+
+
+_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def _limit(files: int) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+
+
+FAULTS = {
+    "full": Fault(CHANGES, sqlite3.SQLITE_FULL, True),
+    "failing": Fault(EVERYTHING, None, True),
+    "failed once": Fault(EVERYTHING, None, False),
+    "locked": Fault(("lock",), sqlite3.SQLITE_BUSY, False),
+    "read-only": Fault((*CHANGES, "delete"), sqlite3.SQLITE_READONLY, True),
+    "too many files": NoMoreFiles((), 0, True),
+    "no memory": Fault(EVERYTHING, sqlite3.SQLITE_NOMEM, True),
+    "no memory once": Fault(EVERYTHING, sqlite3.SQLITE_NOMEM, False),
+}
+
+
+class Acknowledging(EventLog):
+    """A log that keeps what it said was stored."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, STEPS)
-        self.done = self.failed = 0
-        self.fatal, self.code, self.lasting = 0, sqlite3.SQLITE_FULL, True
+        super().__init__(path)
+        self.stored: list[Event] = []
 
-    def _meet(self) -> None:
-        self.done += 1
-        if self.fatal and (self.done >= self.fatal if self.lasting else self.done == self.fatal):
-            self.failed += 1
-            error = sqlite3.OperationalError("as told")
-            error.sqlite_errorcode = self.code
-            raise error
-
-    def _begin(self, db: sqlite3.Connection, until: float) -> None:
-        self._meet()
-        super()._begin(db, until)
-
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """See SqliteDatabase."""
-        with super().reading() as db:
-            self._meet()
-            yield db
+    def append(self, *args: Any, **kwargs: Any) -> list[Event]:
+        """See EventLog."""
+        stored = super().append(*args, **kwargs)
+        self.stored += [event for event in stored if event.type not in DELTAS]
+        return stored
 
 
-class Thinking(Scripted):
-    """A model that searches, saves and answers, and knows from the transcript where it is."""
-
-    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """See Scripted."""
-        messages = list(request.messages)
-        last = max(i for i, m in enumerate(messages) if m.role == "user")
-        results = sum(m.role == "tool" for m in messages[last:])
-        search = calls(call("web_search", 1, query="tides"))
-        again = "again" in messages[last].content
-        steps = [says("More.")] if again else [search, calls(call("save", 2)), says("Whole.")]
-        self._steps = [steps[min(results, len(steps) - 1)]]
-        async for event in super().stream(request):
-            yield event
-
-
-class Ground:
-    """A runner on a store that can fail."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.db = Failing(home / "sessions.sqlite3")
-        self.log = EventLog(home / "sessions.sqlite3")
-        self.log.close()
-        self.log._db, self.log.leases = self.db, Leases(self.db)
-        self.model = Thinking([])
-        self.saved = 0
-        backend = LocalBackend(SearchApp({"/api/web-search": found("https://tides.example/")}))
-        own = settings(home)
-        self.runner = Runner(own, self.log, backend, [self._save()], providers=[self.model])
-        self.session = self.log.create_session(model=MODEL, search="local").id
-
-    def _save(self) -> Any:
-        @tool(effect="write")
-        async def save() -> str:
-            """Keep it."""
-            self.saved += 1
-            return "kept"
-
-        return save
-
-    async def ask(self, text: str) -> None:
-        """One question, to the end of its run."""
-        await self.runner.start(self.session, text, mode="agent", approve="auto")
-        await self.runner.wait(self.session)
-
-    async def close(self) -> None:
-        """The end."""
-        await self.runner.aclose()
-        self.log.close()
-
-
-async def fails_at(home: Path, n: int, code: int, *, lasting: bool) -> bool:
+async def fails(home: Path, fault: Fault, n: int, said: Callable[[], list[str]]) -> bool:
     """A run in which the nth operation fails, and what comes after; False when n is too large."""
-    ground = Ground(home)
-    db = ground.db
-    db.done, db.fatal, db.code, db.lasting = 0, n, code, lasting
-    said = ("no", "failure")
-    try:
-        await ground.ask("hi")
-    except StoreError as error:
-        said = (error.message, error.remedy)
-    assert all(said)
-    hit, db.fatal = bool(db.failed), 0
-    await ground.runner.recover()
-    await ground.runner.wait(ground.session)
-    try:
-        await ground.ask("again")
-    except AgentError as error:
-        raise AssertionError(f"operation {n}, code {code}: {error}") from error
-    assert ground.log.last_event(ground.session).data["answer"] == "More."
-    for request in ground.model.requests:
-        check_calls_are_answered(list(request.messages))
-    assert ground.saved <= 1
-    await ground.close()
+    with Disk(fault):
+        machine = Working(home, Acknowledging)
+        fault.met, fault.hit, fault.fatal = 0, False, n
+        told = None
+        try:
+            await machine.ask("hi")
+        except AgentError as error:
+            told = error
+        finally:
+            fault.is_gone()
+        assert told is None or (told.message and told.remedy)
+        try:
+            await machine.goes_on()
+        except AgentError as error:
+            raise AssertionError(f"operation {n}: {error}") from error
+        log = machine.log
+        assert isinstance(log, Acknowledging)
+        kept = [event for event in log.read(machine.session) if event.type not in DELTAS]
+        assert kept == sorted(log.stored, key=lambda event: event.seq)
+        assert machine.saved <= 1
+        await machine.close()
     assert check(home / "sessions.sqlite3") == []
-    return hit
+    assert not said()
+    return fault.hit
+
+
+def sweep(fault: Fault, step: int, said: Callable[[], list[str]]) -> int:
+    """Every `step`th operation of a run fails in turn; how many operations there are."""
+    n = 1 + step // 2
+
+    async def one(home: Path) -> bool:
+        async with asyncio.timeout(60):
+            return await fails(home, fault, n, said)
+
+    while True:
+        with tempfile.TemporaryDirectory() as folder:
+            if not asyncio.run(one(Path(folder))):
+                return n
+        n += step
 
 
 @pytest.mark.parametrize(
-    ("code", "lasting"),
+    ("name", "step"),
     [
-        (sqlite3.SQLITE_FULL, True),
-        pytest.param(sqlite3.SQLITE_IOERR, True, marks=pytest.mark.torture),
-        (sqlite3.SQLITE_IOERR, False),
-        (sqlite3.SQLITE_BUSY, False),
-        pytest.param(sqlite3.SQLITE_READONLY, True, marks=pytest.mark.torture),
+        ("full", 31),
+        ("failing", 71),
+        ("failed once", 71),
+        ("locked", 29),
+        ("read-only", 43),
+        ("too many files", 71),
+        ("no memory", 71),
+        ("no memory once", 71),
+        *(pytest.param(name, 1, marks=pytest.mark.torture) for name in FAULTS),
     ],
 )
-def test_any_operation_of_a_run_may_fail(code: int, lasting: bool) -> None:
-    """For every n: a sentence instead of a traceback, no effect twice, and a whole store."""
+def test_any_operation_of_a_run_may_fail(
+    name: str, step: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For every n: a sentence instead of a traceback, nothing lost, no effect twice, and the next
+    question is answered as soon as the cause is gone.
+    """
 
-    async def sweep() -> None:
-        n = 1
-        while True:
-            with tempfile.TemporaryDirectory() as folder:
-                if not await fails_at(Path(folder), n, code, lasting=lasting):
-                    break
-            n += 1
-        assert n > 15
+    def tracebacks() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.exc_info]
 
-    asyncio.run(sweep())
+    assert sweep(FAULTS[name], step, tracebacks) > 25
+
+
+def test_no_file_can_be_opened(tmp_path: Path) -> None:
+    """What SQLite calls unable to open is called what the system calls it."""
+    path = tmp_path / "sessions.sqlite3"
+    EventLog(path).close()
+    _limit(0)
+    try:
+        with pytest.raises(StoreError) as caught:
+            EventLog(path)
+    finally:
+        _limit(_FILES)
+    assert caught.value.code == "too_many_files"
+    EventLog(path).close()

@@ -180,7 +180,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         assert code_of(lambda: EventLog(closed / "home" / "s.sqlite3")) == "read_only"
     (tmp_path / "file").write_text("x")
     assert code_of(lambda: EventLog(tmp_path / "file" / "s.sqlite3")) == "not_a_folder"
-    assert code_of(lambda: EventLog(tmp_path)) == "read_only"
+    assert code_of(lambda: EventLog(tmp_path)) == "not_a_file"
 
 
 def test_a_full_disk_and_room_again(tmp_path: Path) -> None:

@@ -1,0 +1,181 @@
+"""The power fails at any moment: what was acknowledged is on the disk, and the rest goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.errors import Conflict
+from agent.events import DELTAS, Event
+from agent.leases import BEAT, Leases
+from agent.log import EventLog
+from agent.upkeep import check
+from tests.crash.disk import Disk, Op
+from tests.crash.power import leave
+from tests.crash.working import Working
+
+
+@dataclass(frozen=True)
+class Told:
+    """A mark: these events were stored. With `sure` these, and all before, are there to stay."""
+
+    session: str = ""
+    events: tuple[Event, ...] = ()
+    sure: bool = False
+
+
+class MarkingLog(EventLog):
+    """A log that marks on a disk what it promises, and whose file is tidied up often."""
+
+    def __init__(self, path: Path, disk: Disk) -> None:
+        super().__init__(path)
+        self._disk = disk
+        self.leases = MarkingLeases(self._db, disk)
+        self._db._write.execute("PRAGMA wal_autocheckpoint = 25")  # type: ignore[attr-defined]
+
+    def append(self, session: str, *args: Any, **kwargs: Any) -> list[Event]:
+        """See EventLog."""
+        stored = super().append(session, *args, **kwargs)
+        self._disk.mark(Told(session, tuple(stored), bool(kwargs.get("durable"))))
+        return stored
+
+
+class MarkingLeases(Leases):
+    """Leases whose beat is a promise too."""
+
+    def __init__(self, db: Any, disk: Disk) -> None:
+        super().__init__(db)
+        self._disk = disk
+
+    def beat(self, owner: str) -> dict[str, int]:
+        """See Leases."""
+        held = super().beat(owner)
+        self._disk.mark(Told(sure=True))
+        return held
+
+
+async def says_yes(machine: Working) -> None:
+    """The user, who allows everything that is asked."""
+    async with aclosing(machine.log.follow(machine.session)) as batches:
+        async for batch in batches:
+            for event in batch:
+                if event.type == "approval_requested":
+                    with suppress(Conflict):  # it was answered before
+                        machine.runner.approvals.answer(
+                            machine.session, event.data["call_id"], "once"
+                        )
+
+
+async def first_life(machine: Working) -> None:
+    """Questions with a search, an approval and a saved file, and a long answer between beats."""
+    user = asyncio.create_task(says_yes(machine))
+    for n in range(3):
+        await machine.ask(f"question {n}", approve="ask")
+    user.cancel()
+    log, beats = machine.log, machine.log.leases.beat
+    other = log.create_session(model="m").id
+    lease = log.leases.claim(other, "slow run", "somebody")
+    log.append(other, [("user_message", {"text": "slow"})], durable=True)
+    for n in range(40):
+        log.append(other, [("text_delta", {"text": f"{n} " * 200})])
+        if n % 8 == 7:
+            beats("somebody")
+    log.leases.release(lease)
+    await machine.close()
+
+
+@cache
+def recorded() -> tuple[str, Sequence[Op]]:
+    """The session, and all that the files of two lives of a store were told."""
+    with tempfile.TemporaryDirectory() as folder, Disk() as disk:
+        home = Path(folder)
+        machine = Working(home, lambda path: MarkingLog(path, disk))
+        asyncio.run(first_life(machine))
+        again = Working(home, lambda path: MarkingLog(path, disk), machine.session)
+        asyncio.run(again.ask("again"))
+        return machine.session, list(disk.record)
+
+
+def told(record: Sequence[Op]) -> dict[str, list[Event]]:
+    """The events of each session, in order."""
+    events: dict[str, list[Event]] = {}
+    for op in record:
+        if op.kind == "mark" and op.note.events:
+            events.setdefault(op.note.session, []).extend(op.note.events)
+    return events
+
+
+def must_be_there(record: Sequence[Op]) -> dict[str, int]:
+    """The last event of each session that was promised to stay."""
+    last: dict[str, int] = {}
+    sure: dict[str, int] = {}
+    for op in record:
+        if op.kind == "mark":
+            if op.note.events:
+                last[op.note.session] = op.note.events[-1].seq
+            if op.note.sure:
+                sure = dict(last)
+    return sure
+
+
+def power_fails(cut: int, luck: random.Random) -> None:
+    """What is found then is a whole store that ends where a transaction did, and goes on."""
+    session, record = recorded()
+    everything, sure = told(record), must_be_there(record[:cut])
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        leave(record[:cut], home, luck)
+        log = EventLog(home / "sessions.sqlite3")
+        for name, events in everything.items():
+            last = log.last_seq(name) or 0
+            assert last >= sure.get(name, 0), f"{name}: {last} of {sure[name]} that were promised"
+            kept = [e for e in log.read(name) if e.type not in DELTAS]
+            assert kept == [e for e in events if e.seq <= last and e.type not in DELTAS]
+        there = any(kept.id == session for kept in log.sessions())
+        with log._db.transaction() as db:
+            db.execute("UPDATE runs SET beat = -1e9")  # the machine was started again
+        log.close()
+        machine = Working(home, session=session if there else None)
+        asyncio.run(lives_on(machine))
+        assert machine.saved <= 1
+        assert check(home / "sessions.sqlite3") == []
+
+
+async def lives_on(machine: Working) -> None:
+    """The next message is accepted."""
+    async with asyncio.timeout(60):
+        user = asyncio.create_task(says_yes(machine))
+        await machine.goes_on()
+        user.cancel()
+        await machine.close()
+
+
+@pytest.mark.parametrize(
+    ("seed", "times"),
+    [(0, 100), *(pytest.param(n, 100, marks=pytest.mark.torture) for n in range(1, 11))],
+)
+def test_the_power_fails_at_any_moment(seed: int, times: int) -> None:
+    """Of what was written and not synced anything may be gone or torn; of promises, nothing."""
+    luck = random.Random(seed)
+    length = len(recorded()[1])
+    for _ in range(times):
+        cut = luck.randrange(length + 1)
+        at = luck.getrandbits(32)
+        try:
+            power_fails(cut, random.Random(at))
+        except Exception as error:
+            raise AssertionError(f"cut at {cut} of {length}, {at}") from error
+
+
+def test_an_answer_loses_less_than_a_second() -> None:
+    """What a run wrote is promised to stay at each of its holder's beats."""
+    assert BEAT < 1

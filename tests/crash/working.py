@@ -1,0 +1,89 @@
+"""A run worth breaking: it searches, saves a file, answers, and can be asked to go on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+
+from agent.approvals import Approve
+from agent.backend import LocalBackend
+from agent.errors import ToolError
+from agent.log import EventLog
+from agent.private_file import replace_private
+from agent.runner import Runner
+from agent.tools import Tool, tool
+from agent.types import Request, StreamEvent
+from tests.agent.scripted import (
+    MODEL,
+    Scripted,
+    SearchApp,
+    call,
+    calls,
+    check_calls_are_answered,
+    found,
+    says,
+    settings,
+)
+
+
+class Thinking(Scripted):
+    """A model that searches, saves and answers, and knows from the transcript where it is."""
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """See Scripted."""
+        messages = list(request.messages)
+        check_calls_are_answered(messages)
+        last = max(i for i, m in enumerate(messages) if m.role == "user")
+        results = sum(m.role == "tool" for m in messages[last:])
+        search = calls(call("web_search", 1, query="tides"))
+        again = "again" in messages[last].content
+        steps = [says("More.")] if again else [search, calls(call("save", 2)), says("Whole.")]
+        self._steps = [steps[min(results, len(steps) - 1)]]
+        async for event in super().stream(request):
+            yield event
+
+
+class Working:
+    """A runner on a store in `home`; `saved` counts how often the file was written."""
+
+    def __init__(
+        self, home: Path, make: Callable[[Path], EventLog] = EventLog, session: str | None = None
+    ) -> None:
+        self.home = home
+        self.log = make(home / "sessions.sqlite3")
+        self.model = Thinking([])
+        self.saved = 0
+        backend = LocalBackend(SearchApp({"/api/web-search": found("https://tides.example/")}))
+        tools, own = [self._save()], settings(home)
+        self.runner = Runner(own, self.log, backend, tools, providers=[self.model])
+        self.session = session or self.log.create_session(model=MODEL, search="local").id
+
+    def _save(self) -> Tool:
+        @tool(effect="write")
+        async def save() -> str:
+            """Keep it."""
+            self.saved += 1
+            try:
+                replace_private(self.home / "kept", "07:40")
+            except OSError as error:
+                raise ToolError("not_saved", str(error), "Try again.") from error
+            return "kept"
+
+        return save
+
+    async def ask(self, text: str, approve: Approve = "auto") -> None:
+        """One question, to the end of its run."""
+        await self.runner.start(self.session, text, mode="agent", approve=approve)
+        await self.runner.wait(self.session)
+
+    async def goes_on(self) -> None:
+        """What is left is taken up, and the next question is answered."""
+        await self.runner.recover()
+        await self.runner.wait(self.session)
+        await self.ask("again")
+        assert self.log.last_event(self.session).data["answer"] == "More."
+
+    async def close(self) -> None:
+        """The end."""
+        await self.runner.aclose()
+        self.log.close()

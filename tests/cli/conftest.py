@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,29 +41,55 @@ class Ran:
 Cli = Callable[..., Ran]
 
 
+class Warm:
+    """A process that has loaded the program and forks for each command; see `warm`."""
+
+    def __init__(self) -> None:
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.cli.warm", str(theirs.fileno())],
+                env=CLEAN,
+                cwd=ROOT,
+                pass_fds=[theirs.fileno()],
+            )
+
+    def run(self, args: tuple[str, ...], env: Mapping[str, str], cwd: Path, data: bytes) -> Ran:
+        """One command, to its end."""
+        request = json.dumps({"args": args, "env": dict(env), "cwd": str(cwd)}).encode()
+        with ExitStack() as stack:
+            given, out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+            given.write(data)
+            given.seek(0)
+            streams = [stream.fileno() for stream in (given, out, err)]
+            socket.send_fds(self._channel, [request], streams)
+            code = int(self._channel.recv(16))
+            out.seek(0)
+            err.seek(0)
+            return Ran(code, out.read().decode(), err.read().decode())
+
+    def close(self) -> None:
+        """No more commands."""
+        self._channel.close()
+        self._process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """One for all commands of this worker."""
+    started = Warm()
+    yield started
+    started.close()
+
+
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
+def cli(tmp_path: Path, warm: Warm) -> Cli:
     """Runs `searchloop ARGS`; keyword arguments are settings, `stdin` is piped in."""
 
     def run(*args: str, stdin: str | bytes | None = None, **settings: str) -> Ran:
-        env: Mapping[str, str] = {
-            **CLEAN,
-            "HOME": str(tmp_path),
-            "SEARCHLOOP_HOME": str(tmp_path / "home"),
-            **settings,
-        }
-        data = stdin.encode() if isinstance(stdin, str) else stdin
-        done = subprocess.run(
-            [sys.executable, "-m", "cli", *args],
-            env=env,
-            cwd=tmp_path,
-            input=data,
-            stdin=subprocess.DEVNULL if data is None else None,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+        env = {"HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path / "home"), **settings}
+        data = stdin.encode() if isinstance(stdin, str) else stdin or b""
+        ran = warm.run(args, {**CLEAN, **env}, tmp_path, data)
         assert "Traceback" not in ran.out + ran.err, ran.err
         return ran
 

@@ -213,7 +213,8 @@ def _add_limits(app: Flask, token: str | None, quota: Quota | None) -> None:
             response, status = _refusal(429, refused)
             response.headers["Retry-After"] = str(seconds)
             return response, status
-        if token is None or has_token(request.headers.get("Authorization", ""), token):
+        sent = request.headers.get("Authorization", ""), request.headers.get("X-API-Key", "")
+        if token is None or has_token(*sent, token):
             return None
         remedy = "Send the header Authorization: Bearer TOKEN."
         refused = Problem("unauthorized", "The token is missing or wrong.", remedy)

@@ -47,9 +47,12 @@ class Quota:
         return None if granted else max(math.ceil((1 - left) * 60 / self._most - _ROUNDING), 1)
 
 
-def has_token(authorization: str, token: str) -> bool:
-    """Whether the header is `Bearer TOKEN`, or `Basic` with the token as the password."""
+def has_token(authorization: str, key: str, token: str) -> bool:
+    """Whether Authorization is `Bearer TOKEN`, or `Basic` with the token as the password, or else
+    the token is the value of X-API-Key, where some clients put what they take for a key."""
     scheme, _, given = authorization.strip().partition(" ")
+    if not scheme:
+        scheme, given = "bearer", key
     secret = given.strip().encode("utf-8", "replace")
     if scheme.lower() == "basic":
         try:

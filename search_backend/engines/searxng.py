@@ -82,7 +82,9 @@ ENGINE = Engine(
     "searxng",
     TITLE,
     needs=("SEARXNG_URL",),
-    applies=frozenset({"domains", "time_range", "language", "safe_search"}),
+    applies=frozenset({"domains", "time_range", "country", "language", "safe_search"}),
     wire=Wire(request, parse),
     settings=SETTINGS,
+    # It has languages, of a region if need be ("de-AT"), and no regions alone.
+    cannot=lambda query: frozenset() if query.language else frozenset({"country"}),
 )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
+from search_backend.errors import SearchBackendError
 from search_backend.types import PageView, Problem, SearchAnswer
 
 Values = Mapping[str, Any]
@@ -48,7 +49,7 @@ class Route:
     asked: Mapping[str, Schema]
     needed: str
     answered: Schema
-    answer: Callable[[Values, Service], dict[str, Any]]
+    answer: Callable[[Values, Service], dict[str, Any] | list[Any]]
     form: bool = False
 
 
@@ -59,6 +60,25 @@ class Shape:
     name: str
     routes: tuple[Route, ...]
     error: Callable[[int, Problem], dict[str, Any]]
+
+
+def answered(answer: SearchAnswer) -> SearchAnswer:
+    """The answer, unless no engine could give one: then SearchBackendError says why, for APIs that
+    have no other place for it."""
+    if answer.status in ("ok", "empty"):
+        return answer
+    reasons = [attempt.error.message for attempt in answer.attempts if attempt.error]
+    words = " ".join(reasons) or "No engine could be asked."
+    raise SearchBackendError("search_failed", words, "Try again later.")
+
+
+def opened(view: PageView) -> PageView:
+    """The page, unless it could not be read: then SearchBackendError says why."""
+    error = view.page.error
+    if error is None:
+        return view
+    code = error.code if error.code.startswith("refused_") else "page_failed"
+    raise SearchBackendError(code, error.message, error.remedy)
 
 
 @cache

@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from search_backend.errors import SearchBackendError
-from search_backend.shapes import Route, Service, Shape, Values
+from search_backend.shapes import Route, Service, Shape, Values, answered, opened
 from search_backend.types import Problem
 
 RESULTS = 5
@@ -21,14 +20,8 @@ LONGEST = 100_000  # characters of a page
 
 def _search(values: Values, service: Service) -> dict[str, Any]:
     count = values.get("max_results")
-    answer = service.search(
-        {"query": values.get("query"), "max_results": RESULTS if count is None else count}
-    )
-    if answer.status not in ("ok", "empty"):
-        reasons = [attempt.error.message for attempt in answer.attempts if attempt.error]
-        raise SearchBackendError(
-            "search_failed", " ".join(reasons) or "No engine could be asked.", "Try again later."
-        )
+    asked = {"query": values.get("query"), "max_results": RESULTS if count is None else count}
+    answer = answered(service.search(asked))
     return {
         "results": [
             {"title": result.title, "url": result.url, "content": result.snippet}
@@ -38,12 +31,7 @@ def _search(values: Values, service: Service) -> dict[str, Any]:
 
 
 def _fetch(values: Values, service: Service) -> dict[str, Any]:
-    view = service.open_page({"url": values.get("url"), "max_length": LONGEST})
-    if (error := view.page.error) is not None:
-        refused = error.code.startswith("refused_")
-        raise SearchBackendError(
-            error.code if refused else "page_failed", error.message, error.remedy
-        )
+    view = opened(service.open_page({"url": values.get("url"), "max_length": LONGEST}))
     return {"title": view.page.title, "content": view.content, "links": list(view.page.links)}
 
 

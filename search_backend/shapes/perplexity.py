@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from search_backend.errors import SearchBackendError
-from search_backend.shapes import Route, Service, Shape, Values
+from search_backend.shapes import Route, Service, Shape, Values, answered
 from search_backend.types import Problem, SearchAnswer
 
 RESULTS, MOST_QUERIES = 10, 5
@@ -39,10 +39,7 @@ def _answer(values: Values, service: Service) -> dict[str, Any]:
         with ThreadPoolExecutor(len(asked)) as pool:
             answers = list(pool.map(service.search, asked))
     if all(answer.status not in ("ok", "empty") for answer in answers):
-        reasons = [one.error.message for one in answers[0].attempts if one.error]
-        raise SearchBackendError(
-            "search_failed", " ".join(reasons) or "No engine could be asked.", "Try again later."
-        )
+        answered(answers[0])
     groups = [_rows(answer) for answer in answers]
     shape: dict[str, Any] = {
         "id": str(uuid.uuid4()),

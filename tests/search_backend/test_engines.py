@@ -125,6 +125,7 @@ def test_options_in_each_engines_own_words() -> None:
         "week",
     )
     assert (tavily["search_depth"], tavily["max_results"]) == ("basic", 5)
+    assert tavily["country"] == "germany"
     searxng = asked["searxng"]
     assert (searxng["format"], searxng["time_range"], searxng["language"]) == (
         "json",
@@ -145,6 +146,20 @@ def test_options_in_each_engines_own_words() -> None:
     assert (jina["site"], jina["q"]) == (["a.example", "b.example"], "green tea -site:c.example")
     assert asked["ollama"] == {"query": site, "max_results": 5}
     assert asked["generic"] == {"query": site, "max_results": 5}
+
+
+def test_a_country_that_an_engine_cannot_be_asked_for_is_told() -> None:
+    """Tavily knows most countries by name, SearXNG only those of a language."""
+    tavily, searxng = BY_NAME["tavily"], BY_NAME["searxng"]
+    odd, known = Query("tea", country="aq"), Query("tea", country="ie")
+    assert "country" not in said(ask(tavily, odd))
+    assert said(ask(tavily, known))["country"] == "ireland"
+    assert "country" not in tavily.engine.respects(odd)
+    assert "country" in tavily.engine.respects(known)
+    assert "country" not in searxng.engine.respects(known)
+    spoken = Query("tea", country="ie", language="ga")
+    assert said(ask(searxng, spoken))["language"] == "ga-IE"
+    assert "country" in searxng.engine.respects(spoken)
 
 
 def test_brave_gets_no_more_than_it_takes() -> None:

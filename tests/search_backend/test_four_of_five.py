@@ -19,7 +19,7 @@ from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.search_backend.test_engine_chain import HANG, found, house, wired
 
 NAMES = "abcde"
-LATE = 0.6  # seconds of an engine that answers, but not in time
+LATE = 1.2  # seconds of an engine that answers, but later than anybody has patience for
 
 
 def slow(_: Received) -> Reply:

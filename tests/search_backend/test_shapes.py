@@ -188,6 +188,54 @@ def test_searxng_refuses_in_its_own_shape(
     assert words in answer["error"]
 
 
+def test_searxng_as_librechat_asks(tmp_path: Path) -> None:
+    """Engines and categories of a SearXNG, the key in a header of its own, a type for no body."""
+    house = House(tmp_path, token="a-secret")
+    asked = {
+        "q": "green tea",
+        "format": "json",
+        "pageno": 1,
+        "categories": "general",
+        "language": "all",
+        "safesearch": 1,
+        "engines": "google,bing,duckduckgo",
+    }
+    key = {"Content-Type": "application/json", "X-API-Key": "a-secret"}
+    status, answer = told(house, "GET", "/search", query_string=asked, headers=key)
+    assert status == 200
+    assert [(row["url"], row["title"], row["content"]) for row in answer["results"]] == [
+        (found.url, found.title, found.snippet) for found in FOUND
+    ]
+    assert answer["suggestions"] == []
+    query = house.asked[0]
+    assert (query.text, query.language, query.safe_search) == ("green tea", None, "moderate")
+
+
+def test_open_webui_searches_externally(house: House) -> None:
+    """As its "external" engine: a bare list, cut by us to what it asked for."""
+    status, answer = told(house, "POST", "/external/search", json={"query": "tea", "count": 1})
+    assert (status, house.asked[0].max_results) == (200, 1)
+    assert answer == [{"link": "https://example.org/tea", "title": "Tea", "snippet": "About tea."}]
+    told(house, "POST", "/external/search", json={"query": "pots", "count": 50})
+    assert house.asked[1].max_results == 20
+    status, answer = told(house, "POST", "/external/search", json={"query": "fail", "count": 3})
+    assert (status, "The network is down." in answer["error"]) == (424, True)
+
+
+def test_open_webui_loads_pages(house: House) -> None:
+    """As its "external" loader: those that could be read; when none could, the reason."""
+    urls = ["https://example.org/a", "https://example.org/gone"]
+    status, answer = told(house, "POST", "/external/load", json={"urls": urls})
+    assert (status, len(answer)) == (200, 1)
+    assert "A page about tea" in answer[0]["page_content"]
+    assert answer[0]["metadata"] == {"source": urls[0], "title": "A"}
+    status, answer = told(house, "POST", "/external/load", json={"urls": urls[1:]})
+    assert (status, "No public web server" in answer["error"]) == (424, True)
+    for bad, words in (({"urls": []}, "1 to 20"), ({"urls": [5]}, "not a text"), ({}, "1 to 20")):
+        status, answer = told(house, "POST", "/external/load", json=bad)
+        assert (status, words in answer["error"]) == (400, True)
+
+
 def test_searxng_names_the_engines_that_failed(house: House) -> None:
     """Nothing found and nothing reached can be told apart, as its clients expect it."""
     asked = {"q": "nothing", "format": "json"}
@@ -314,7 +362,10 @@ def test_every_refusal_at_a_foreign_address_has_its_shape(tmp_path: Path) -> Non
 )
 def test_the_token_comes_as_clients_send_it(header: str, welcome: bool) -> None:
     """As a bearer, or as the password in an address such as http://any:TOKEN@host:3002/search."""
-    assert has_token(header, "a-secret") is welcome
+    assert has_token(header, "", "a-secret") is welcome
+    key = header.removeprefix("Bearer ")
+    assert has_token("", key, "a-secret") is (key == "a-secret")
+    assert not has_token("Bearer no", "a-secret", "a-secret")
 
 
 def test_each_client_has_its_quota(tmp_path: Path) -> None:

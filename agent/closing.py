@@ -8,7 +8,8 @@ from typing import Any
 from agent.errors import AgentError
 from agent.events import Event, message_data, result_data, unfinished
 from agent.leases import Lease
-from agent.log import EventLog, Pending
+from agent.log import EventLog
+from agent.parcel import Pending
 from agent.resume import Past, unknown_outcome
 from agent.types import Message, RunReason, Usage
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from agent.errors import ConfigError
-from agent.log import Pending
+from agent.parcel import Pending
 from agent.presets import allowed, preset_in
 from agent.session import Session
 from agent.standard_tools import without_spare

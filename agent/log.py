@@ -19,21 +19,20 @@ from agent.errors import Conflict, StoreError
 from agent.events import Event, event_of
 from agent.followers import Followers
 from agent.leases import Leases, no_session
+from agent.parcel import Parcel, Passing, Pending, parcel
 from agent.session import Session
 from agent.store import open_store
-from agent.store.contract import Batch, Heard
-from agent.text import plain, to_json, well_formed
+from agent.store.contract import Heard
+from agent.text import to_json, well_formed
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Pending = tuple[str, Mapping[str, Any]]
 
 _COLUMNS = (
     "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
     "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running, settings"
 )
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
-_CLEARING = frozenset({"message", "run_resumed"})  # what takes the place of the deltas before it
 _POLL = 2.0  # how late an event of another process may be noticed if nobody tells, in seconds
 _POLL_TOLD = 20.0
 _PAGE = 500  # events that a follower reads at a time
@@ -138,26 +137,27 @@ class EventLog:
         `fence` they are those of a run: Conflict('fenced') once another process has taken it over.
         With `after` they follow that event: Conflict('moved') when another came in between.
         """
-        now, kinds = time.time(), [kind for kind, _ in events]
-        given = [(kind, *_dump(data)) for kind, data in events]
-        batch = Batch(
-            session_id,
-            [(kind, text) for kind, _, text in given],
-            now,
-            questions=kinds.count("user_message"),
-            fence=fence,
-            after=after,
-            clears=not _CLEARING.isdisjoint(kinds),
-            durable=durable,
-        )
-        last = self._db.append(batch)
+        given = parcel(session_id, events, durable=durable, fence=fence, after=after)
+        last = self._db.append(given.batch)
         if last is None:
             if self.last_seq(session_id) is None:
                 raise no_session(session_id)
             raise _fenced() if after is None else Conflict("moved", "Something else came first.")
-        first = last - len(given) + 1
-        stored = [Event(seq, kind, data, now) for seq, (kind, data, _) in enumerate(given, first)]
-        self._followers.push(session_id, stored)
+        return self._pushed(given, last)
+
+    def append_deltas(self, deltas: Sequence[Passing]) -> list[list[Event] | Conflict]:
+        """Appends what runs are saying in one transaction, and tells the followers.
+
+        What became of each: the events, or why its run may not write any more.
+        """
+        given = [parcel(each.session, each.events, fence=each.fence) for each in deltas]
+        lasts = self._db.append_deltas([each.batch for each in given])
+        both = zip(given, lasts, strict=True)
+        return [_fenced() if last is None else self._pushed(each, last) for each, last in both]
+
+    def _pushed(self, given: Parcel, last: int) -> list[Event]:
+        stored = given.events(last)
+        self._followers.push(given.batch.session, stored)
         return stored
 
     def read(self, session_id: str, after: int = 0, limit: int = -1) -> list[Event]:
@@ -196,20 +196,17 @@ class EventLog:
                     raise
         return await asyncio.to_thread(work, *args, **kwargs)
 
-    def at_once(
-        self, session_id: str, events: Sequence[Pending], *, durable: bool, fence: int | None
-    ) -> bool:
-        """Like `append`, but gives up (False) rather than wait for anybody; for a loop."""
+    def at_once(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """Does this work, or gives up (None) rather than wait for anybody; for a loop."""
         if not self._db.quick:
-            return False
+            return None
         try:
             with self._db.at_once():
-                self.append(session_id, events, durable=durable, fence=fence)
+                return work(*args, **kwargs)
         except StoreError as error:
             if error.code == "locked":
-                return False
+                return None
             raise
-        return True
 
     async def follow(self, session_id: str, after: int = 0) -> AsyncGenerator[list[Event], None]:
         """Batches of events from `after` on: stored ones, then live ones. Ends when it is deleted.
@@ -269,13 +266,6 @@ class EventLog:
     def _session(self, row: Sequence[Any]) -> Session:
         with self._db.errors():
             return Session(*(*row[:-2], bool(row[-2]), json.loads(row[-1])))
-
-
-def _dump(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    try:
-        return data, to_json(data)
-    except (ValueError, TypeError):
-        return (data := plain(data)), to_json(data)
 
 
 def _word(text: str | None) -> str | None:

@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 
 from agent.errors import AgentError, Conflict
 from agent.events import Event
-from agent.log import EventLog, Pending
+from agent.log import EventLog
+from agent.parcel import Passing, Pending
 from agent.running import Running, current
 from agent.transport import Transport
 from agent.wire import Headers, Redirected, Response
@@ -117,6 +118,18 @@ class ObservedLog(EventLog):
         if ours:
             del ours.exchanges[: len(recorded)]
         return stored
+
+    def append_deltas(self, deltas: Sequence[Passing]) -> list[list[Event] | Conflict]:
+        """See `EventLog.append_deltas`."""
+        began = time.perf_counter()
+        done = super().append_deltas(deltas)
+        seconds = time.perf_counter() - began
+        for each, became in zip(deltas, done, strict=True):
+            if isinstance(became, Conflict):
+                self._observer.lost(each.session)
+            else:
+                self._observer.stored(each.session, became, seconds)
+        return done
 
 
 class ObservedTransport(Transport):

@@ -1,9 +1,9 @@
 """From a run to the log: deltas gathered for a moment, everything else as soon as the run waits.
 
 The first delta goes out immediately, later ones in batches, so that a fast stream costs a few dozen
-appends a second and a slow one is shown as it comes. Events between which the run waited for
-nothing are one append, but a call that changes something is in the log before it begins, and the
-results of a step before the model is asked again.
+appends a second and a slow one is shown as it comes; those of all runs go together. Events between
+which the run waited for nothing are one append, but a call that changes something is in the log
+before it begins, and the results of a step before the model is asked again.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-from agent.log import EventLog, Pending
+from agent.log import EventLog
+from agent.parcel import Passing, Pending
+from agent.together import Together
 from agent.types import (
     Notice,
     PageOpened,
@@ -31,8 +34,16 @@ WINDOW = 0.03  # seconds for which deltas are gathered
 class Recorder:
     """The emitter of one run. Keeps what was said since the last message, for a stop or a crash."""
 
-    def __init__(self, log: EventLog, session_id: str, path: str, fence: int | None = None) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        session_id: str,
+        path: str,
+        fence: int | None = None,
+        together: Together | None = None,
+    ) -> None:
         self._log = log
+        self._together = together or Together(log)
         self._session = session_id
         self._fence = fence
         self.path = path
@@ -61,13 +72,13 @@ class Recorder:
             self._kind = kind
         self._pieces.append(event.text)
         if self._timer is None:
-            self._flush()
+            self._together.want(self)
             self._timer = asyncio.get_running_loop().call_later(WINDOW, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
         if self._pieces:
-            self._flush()
+            self._together.want(self)
             self._timer = asyncio.get_running_loop().call_later(WINDOW, self._tick)
 
     def _gather(self) -> None:
@@ -89,12 +100,13 @@ class Recorder:
             return
         events, durable = self._taken()
         try:
-            done = self._log.at_once(self._session, events, durable=durable, fence=self._fence)
+            append = partial(self._log.append, durable=durable, fence=self._fence)
+            done = self._log.at_once(append, self._session, events)
         except Exception as error:
             self._untake(events, durable)  # `finish` tries once more
             self._failed = error
             return
-        if not done:
+        if done is None:
             self._untake(events, durable)
             self._writing = asyncio.get_running_loop().create_task(self._write())
 
@@ -112,6 +124,30 @@ class Recorder:
                     self._failed = error
         finally:
             self._writing = None
+
+    def take(self) -> Passing | None:
+        """See `Speaker.take`."""
+        if self._events:
+            self._flush()  # what came before the pieces goes before them
+            return None
+        if self._writing or self._failed:
+            return None
+        self._gather()
+        events, _ = self._taken()
+        return Passing(self._session, events, self._fence) if events else None
+
+    def wait_for(self, writing: asyncio.Task[None]) -> None:
+        """See `Speaker.wait_for`."""
+        self._writing = writing
+
+    def took(self, given: Passing, error: Exception | None) -> None:
+        """See `Speaker.took`."""
+        self._writing = None
+        if error:
+            self._untake(list(given.events), durable=False)
+            self._failed = error
+        elif self._events:
+            self._flush()
 
     def _taken(self) -> tuple[list[Pending], bool]:
         events, durable = self._events, self._durable
@@ -210,6 +246,7 @@ class Recorder:
         """No more is written; the run is not over."""
         if self._timer:
             self._timer.cancel()
+        self._pieces.clear()
 
     def partial(self) -> str:
         """What was said since the last message: all there is of an answer that broke off."""

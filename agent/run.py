@@ -20,9 +20,10 @@ from agent.gathering import NONE, Gathered, check_plan, waited
 from agent.guard import Watched
 from agent.leases import Lease
 from agent.limits import DEFAULT_LIMITS, Limits, Price
-from agent.log import EventLog, Pending
+from agent.log import EventLog
 from agent.loop import Outcome, run_agent_loop
 from agent.overflow import Overflow
+from agent.parcel import Pending
 from agent.performance import performance
 from agent.plans import offer
 from agent.policy import DEFAULT_POLICY, Policy
@@ -38,6 +39,7 @@ from agent.search_path import ANYWHERE, SearchPath, local_path
 from agent.session import Session
 from agent.sources import SourceTable
 from agent.standard_tools import without_spare
+from agent.together import Together
 from agent.tools import Tool
 from agent.tools.open_page import open_page
 from agent.tools.web_search import web_search
@@ -74,7 +76,7 @@ class Run:
 
     question: Question
     lease: Lease
-    log: EventLog
+    together: Together
     backend: Backend
     messages: list[Message]
     protection: Protection
@@ -85,6 +87,11 @@ class Run:
     running: Running = field(init=False)
     asked: int = 0  # how many messages there were when the question was asked
 
+    @property
+    def log(self) -> EventLog:
+        """Where it is written down."""
+        return self.together.log
+
     async def answer(self) -> None:
         """Answers, and writes `run_finished` last. Raises StoreError when the log cannot.
 
@@ -93,7 +100,8 @@ class Run:
         question = self.question
         self.running = begin(question.run_id, question.session.id)
         self.asked = len(self.messages)
-        recorder = Recorder(self.log, question.session.id, question.path.name, self.lease.fence)
+        where, fence = question.session.id, self.lease.fence
+        recorder = Recorder(self.log, where, question.path.name, fence, self.together)
         table = SourceTable.of(self.messages)
         for message in self._known():
             table.remember(message)

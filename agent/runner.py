@@ -27,8 +27,9 @@ from agent.gathering import gathered
 from agent.keeper import Keeper
 from agent.leases import Lease
 from agent.limits import Limits
-from agent.log import EventLog, Pending
+from agent.log import EventLog
 from agent.models import ModelInfo
+from agent.parcel import Pending
 from agent.prices import PriceTable, load_prices, pricer
 from agent.protection import Protection, reviewable
 from agent.providers import Provider
@@ -49,6 +50,7 @@ from agent.search_options import search_options
 from agent.search_path import OFF, SearchPath, choose_path, local_path
 from agent.session import Session
 from agent.settings import Settings
+from agent.together import Together
 from agent.tools import Tool, ToolSource
 from agent.transcripts import Transcripts
 from agent.transport import Transport
@@ -71,11 +73,9 @@ class Runner:
         providers: Iterable[Provider] = (),
         bring: Iterable[ToolSource] = (),
     ) -> None:
-        self._settings = settings
-        self._log = log
-        self._backend = backend
-        self._tools = tuple(tools)
-        self._bring = tuple(bring)
+        self._settings, self._log = settings, log
+        self._together, self._backend = Together(log), backend
+        self._tools, self._bring = tuple(tools), tuple(bring)
         self._protection = Protection(settings, log, self._bring)
         self.approvals = self._protection.approvals
         self._transport = transport or Transport(offline=settings.offline)
@@ -135,7 +135,7 @@ class Runner:
             raise
         before.append(dated_question(question_text(said), day_of(time.time()), before))
         question = replace(question, touches=tuple(plan["files"]) if plan else ())
-        run = Run(question, lease, self._log, self._backend, before, self._protection)
+        run = Run(question, lease, self._together, self._backend, before, self._protection)
         await self._begin(run)
         return run_id
 
@@ -270,7 +270,7 @@ class Runner:
         path, _ = reviewable(await self._path(question), question.policy, before)
         question = replace(question, path=path)
         messages = [*before, asked]
-        return Run(question, lease, self._log, self._backend, messages, self._protection, past)
+        return Run(question, lease, self._together, self._backend, messages, self._protection, past)
 
     async def aclose(self, *, hand_over: bool = False) -> None:
         """Stops every run and closes the connections.

@@ -13,6 +13,8 @@ from contextlib import aclosing
 
 from agent.log import EventLog
 from web.frames import Frames
+from web.pace import breathe
+from web.pipe import Pipe, chunk
 
 _WINDOW = 256  # frames
 _PAGE = 512  # events read from the store at a time
@@ -28,6 +30,7 @@ class Hub:
         self._recent: deque[tuple[int, bytes]] = deque()
         self._joined: dict[int, bytes] = {}
         self._news = asyncio.Event()
+        self._attending: dict[Pipe, asyncio.Future[int]] = {}
         self._failure: Exception | None = None
         self.followers = 0
         self.ended = False
@@ -56,6 +59,37 @@ class Hub:
         if self._failure:
             raise self._failure
 
+    async def attend(self, pipe: Pipe) -> int:
+        """Writes every frame after `last` to this pipe as it comes; the fastest way to follow.
+
+        Returns the number of the last one written, when the pipe takes no more or the session is
+        gone: then go on from there with `since` and `news`.
+        """
+        if self.ended:
+            await self.news()
+            return self.last
+        left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._attending[pipe] = left
+        try:
+            return await left
+        finally:
+            self._attending.pop(pipe, None)
+
+    def _hand_out(self, before: int) -> None:
+        """Gives the frames after `before` to those who attend."""
+        data = b"" if before < self.floor else self.since(before)
+        framed = chunk(data) if data else b""
+        for pipe, left in tuple(self._attending.items()):
+            if framed and pipe.ready():
+                pipe.write(framed)
+            else:
+                self._leave(pipe, left, before)
+
+    def _leave(self, pipe: Pipe, left: asyncio.Future[int], last: int) -> None:
+        del self._attending[pipe]
+        if not left.done():
+            left.set_result(last)
+
     async def _read(self) -> None:
         of, recent = self._frames.of, self._recent
         try:
@@ -64,13 +98,17 @@ class Hub:
                     recent.extend((event.seq, of(self._session, event)) for event in batch)
                     while len(recent) > _WINDOW:
                         self.floor = recent.popleft()[0]
-                    self.last = batch[-1].seq
+                    before, self.last = self.last, batch[-1].seq
                     self._joined.clear()
+                    self._hand_out(before)
                     self._wake()
+                    await breathe()
         except Exception as error:
             self._failure = error
         finally:
             self.ended = True
+            for pipe, left in tuple(self._attending.items()):
+                self._leave(pipe, left, self.last)
             self._wake()
 
     def _wake(self) -> None:

@@ -19,9 +19,11 @@ from agent.log import EventLog
 from web.asgi import Message, Receive, Refusal, Scope, Send, refuse
 from web.frames import Frames
 from web.hub import Hubs
+from web.pace import breathe
+from web.pipe import Pipe, chunk, pipe_of
 from web.view import PageView, Shared
 
-MOST = 2000
+MOST = 10_000
 HEARTBEAT = 15.0  # seconds
 VIEWS = ("events", "page")
 _RETRY = b"retry: 1000\n\n"
@@ -63,7 +65,7 @@ class Streams:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         await send(_more(_RETRY))
         following = self._follow_page if view == "page" else self._follow_plain
-        task = asyncio.ensure_future(following(session_id, after, send))
+        task = asyncio.ensure_future(following(session_id, after, send, pipe_of(scope)))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
         watch = asyncio.ensure_future(self._watch(task, receive, send))
@@ -110,7 +112,9 @@ class Streams:
                 task.cancel()
                 return
 
-    async def _follow_plain(self, session_id: str, after: int, send: Send) -> None:
+    async def _follow_plain(
+        self, session_id: str, after: int, send: Send, pipe: Pipe | None
+    ) -> None:
         hub = await self._hubs.join(session_id)
         try:
             while not hub.ended:
@@ -125,12 +129,16 @@ class Streams:
                 data, after = hub.since(after), max(after, hub.last)
                 if data:
                     await send(_more(data))
+                elif pipe and pipe.ready():
+                    after = await hub.attend(pipe)
                 else:
                     await hub.news()
         finally:
             self._hubs.leave(session_id, hub)
 
-    async def _follow_page(self, session_id: str, after: int, send: Send) -> None:
+    async def _follow_page(
+        self, session_id: str, after: int, send: Send, pipe: Pipe | None
+    ) -> None:
         view = PageView(session_id, self._page, self._shared)
         if after:
             known = await asyncio.to_thread(self._log.read, session_id)
@@ -149,10 +157,14 @@ class Streams:
                         if seq in wholes:
                             self._page.keep((session_id, seq), data)
                     data = b"".join([data for _, data in frames])
-                    await send(_more(data))
+                    if data and pipe and pipe.ready():
+                        pipe.write(chunk(data))
+                    else:
+                        await send(_more(data))
                     if heavy and events[-1].type == "text_delta":
                         # A growing text gets at most half of the time.
                         await asyncio.sleep(min(loop.time() - began, 0.5))
+                await breathe()
 
 
 def _more(data: bytes) -> Message:

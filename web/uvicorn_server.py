@@ -10,6 +10,7 @@ import socket
 from typing import TYPE_CHECKING, Literal
 
 from web.asgi import App
+from web.pipe import with_pipes
 from web.quick import Quick
 
 if TYPE_CHECKING:
@@ -26,15 +27,13 @@ def run_server(app: App, listener: socket.socket) -> None:
         uvicorn.Server(config(app, lifespan="off", http=Quick)).run([listener])
 
 
-def config(
-    app: App, *, lifespan: Literal["on", "off"], http: type[Quick] | Literal["h11"] = "h11"
-) -> Config:
+def config(app: App, *, lifespan: Literal["on", "off"], http: type[Quick] | None = None) -> Config:
     """The library's own settings: our gate decides, our program speaks, nothing is logged twice."""
     import uvicorn
 
     return uvicorn.Config(
         app,
-        http=http,
+        http=http or with_pipes(),
         ws="none",
         loop="asyncio",
         lifespan=lifespan,

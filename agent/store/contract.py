@@ -95,6 +95,9 @@ class Database(Protocol):
         nothing is stored then.
         """
 
+    def append_deltas(self, batches: Sequence[Batch]) -> list[int | None]:
+        """Stores deltas of different sessions in one transaction; see `append` for each."""
+
     def at_once(self) -> AbstractContextManager[None]:
         """In here this thread waits for nobody: what would have to fails with `locked`."""
 

@@ -1,8 +1,9 @@
 """The event log on PostgreSQL, shared by any number of processes on any number of machines.
 
-An append is one statement and one way there and back. It tells the other processes what was
-appended, inside the notification where that fits, so that they need not ask. Deltas are kept in a
-table without a write-ahead log: if the server itself crashes they are gone, and nothing else is.
+An append is one statement and one way there and back, and so are the deltas of all runs that speak
+at one moment. It tells the other processes what was appended, so that they need not ask. Deltas are
+kept in a table without a write-ahead log: if the server itself crashes they are gone, and nothing
+else is.
 https://www.postgresql.org/docs/current/sql-notify.html
 """
 
@@ -18,44 +19,28 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from agent.errors import ConfigError
-from agent.events import DELTAS
 from agent.store.contract import Batch, Heard, Rows, Steps
 from agent.store.faults import fault, newer
+from agent.store.postgres_append import (
+    APPEND,
+    CHANNEL,
+    DELTAS_OF_ALL,
+    append_values,
+    deltas_values,
+)
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-_CHANNEL = "searchloop"
 _PATIENCE = 5.0  # seconds for a connection
 _CONNECTIONS = 10
 _RECONNECT = 2.0  # then the next request tries anew, instead of waiting ever longer in between
-_INLINE = 7900  # bytes; PostgreSQL takes less than 8000
 _MIGRATING = 0x5EA2C41  # the advisory lock under which the tables are made
 _SPOKEN = (
     ("REAL", "DOUBLE PRECISION"),
     (" WITHOUT ROWID", ""),
     ("CREATE TABLE deltas", "CREATE UNLOGGED TABLE deltas"),
 )
-_APPEND = """
-WITH here AS (
-  UPDATE sessions SET last_seq = last_seq + %(count)s, messages = messages + %(questions)s,
-    updated = %(at)s
-  WHERE id = %(session)s AND fence = coalesce(%(fence)s::integer, fence)
-    AND last_seq = coalesce(%(after)s::integer, last_seq) RETURNING last_seq),
-given AS (
-  SELECT (last_seq - %(count)s + place)::integer AS seq, type, data
-  FROM here, unnest(%(types)s::text[], %(texts)s::text[]) WITH ORDINALITY AS g(type, data, place)),
-cleared AS (
-  DELETE FROM deltas USING here WHERE %(clears)s AND session = %(session)s),
-stored AS (
-  INSERT INTO events SELECT %(session)s, seq, type, data, %(at)s FROM given
-  WHERE type <> ALL (%(deltas)s::text[])),
-passing AS (
-  INSERT INTO deltas SELECT %(session)s, seq, type, data, %(at)s FROM given
-  WHERE type = ANY (%(deltas)s::text[]))
-SELECT last_seq, pg_notify(%(channel)s, %(news)s || last_seq || '}'),
-  set_config('synchronous_commit', %(waiting)s, true)
-FROM here"""
 
 
 class PostgresDatabase:
@@ -129,32 +114,15 @@ class PostgresDatabase:
     def append(self, batch: Batch) -> int | None:
         """See Database."""
         with self.errors(), self._pool.connection() as db:
-            row = db.execute(
-                _APPEND,
-                {
-                    "session": batch.session,
-                    "count": len(batch.rows),
-                    "questions": batch.questions,
-                    "at": batch.at,
-                    "fence": batch.fence,
-                    "after": batch.after,
-                    "types": [kind for kind, _ in batch.rows],
-                    "texts": [text for _, text in batch.rows],
-                    "deltas": list(DELTAS),
-                    "clears": batch.clears,
-                    "channel": _CHANNEL,
-                    "news": self._news(batch),
-                    "waiting": "on" if batch.durable else "off",
-                },
-            ).fetchone()
+            row = db.execute(APPEND, append_values(batch, self._process)).fetchone()
         return None if row is None else int(row[0])
 
-    def _news(self, batch: Batch) -> str:
-        """The notification up to the last event's number, which the server fills in."""
-        head = f'{{"from":"{self._process}","session":{json.dumps(batch.session)}'
-        events = ",".join(f"[{json.dumps(kind)},{text}]" for kind, text in batch.rows)
-        inline = f'{head},"at":{batch.at!r},"events":[{events}],"last":'
-        return inline if len(inline.encode()) < _INLINE else f'{head},"last":'
+    def append_deltas(self, batches: Sequence[Batch]) -> list[int | None]:
+        """See Database."""
+        with self.errors(), self._pool.connection() as db:
+            rows = db.execute(DELTAS_OF_ALL, deltas_values(batches, self._process)).fetchall()
+        lasts = {row[0]: int(row[1]) for row in rows}
+        return [lasts.get(batch.session) for batch in batches]
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -189,7 +157,7 @@ class PostgresDatabase:
         """See Database."""
         text = json.dumps({"from": self._process, **news})
         with self.reading() as db:
-            db.execute("SELECT pg_notify(?, ?)", (_CHANNEL, text))
+            db.execute("SELECT pg_notify(?, ?)", (CHANNEL, text))
 
     def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
         """See Database."""
@@ -206,7 +174,7 @@ class PostgresDatabase:
         while not self._closed.is_set():
             try:
                 with self._connected() as db:
-                    db.execute(f"LISTEN {_CHANNEL}".encode())
+                    db.execute(f"LISTEN {CHANNEL}".encode())
                     heard({})
                     while not self._closed.is_set():
                         for note in db.notifies(timeout=_PATIENCE, stop_after=1):
@@ -220,7 +188,8 @@ class PostgresDatabase:
         except ValueError:  # somebody else's, on the same channel
             return
         if isinstance(news, dict) and news.get("from") != self._process:
-            heard(news)
+            for each in news.get("news", (news,)):
+                heard(each)
 
     def check(self) -> list[str]:
         """See Database: PostgreSQL looks after its own files."""
@@ -233,7 +202,7 @@ class PostgresDatabase:
         self._closed.set()
         if self._listener is not None:
             with suppress(Exception), self._pool.connection(timeout=1) as db:  # wakes it
-                db.execute("SELECT pg_notify(%s, '')", (_CHANNEL,))
+                db.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
             self._listener.join(_PATIENCE + 1)
         self._pool.close()
 

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -102,28 +102,13 @@ class SqliteDatabase:
 
     def append(self, batch: Batch) -> int | None:
         """See Database."""
-        counts = (len(batch.rows), batch.questions, batch.at)
         with self.transaction(durable=batch.durable) as db:
-            row = db.execute(
-                "UPDATE sessions SET last_seq = last_seq + ?, messages = messages + ?, updated = ?"
-                " WHERE id = ? AND fence = coalesce(?, fence) AND last_seq = coalesce(?, last_seq)"
-                " RETURNING last_seq",
-                (*counts, batch.session, batch.fence, batch.after),
-            ).fetchone()
-            if row is None:
-                return None
-            last = int(row[0])
-            if batch.clears:
-                db.execute("DELETE FROM deltas WHERE session = ?", (batch.session,))
-            for table in ("events", "deltas"):
-                rows = [
-                    (batch.session, seq, kind, text, batch.at)
-                    for seq, (kind, text) in enumerate(batch.rows, last - len(batch.rows) + 1)
-                    if (kind in DELTAS) is (table == "deltas")
-                ]
-                if rows:
-                    db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", rows)
-            return last
+            return _append(db, batch)
+
+    def append_deltas(self, batches: Sequence[Batch]) -> list[int | None]:
+        """See Database."""
+        with self.transaction() as db:
+            return [_append(db, batch) for batch in batches]
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -180,6 +165,30 @@ class SqliteDatabase:
             self._write.close()
         while self._idle:
             self._idle.pop().close()
+
+
+def _append(db: sqlite3.Connection, batch: Batch) -> int | None:
+    counts = (len(batch.rows), batch.questions, batch.at)
+    row = db.execute(
+        "UPDATE sessions SET last_seq = last_seq + ?, messages = messages + ?, updated = ?"
+        " WHERE id = ? AND fence = coalesce(?, fence) AND last_seq = coalesce(?, last_seq)"
+        " RETURNING last_seq",
+        (*counts, batch.session, batch.fence, batch.after),
+    ).fetchone()
+    if row is None:
+        return None
+    last = int(row[0])
+    if batch.clears:
+        db.execute("DELETE FROM deltas WHERE session = ?", (batch.session,))
+    for table in ("events", "deltas"):
+        rows = [
+            (batch.session, seq, kind, text, batch.at)
+            for seq, (kind, text) in enumerate(batch.rows, last - len(batch.rows) + 1)
+            if (kind in DELTAS) is (table == "deltas")
+        ]
+        if rows:
+            db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", rows)
+    return last
 
 
 def open_database(path: Path | str, steps: Steps = ()) -> sqlite3.Connection:

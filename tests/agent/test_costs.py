@@ -10,7 +10,8 @@ from typing import Any
 from agent.dispatcher import Toolset
 from agent.events import Event
 from agent.library import Agent
-from agent.log import EventLog, Pending
+from agent.log import EventLog
+from agent.parcel import Pending
 from agent.recorder import Recorder
 from agent.settings import Settings, load_environment
 from agent.sources import SourceTable

@@ -24,7 +24,8 @@ from hypothesis import strategies as st
 from agent.backend import LocalBackend
 from agent.errors import ConfigError, StoreError
 from agent.events import messages_from
-from agent.log import EventLog, Pending
+from agent.log import EventLog
+from agent.parcel import Pending
 from agent.runner import Runner
 from agent.settings import Environment, Settings
 from agent.tools import Tool, tool

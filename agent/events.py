@@ -11,7 +11,7 @@
 | servers_ready | servers, missing (those of them that did not come) |
 | search_started | query, by, years? (past ones in the query that the user never named) |
 | search_finished | query, by, status, results, attempts, error?, years? |
-| page_opened | url, status, title?, error?, reader? (who read it, if not we) |
+| page_opened | url, status, title?, error?, reader? (who read it, if not we), invisible? |
 | tool_call | call_id, name, arguments, effect, server? |
 | tool_started | call_id (of a call that may change something, once it may run) |
 | approval_requested | call_id, name, arguments, effect, server, why, preview?, definition |
@@ -24,6 +24,7 @@
 | exchange | what a provider answered, if it is recorded (see `agent.observing`, `agent.replay`) |
 | run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
 
+`invisible` counts the characters that nobody sees and that were taken out of a page.
 `run_finished` of a local model also holds `performance`, see `agent.performance`.
 The prompt and the page are both folds of this log; nothing else is saved.
 """

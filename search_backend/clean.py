@@ -26,6 +26,13 @@ def clean(text: str) -> str:
     return _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
 
 
+def invisible(text: str) -> int:
+    """How many characters `clean` takes out because nobody sees them."""
+    if text.isascii() and text.isprintable():
+        return 0
+    return sum(map(len, _INVISIBLE.findall(_LINE_ENDS.sub("\n", text))))
+
+
 def tidy(text: str) -> str:
     """Cleaned, without blanks at line ends and with at most one empty line in a row."""
     return _BLANK_LINES.sub("\n\n", _TRAILING.sub("\n", clean(text))).strip()

@@ -110,6 +110,7 @@ _SCHEMAS: Mapping[str, Schema] = {
             "status": {**_TEXT, "enum": ["ok", "blocked", "needs_js", "error"]},
             "error": {"anyOf": [_PROBLEM, {"type": "null"}]},
             "links": _DOMAINS,
+            "invisible": {**_COUNT, "description": "Characters nobody sees, taken out of it"},
             "origin": {**_TEXT, "enum": ["web", "cache", "library"]},
             "reader": _TEXT,
             "attempts": {"type": "array", "items": {"type": "object"}},

@@ -172,8 +172,9 @@ class Freshness:
 class Page:
     """A page as read. `text` is its main content as Markdown, empty unless the status is ok.
 
-    `cut` tells that the source was longer than the caps, so `text` is not all of it. `reader` is
-    the one that read it; `attempts` are there when it was not the first.
+    `cut` tells that the source was longer than the caps, so `text` is not all of it; `invisible`
+    how many characters that nobody sees were taken out of it. `reader` is the one that read it;
+    `attempts` are there when it was not the first.
     """
 
     url: str
@@ -187,6 +188,7 @@ class Page:
     status: PageStatus = "ok"
     error: Problem | None = None
     cut: bool = False
+    invisible: int = 0
     reader: str = "local"
     attempts: tuple[ReaderAttempt, ...] = ()
     freshness: Freshness = Freshness()
@@ -238,6 +240,7 @@ class PageView:
             "byline": page.byline,
             "published": page.published,
             "language": page.language,
+            "invisible": page.invisible,
             "origin": self.origin,
             "reader": page.reader,
         }

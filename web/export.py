@@ -31,6 +31,8 @@ _STYLE = (
     "pre{overflow:auto;background:#f4f4f4;padding:.7rem}table{border-collapse:collapse}"
     "th,td{border:1px solid #ccc;padding:.2rem .5rem}.right{text-align:right}"
     ".center{text-align:center}.note,.host,.unlinked{color:#666}"
+    "h1,h2,h3,h4,h5,h6,p,li,th,td{unicode-bidi:plaintext}"
+    "code,pre,.math{direction:ltr;unicode-bidi:isolate}"
 )
 
 
@@ -181,6 +183,7 @@ def _source(citation: Mapping[str, Any], turn: str) -> str:
     return f'<p id="{turn}-{n}">[{n}] {linked}{quote}</p>'
 
 
+_TURNS = frozenset({"ul", "ol", "table", "blockquote"})  # their sides go by what is in them
 _REL = "noopener noreferrer nofollow"
 
 
@@ -199,7 +202,7 @@ def to_html(nodes: Sequence[Node], turn: str) -> str:
         elif tag == "pre":
             out.append(f"<pre><code>{inner}</code></pre>")
         else:
-            rel = f' rel="{_REL}"' if tag == "a" else ""
+            rel = f' rel="{_REL}"' if tag == "a" else ' dir="auto"' if tag in _TURNS else ""
             given = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
             out.append(f"<{tag}{rel}{given}>" + ("" if tag in _VOID else f"{inner}</{tag}>"))
     return "".join(out)

@@ -289,6 +289,7 @@ SCHEMAS: Schema = {
             "content": MAYBE,
             "content_length": MAYBE_COUNT,
             "original_length": MAYBE_COUNT,
+            "invisible": COUNT,
             "truncated": {"type": ["boolean", "null"]},
             "next_offset": MAYBE_COUNT,
             "blocks": {"type": "array", "description": "With view=page: the text to be shown"},

@@ -60,6 +60,8 @@ def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) 
             await context.emit.event("page_opened", data)
             raise
         data = {"url": url, "status": page["status"], "title": page["title"]}
+        if page.get("invisible"):
+            data["invisible"] = page["invisible"]
         if page.get("reader", _HERE) != _HERE:  # somebody else was told the address
             data["reader"] = page["reader"]
         await context.emit.event("page_opened", {**data, "error": error_words(page["error"])})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from search_backend.answers import iso_date
-from search_backend.clean import one_line, tidy
+from search_backend.clean import invisible, one_line, tidy
 from search_backend.passages import title_of
 from search_backend.types import Page, Problem
 
@@ -31,6 +31,7 @@ def served(
         links=tuple(dict.fromkeys(_LINK.findall(plain)))[:MOST_LINKS],
         published=iso_date(date),
         cut=len(markdown) > MOST_CHARACTERS,
+        invisible=invisible(markdown[:MOST_CHARACTERS]),
     )
     return page if plain else failed(url, "no_text", "The reader found no text on this page.")
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from selectolax.lexbor import LexborHTMLParser
 
 from search_backend.charset import decode
-from search_backend.clean import clean, tidy
+from search_backend.clean import clean, invisible, tidy
 from search_backend.readers import Reader, _about
 from search_backend.readers._blocks import Layout, layout
 from search_backend.readers._bounds import bounded
@@ -75,8 +75,8 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     kind = _about.kind(tree)
     remove_hidden(tree)
     links = _about.links(tree, url)
-    text = _main(tree, url, kind)
-    page = replace(page, text=text, links=links)
+    text, unseen = _main(tree, url, kind)
+    page = replace(page, text=text, links=links, invisible=unseen)
     words = len(text.split())
     asks = asks or _ASKS_FOR_SCRIPTS.search(text[:2000]) is not None
     if words < SHELL_WORDS and (asks or is_app or (words < 8 and len(markup) > SHELL_MARKUP)):
@@ -93,19 +93,24 @@ def _shell(page: Page) -> Page:
     return replace(page, text="", status="needs_js", error=problem)
 
 
-def _main(tree: LexborHTMLParser, url: str, kind: int) -> str:
+def _main(tree: LexborHTMLParser, url: str, kind: int) -> tuple[str, int]:
+    """The main text, and how many invisible characters were taken out of it."""
     page = layout(tree)
     if len(page.blocks) > MOST_BLOCKS:
-        return clean(markdown(page, _all_but_furniture(page), url))
+        return _seen(markdown(page, _all_but_furniture(page), url))
     choice = chosen(page, kind)
     words = sum(page.blocks[index].words for index in choice.blocks)
     if kind == ARTICLE and choice.expected < DOUBT:
         other = tidy(_extract(tree, url))
         if len(other) > THIN and len(other.split()) > words * LEAST_SHARE:
-            return other
+            return other, invisible(tree.html or "")
     if sum(block.words for block in page.blocks) < SHORT_PAGE or not words:
-        return clean(markdown(page, _all_but_furniture(page), url))
-    return clean(markdown(page, choice.blocks, url))
+        return _seen(markdown(page, _all_but_furniture(page), url))
+    return _seen(markdown(page, choice.blocks, url))
+
+
+def _seen(text: str) -> tuple[str, int]:
+    return clean(text), invisible(text)
 
 
 def _all_but_furniture(page: Layout) -> list[int]:

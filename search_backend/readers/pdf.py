@@ -6,7 +6,7 @@ import threading
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from search_backend.clean import one_line, tidy
+from search_backend.clean import invisible, one_line, tidy
 from search_backend.readers import Reader
 from search_backend.types import Page, Problem
 
@@ -58,7 +58,8 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
         finally:
             document.close()
     name = PurePosixPath(unquote(urlsplit(url).path)).name
-    text = tidy("\n\n".join(texts))
+    whole = "\n\n".join(texts)
+    text = tidy(whole)
     if not text:
         return _failed(
             url,
@@ -66,7 +67,8 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
                 "no_text", "This PDF holds pictures and no text.", "Look for a version with text."
             ),
         )
-    return Page(url=url, final_url=url, title=one_line(title or name), text=text, cut=cut)
+    title = one_line(title or name)
+    return Page(url, url, title, text, cut=cut, invisible=invisible(whole))
 
 
 def _failed(url: str, problem: Problem) -> Page:

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from search_backend.charset import decode
-from search_backend.clean import one_line, tidy
+from search_backend.clean import invisible, one_line, tidy
 from search_backend.passages import title_of
 from search_backend.readers import Reader
 from search_backend.types import Page
@@ -20,7 +20,14 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     name = PurePosixPath(unquote(urlsplit(url).path)).name
     kept = tidy(text[:MOST_CHARACTERS])
     title = one_line(title_of(kept, name or url))
-    return Page(url=url, final_url=url, title=title, text=kept, cut=len(text) > MOST_CHARACTERS)
+    return Page(
+        url=url,
+        final_url=url,
+        title=title,
+        text=kept,
+        cut=len(text) > MOST_CHARACTERS,
+        invisible=invisible(text[:MOST_CHARACTERS]),
+    )
 
 
 READER = Reader(

@@ -267,13 +267,14 @@ def test_only_met_addresses_are_opened() -> None:
 
 @pytest.mark.parametrize("reader", ["local", "elsewhere"])
 def test_who_was_told_an_address_is_told(reader: str) -> None:
-    """A page that a service read is marked as such in the log."""
-    answer = {**page("text")({"url": "https://a.example/"}), "reader": reader}
+    """A page that a service read is marked in the log, as is what nobody could see in it."""
+    answer = {**page("text")({"url": "https://a.example/"}), "reader": reader, "invisible": 7}
     table, memory = SourceTable(), Memory()
     table.see(["https://a.example/"])
     made = call("open_page", url="https://a.example/")
     run(made, tools=web(SearchApp({"/api/open-page": answer})), table=table, memory=memory)
     assert memory.of("page_opened")[0].get("reader", "local") == reader
+    assert memory.of("page_opened")[0]["invisible"] == 7
 
 
 def test_pages_are_held_to_the_options_of_the_turn() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from agent.log import EventLog
 from agent.types import NOTHING
@@ -23,6 +23,7 @@ def answered(
     house: House, *events: tuple[str, dict[str, Any]], text: str = TEXT, **more: Any
 ) -> str:
     """A chat in the log of the server with one answer, and `events` before that; its id."""
+    title = more.pop("title", "When is ebb?")
     log = EventLog(house.home / "data" / "sessions.sqlite3")
     chat = log.create_session(model="builtin:extractive").id
     cited = {"n": 1, "url": URL, "title": "Tides", "quote": None, "verified": False, "spans": []}
@@ -37,7 +38,7 @@ def answered(
     log.append(
         chat,
         [
-            ("user_message", {"text": "When is ebb?"}),
+            ("user_message", {"text": title}),
             (
                 "run_started",
                 {"run_id": "r", "model": "m:x", "mode": "ask", "search": "off", **path},
@@ -47,6 +48,7 @@ def answered(
             ("run_finished", {"run_id": "r", "reason": "stop", "answer": text, **path, **shared}),
         ],
     )
+    log.update_session(chat, title=title)
     log.close()
     return chat
 
@@ -56,6 +58,66 @@ def show(page: Page, house: House, chat: str) -> None:
     page.goto(f"{house.url}#/s/{chat}")
     page.reload()
     expect(page.locator(".turn-foot")).to_be_visible()
+
+
+ARABIC = (
+    "المدّ يأتي عند الظهر [1]، انظر `tide --utc` هنا.\n\n1. אבג ראשון\n2. second\n\n"
+    "| الميناء | Time |\n|---|---|\n| حيفا | 12:00 |\n\n```python\nprint('شمال')\n```\n"
+)
+SIDES = """() => {
+  const of = (css) => getComputedStyle(document.querySelector(css)).direction;
+  const found = {};
+  for (const css of ["#title", ".session a", ".bubble", ".answer > p", ".answer > ol",
+    ".answer > .scroll-x", ".answer .code", ".answer pre", ".answer p code",
+    ".answer .chip"]) found[css] = of(css);
+  const text = document.createRange();
+  text.selectNodeContents(document.querySelectorAll(".answer li")[1]);
+  const item = document.querySelectorAll(".answer li")[1].getBoundingClientRect();
+  const gap = item.right - text.getBoundingClientRect().right;
+  found["English in a Hebrew list"] = gap < 2 ? "rtl" : "ltr";
+  return found;
+}"""
+
+
+def test_text_from_right_to_left_stands_on_its_side(page: Page, house: House) -> None:
+    """Title, question, paragraph, list and table go by their own letters; code never turns."""
+    read = {"url": URL, "status": "ok", "title": "לוח גאות", "invisible": 3}
+    chat = answered(house, ("page_opened", read), text=ARABIC, citations=[], title="متى الجزر؟")
+    show(page, house, chat)
+    sides = page.evaluate(SIDES)
+    turned = {css for css, side in sides.items() if side == "rtl"}
+    assert turned == {
+        *("#title", ".bubble", ".answer > p", ".answer > ol", ".answer > .scroll-x"),
+        *(".session a", ".answer .chip", "English in a Hebrew list"),
+    }
+    page.locator(".activity > summary").click()
+    expect(page.locator(".step")).to_contain_text("3 invisible characters removed")
+    page.locator(".answer .chip").focus()
+    expect(page.locator("#card")).to_contain_text("3 invisible characters removed")
+    page.locator(".session").first.hover()
+    page.get_by_role("button", name="Delete “").first.click()
+    expect(page.locator(".toast")).to_have_text("Deleted “\u2068متى الجزر؟\u2069”.Undo")
+    page.locator(".toast button").click()
+
+
+PLACES = """async (urls) => {
+  const { placeOf } = await import("/static/dom.js");
+  return urls.map(placeOf);
+}"""
+
+
+def test_documents_of_this_machine_have_names(browser: Browser, house: House) -> None:
+    """A page of an archive is called by archive and title, a file of the library by its path."""
+    told = {
+        "zim://wikipedia_en/A/Low_water%20mark#Tides": "wikipedia_en · A/Low water mark",
+        "zim://wikipedia_en": "wikipedia_en",
+        "library://docs/search-switch.md#auto": "Library · docs/search-switch.md",
+        "https://www.tide.example/a?b": "tide.example",
+    }
+    page = browser.new_context(bypass_csp=True).new_page()
+    page.goto(house.start_url)
+    assert page.evaluate(PLACES, list(told)) == list(told.values())
+    page.context.close()
 
 
 def test_a_chip_shows_the_quote_of_its_own_place(page: Page, house: House) -> None:

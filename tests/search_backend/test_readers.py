@@ -186,6 +186,16 @@ def test_invisible_characters_go() -> None:
     assert clean(dirty) == "abcdefg\nh\tï 漢 😀 \u0301"
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "text/html", "text/markdown"])
+def test_what_was_taken_out_is_counted(kind: str) -> None:
+    """A reader says how many characters were there that nobody sees; line ends are none."""
+    words = "The tide is high at noon.\r\n" * 20
+    for hidden, count in (("", 0), ("\u200b\U000e0041\u202e", 3)):
+        page = read(f"<p>{hidden}{words}</p>".encode(), url="https://a.example/", content_type=kind)
+        assert page.invisible == count
+        assert "\u200b" not in page.text
+
+
 @given(st.text())
 def test_clean_text_can_be_encoded_and_stays_clean(text: str) -> None:
     """Cleaning twice is cleaning once."""

@@ -121,6 +121,7 @@ const LINES = {
       "ended",
       outLink(step.url, { class: "plain", title: step.url }, t("step.read", { host })),
       step.title ? more(step.title) : null,
+      step.unseen ? more(t("page.unseen", { n: step.unseen })) : null,
     ];
   },
 

@@ -65,22 +65,24 @@ export function isWeb(url) {
   }
 }
 
-/** Who stands behind an address: the host in its ASCII form, or the library. */
+/** Who stands behind an address: the host in its ASCII form, the library, or an archive's name. */
 export function hostOf(url) {
   try {
     const parsed = new URL(url);
     if (parsed.protocol === "library:") return t("source.library");
+    if (parsed.protocol === "zim:") return decoded(parsed.hostname);
     return parsed.hostname.replace(/^www\./, "") || String(url);
   } catch {
     return String(url);
   }
 }
 
-/** The host of an address; of a library document also which one. */
+/** The host of an address; of a document of the library or of an archive also which one. */
 export function placeOf(url) {
   if (isWeb(url)) return hostOf(url);
-  const path = String(url).replace(/^library:\/\/\/?/, "").replace(/#.*$/, "");
-  return `${hostOf(url)} · ${decoded(path)}`;
+  const path = decoded(String(url).replace(/^library:\/\/\/?|^zim:\/\/[^/]*\/?|#.*$/g, ""));
+  const words = String(url).startsWith("zim:") ? path.replaceAll("_", " ") : path;
+  return [hostOf(url), words].filter(Boolean).join(" · ");
 }
 
 function decoded(path) {

@@ -65,6 +65,7 @@ async function load(source, body, foot, offset, signal, tries = 0) {
   const shown = offset + page.content_length;
   foot.replaceChildren(
     h("span", { class: "muted" }, t("reader.length", { shown: shown.toLocaleString(), all: page.original_length.toLocaleString() })),
+    page.invisible ? h("span", { class: "muted" }, t("page.unseen", { n: page.invisible })) : "",
   );
   if (page.next_offset === null || page.next_offset === undefined) return;
   const wanted = source.quote || sectionOf(source.url);

@@ -92,6 +92,7 @@ function cardContent(source) {
       h("div", {}, h("strong", { dir: "auto" }, source.title || source.url), h("span", {}, placeOf(source.url))),
     ),
     ...quotesOf(source),
+    source.unseen ? h("p", { class: "muted" }, t("page.unseen", { n: source.unseen })) : "",
   ];
 }
 

@@ -71,7 +71,10 @@ export function sourceOf(chat, index, n) {
     const turn = chat.turns[i];
     const cited = turn?.citations.find((c) => c.n === n);
     const source = turn?.sources.find((s) => s.n === n);
-    if (cited || source) return { ...source, ...cited, state: source?.state ?? "cited" };
+    if (!cited && !source) continue;
+    const { url } = cited ?? source;
+    const { unseen } = turn.steps.find((step) => step.unseen && step.url === url) ?? {};
+    return { ...source, ...cited, state: source?.state ?? "cited", unseen };
   }
   return null;
 }
@@ -180,6 +183,7 @@ const CHANGES = {
       kind: "page",
       url: e.url,
       title: e.title ?? "",
+      unseen: e.invisible ?? 0,
       status: e.status,
       error: e.error ?? null,
       endedAt: e.at,

@@ -426,6 +426,7 @@ export default {
   "foot.calls.envelope": "in JSON gefragt, was nachzusehen ist",
   "foot.calls.first": "vor der Antwort gesucht",
 
+  "page.unseen": { one: "1 unsichtbares Zeichen entfernt", other: "{n} unsichtbare Zeichen entfernt" },
   "reader.loading": "Die Seite wird geöffnet …",
   "reader.more": "Mehr zeigen",
   "reader.empty": "Diese Seite hat keinen Text.",

@@ -428,6 +428,7 @@ export default {
   "foot.calls.envelope": "asked in JSON what to look up",
   "foot.calls.first": "searched before it answered",
 
+  "page.unseen": { one: "1 invisible character removed", other: "{n} invisible characters removed" },
   "reader.loading": "Opening the page…",
   "reader.more": "Show more",
   "reader.empty": "This page has no text.",

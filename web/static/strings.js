@@ -33,7 +33,14 @@ export function t(key, values = {}) {
   const entry = texts[key] ?? en[key];
   if (entry === undefined) throw new Error(`no text called ${key}`);
   const form = typeof entry === "string" ? entry : (entry[plural.select(values.n)] ?? entry.other);
-  return form.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+  return form.replace(/\{(\w+)\}/g, (whole, name) => isolated(values[name] ?? whole));
+}
+
+const RTL = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+
+// Arabic or Hebrew inside a sentence must not turn the words around it.
+function isolated(value) {
+  return RTL.test(value) ? `\u2068${value}\u2069` : value;
 }
 
 /** Whether there is a text called `key`. */

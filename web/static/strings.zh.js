@@ -424,6 +424,7 @@ export default {
   "foot.calls.envelope": "以 JSON 询问要查什么",
   "foot.calls.first": "回答前先搜索",
 
+  "page.unseen": { other: "已移除 {n} 个不可见字符" },
   "reader.loading": "正在打开网页…",
   "reader.more": "显示更多",
   "reader.empty": "此网页没有文字。",

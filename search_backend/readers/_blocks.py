@@ -78,7 +78,7 @@ def layout(tree: LexborHTMLParser) -> Layout:
             box = inside = len(boxes) - 1
         elif tag == "a":
             link = node
-        elif not tag.isalnum() and "-" not in tag[1:]:
+        elif not tag[:1].isalpha():
             continue  # comments and the like
         child = node.last_child
         while child is not None:

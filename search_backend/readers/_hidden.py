@@ -34,11 +34,15 @@ BETTER_PART = 0.5
 # Shorter than any page that was worth hiding.
 LONGEST_HIDDEN = 500
 _ROOTS = frozenset({"html", "body", "main"})
+# React streams a page in pieces, hidden until a script puts them in place.
+# https://react.dev/reference/react-dom/server/renderToPipeableStream
+_STREAMED = "body > div[hidden][id^='S:']"
 
 
 def remove_hidden(tree: LexborHTMLParser) -> None:
     """Drop elements that hold no text or none that is shown. Changes `tree`."""
     hiding = list(_hiding_selectors(tree))
+    _show_streamed(tree)
     _drop(tree.css(_NO_TEXT))
     _unfold_noscript(tree)
     body = tree.body
@@ -127,6 +131,15 @@ def _rules(sheet: str) -> Iterator[tuple[str, str]]:
                 start = at + 1
         elif depth == 0:
             start = at + 1
+
+
+def _show_streamed(tree: LexborHTMLParser) -> None:
+    """What was streamed and has a template that waits for it is part of the page."""
+    if pieces := tree.css(_STREAMED):
+        waiting = {node.attributes.get("id") for node in tree.css("template[id^='B:']")}
+        for piece in pieces:
+            if "B" + (piece.attributes.get("id") or "")[1:] in waiting:
+                del piece.attrs["hidden"]
 
 
 def _unfold_noscript(tree: LexborHTMLParser) -> None:

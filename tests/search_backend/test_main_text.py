@@ -108,6 +108,23 @@ def test_a_page_that_fades_in_is_read(wrapper: str) -> None:
     assert "SECRET" not in text
 
 
+def test_a_page_that_is_streamed_in_pieces_is_read() -> None:
+    """A hidden piece with a template that waits for it is shown by a script; one without is not."""
+    piece = f"<article>{f'<p>{WORDS * 3}</p>' * 2}</article>"
+    text = page(
+        f"<main><h1>Old pots</h1><p>{ADVICE * 9}</p><template id=B:0></template></main>"
+        f"<div hidden id=S:0>{piece}</div><div hidden id=S:1><p>SECRET {WORDS}</p></div>"
+    ).text
+    assert text.count("three stages") == 6
+    assert "SECRET" not in text
+
+
+def test_an_unknown_element_is_no_hindrance() -> None:
+    """A stray tag around the whole page is looked into, whatever its name."""
+    text = page(f'<metaname="copyright"><main>{f"<p>{WORDS * 3}</p>" * 3}</main>').text
+    assert text.count("three stages") == 9
+
+
 def test_panels_that_a_visitor_can_open_are_read() -> None:
     """Answers that unfold and tabs are hidden at first and have a control that shows them."""
     text = page(

@@ -31,7 +31,7 @@ _REPEATED = re.compile(rf"<(?:{_REPEATED_NAMES})(?=[\s/>])", re.IGNORECASE)
 _QUOTED_TAG = re.compile(r"<[a-zA-Z](?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?)*+")
 _PLAIN_TAG = re.compile(r"<[a-zA-Z][^>]*+")
 _TOKEN = re.compile(
-    r"<!--(?:-?>|.*?(?:--!?>|\Z))"
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))|<[!?][^>]*+>?"
     r"|<(script|style|textarea|xmp|iframe|noembed|noframes)(?=[\s/>])[^>]*+>?(.*?)(?:</\1[^>]*+>|\Z)"
     # A quote opens a value only behind "="; a stray one must not swallow the page.
     r"|<(/?)([a-zA-Z][^\s/>]{0,60})"
@@ -132,7 +132,7 @@ class _Rewriter:
             if raw:
                 sheet = (sheet or "").replace("<", " ")
                 return f"<style>{sheet}</style>" if raw.lower() == "style" else " "
-            # A comment, or a "<" that begins no tag.
+            # A comment, a doctype, or a "<" that begins no tag.
             return "&lt;" if match[0] == "<" else ""
         name = name.lower()
         if ends:

@@ -150,6 +150,15 @@ def test_text_in_the_colour_of_its_ground_is_hidden(style: str) -> None:
     assert "Shown." in text
 
 
+def test_the_head_of_a_page_that_is_written_anew_stays_a_head() -> None:
+    """A doctype or an instruction is no text, so what follows it is still the head."""
+    written, _ = bounded(f"<!DOCTYPE html><?x y?><head><title>T</title></head>{'<i>x</i>' * 4500}")
+    tree = LexborHTMLParser(written)
+    assert tree.css_first("head title") is not None
+    assert tree.body is not None
+    assert set(tree.body.text()) == {"x"}
+
+
 @pytest.mark.parametrize(
     "broken",
     [

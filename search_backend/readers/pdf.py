@@ -58,8 +58,7 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
         finally:
             document.close()
     name = PurePosixPath(unquote(urlsplit(url).path)).name
-    whole = "\n\n".join(texts)
-    text = tidy(whole)
+    text = tidy(whole := "\n\n".join(texts))
     if not text:
         return _failed(
             url,
@@ -67,8 +66,7 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
                 "no_text", "This PDF holds pictures and no text.", "Look for a version with text."
             ),
         )
-    title = one_line(title or name)
-    return Page(url, url, title, text, cut=cut, invisible=invisible(whole))
+    return Page(url, url, one_line(title or name), text, cut=cut, invisible=invisible(whole))
 
 
 def _failed(url: str, problem: Problem) -> Page:

@@ -18,6 +18,8 @@ _BAD_CODES = (
     "bad_domain",
     "unknown_engine",
     "unknown_reader",
+    "missing_key",
+    "config",
     "not_found",
     "built_in",
 )

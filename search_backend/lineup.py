@@ -74,7 +74,7 @@ class Lineup:
                 f"Unset {engine.off_by} to use it.",
             )
         if missing := engine.missing(self.settings.keys):
-            return Problem("missing_key", lacks(engine, missing), f"Set {', '.join(missing)}.")
+            return Problem("missing_key", lacks(engine, missing), setting_up(engine, missing))
         if engine.uninstalled():
             return Problem(
                 "missing_package",
@@ -189,3 +189,9 @@ class Lineup:
 def lacks(engine: Engine, missing: tuple[str, ...]) -> str:
     """The sentence that names the settings an engine lacks."""
     return f"The engine {engine.name} lacks {', '.join(missing)}."
+
+
+def setting_up(engine: Engine, missing: tuple[str, ...]) -> str:
+    """The sentence that says how to do so."""
+    names = ", ".join(missing)
+    return f"Set {names} (or run: searchloop setup --engine {engine.name}), or use another engine."

@@ -148,7 +148,8 @@ def _number(least: int, most: int) -> Check:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise BadRequest(
-                f"{name} is not a whole number from {least} to {most}.", f"Change {name}."
+                f"{name} is not a whole number from {least} to {most}.",
+                f"Send such a number, or leave {name} out.",
             )
         return value
 
@@ -164,7 +165,10 @@ def _domains(name: str, value: Any) -> tuple[str, ...]:
 def _one_of(words: Sequence[str]) -> Check:
     def check(name: str, value: Any) -> str:
         if value not in words:
-            raise BadRequest(f"{name} is not one of {', '.join(words)}.", f"Change {name}.")
+            raise BadRequest(
+                f"{name} is not one of {', '.join(words)}.",
+                f"Send one of them, or leave {name} out.",
+            )
         return str(value)
 
     return check

@@ -17,7 +17,7 @@ from search_backend.engine_http import Connections
 from search_backend.engines import Access, Engine, find_engines
 from search_backend.errors import SearchBackendError
 from search_backend.library import Library
-from search_backend.lineup import Lineup, Outcome, lacks
+from search_backend.lineup import Lineup, Outcome, lacks, setting_up
 from search_backend.merge import filtered, fuse
 from search_backend.race import Race
 from search_backend.relay import Relay
@@ -132,7 +132,7 @@ class Chain:
             )
         if missing := engine.missing(self._settings.keys):
             raise SearchBackendError(
-                "missing_key", lacks(engine, missing), f"Set {', '.join(missing)}, or use another."
+                "missing_key", lacks(engine, missing), setting_up(engine, missing)
             )
         return engine
 

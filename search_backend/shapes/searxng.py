@@ -50,7 +50,9 @@ def _named(values: Values, name: str, words: dict[str, str]) -> str | None:
     given = values.get(name) or ""
     if given and given not in words:
         raise SearchBackendError(
-            "bad_request", f"{name} is not one of {', '.join(words)}.", f"Change {name}."
+            "bad_request",
+            f"{name} is not one of {', '.join(words)}.",
+            f"Send one of them, or leave {name} out.",
         )
     return words.get(given)
 

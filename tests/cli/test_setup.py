@@ -174,7 +174,7 @@ def test_an_engine_is_set_up_with_one_command(here: Here) -> None:
     with FakeServer(always(Reply([brave.recording("results")]))) as stranger:
         lost = here("search", "--engine", "brave", "tea", BRAVE_BASE_URL=stranger.url)
         assert stranger.requests == []
-    assert (lost.code, "BRAVE_API_KEY" in lost.err) == (1, True)
+    assert (lost.code, "BRAVE_API_KEY" in lost.err) == (2, True)
     state = here("setup", "-o", "json").json["parts"]["engine"]["brave"]
     assert (
         state == "its saved key is not used: BRAVE_BASE_URL leads elsewhere than when it was saved"

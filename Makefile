@@ -5,6 +5,7 @@ TRY := python3 python3.14 python3.13 python3.12 python3.11
 NEW := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON := $(shell for p in $(TRY); do $$p -c '$(NEW)' 2>/dev/null && echo $$p && exit; done; echo python3)
 BIN := .venv/bin
+export PYTHONDONTWRITEBYTECODE := # compiled once, not at each start and each test
 
 .PHONY: run test integration check bench torture readme lock clean dev node
 
@@ -19,8 +20,7 @@ integration: dev node # the same promises beside real servers: PostgreSQL, MCP s
 	@$(BIN)/python -m pytest -rs -n auto -m "integration and not torture"
 
 check: dev # style, form and types
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
 bench: dev # our speed beside a bare HTTP client, in one run

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from search_backend.addresses import is_public
 from search_backend.errors import FetchRefused, SearchBackendError
 from search_backend.names import to_ascii
 from search_backend.urls import LOCAL_NAMES, host_of, with_host
@@ -79,6 +80,8 @@ def parse_rules(raw: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _rule(text: str, place: str) -> str:
+    if address := _ipv6(text.strip()):
+        return address
     host = to_ascii(text.strip())
     if host and (scripts := _mixed(text)):
         raise SearchBackendError(
@@ -92,11 +95,18 @@ def _rule(text: str, place: str) -> str:
             return host
         raise SearchBackendError(
             "bad_domain",
-            f"{place} names a local network, of which no page is ever opened: {host!r}.",
+            f"{place} is a name that is not of the public web, where no page is opened: {host!r}.",
             "Take it out; it would change nothing.",
         )
     why, hint = _why_not(text.strip())
     raise SearchBackendError("bad_domain", f"{place} is not a domain: {text[:100]!r}{why}.", hint)
+
+
+def _ipv6(text: str) -> str | None:
+    """The canonical form of a public IPv6 address, with or without brackets; without a zone."""
+    bare = text[1:-1] if text[:1] + text[-1:] == "[]" else text
+    address = host_of(f"http://[{bare}]/") if bare.count(":") > 1 else None
+    return address if address and is_public(address) else None
 
 
 def _why_not(text: str) -> tuple[str, str]:
@@ -107,6 +117,8 @@ def _why_not(text: str) -> tuple[str, str]:
         return "", "Leave the star out: example.org covers the names below it as well."
     if re.search(r"[/:@?#]", text):
         return "", "Write the host name alone, without scheme, port and path: example.org."
+    if re.search(r"[\s,;]", text):
+        return "", "Give each host name an entry of its own."
     if text.startswith("."):
         return "", "Leave the dot in front out: example.org covers the names below it as well."
     if not text.isascii():

@@ -105,12 +105,6 @@ def test_international_names_are_one_name() -> None:
     [
         ("*.example.org", "star"),
         ("https://example.org/x", "without scheme"),
-        ("exa mple.org", "host name"),
-        ("", "host name"),
-        ("example..org", "host name"),
-        ("example.org:443", "without scheme"),
-        (".example.org", "dot in front"),
-        ("user@example.org", "host name alone"),
         ("example.org?q", "host name alone"),
         ("example。org", "letter by letter"),
         ("\u200bexample.org", "letter by letter"),
@@ -213,3 +207,109 @@ def test_library_documents_are_on_no_domain() -> None:
     """An allow list keeps them out, a block list does not touch them."""
     assert url_passes("library://docs/a.md", (), ("docs",))
     assert not url_passes("library://docs/a.md", ("docs",), ())
+
+
+# Each name, and other ways to write it.
+NAMES = {
+    # RFC 1123, RFC 4343 and the root's dot: letters, digits, hyphens; case means nothing.
+    "example.org": ["Example.ORG", "example.org.", " example.org\n"],
+    "_dmarc.3com.example": ["_DMARC.3com.example."],
+    "a--b.1b": ["A--B.1b"],
+    "co.uk": ["CO.UK"],
+    f"{'a' * 63}.org": [f"{'A' * 63}.org."],
+    # UTS #46, non-transitional: U-labels and A-labels are one, and sharp s is not ss.
+    "xn--bcher-kva.example": [
+        "b\u00fccher.example",
+        "BU\u0308CHER.Example.",
+        "XN--BCHER-KVA.example",
+    ],
+    "xn--fa-hia.de": ["fa\u00df.de"],
+    "fass.de": ["FASS.de"],
+    "xn--3xa.gr": ["\u03c2.gr"],
+    "xn--e1afmkfd.xn--p1ai": ["\u043f\u0440\u0438\u043c\u0435\u0440.\u0440\u0444"],
+    "xn--tckwer46pncbk91h.jp": ["\u65e5\u672c\u8a9e\u30b3\u30e0.jp"],
+    "xn--80ak6aa92e.com": ["\u0430\u0440\u0440\u04cf\u0435.com"],
+    "xn--pple-43d.com": ["XN--PPLE-43D.com"],
+    # RFC 3986 and RFC 5952: an address is the host it is, in one spelling.
+    "1.2.3.4": [" 1.2.3.4 "],
+    "2606:4700::1111": ["[2606:4700::1111]", "2606:4700:0:0::1111", "[2606:4700:0::1111]"],
+}
+# What is said of a rule, and the rules of which it is said.
+NO_NAMES = {
+    "is empty": ["", "  "],
+    "Leave the star out": ["*.example.org", "*", "ex*.org"],
+    "Leave the dot in front out": [".example.org"],
+    "without scheme": ["https://example.org", "example.org/a", "example.org:443", "#a", "u@a.org"],
+    "an entry of its own": ["a.org,b.org", "a.org b.org", "a.org;b.org"],
+    "Write a host name": [
+        *("-a.example", "a-.example", "a..example", "example.org..", "ex%61mple.org"),
+        *(f"{'a' * 64}.org", f"{'a.' * 127}org", "xn--a-", "xn--zzzzzzz99999"),
+        # Numbers that some programs take for an address, and others for another one.
+        *("0x7f000001", "2130706433", "1.2.3", "010.0.0.1", "a.123", "a.0x1"),
+    ],
+    "the host name alone": ["fe80::1%eth0", "[::1", "1::2::3", "[::1]", "::ffff:1.2.3.4"],
+    # What looks like ASCII, cannot be seen, or may not stand there (RFC 5892, RFC 5893).
+    "A-labels": [
+        *("example\u3002org", "\uff45xample.org", "\u24d4xample.org", "\u017f.example"),
+        *("exam\u00adple.org", "a\u200b.org", "a\u200d.org", "\u0301a.example"),
+        "1\u05d0.example",
+    ],
+    "look alike": ["\u0430pple.com", "\u0440\u0430ypal.com", "\u03b5\u03bb-en.gr"],
+    "not of the public web": ["localhost", "printer.local", "a.onion", "1.home.arpa"],
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_one_rule_however_it_is_written(name: str) -> None:
+    """In every form that the standards know, and given back as it was made."""
+    for text in (name, *NAMES[name]):
+        assert parse_rules(["ok.example", text], "blocked_domains")[1] == name
+
+
+@pytest.mark.parametrize("words", NO_NAMES)
+def test_what_is_no_name_is_refused_with_what_to_write(words: str) -> None:
+    """With its place in the list."""
+    for text in NO_NAMES[words]:
+        with pytest.raises(SearchBackendError) as told:
+            parse_rules(["ok.example", text], "blocked_domains")
+        assert "blocked_domains[1]" in told.value.message
+        assert words in f"{told.value.message} {told.value.remedy}", text
+
+
+@pytest.mark.parametrize(
+    ("urls", "inside"),
+    [
+        (("https://example.org", "HTTPS://EXAMPLE.org./a", "http://a.b.example.org:8080?x"), True),
+        (("https://notexample.org/", "https://example.org.evil.example/"), False),
+        (("https://evil.example/example.org", "https://evil.example#.example.org"), False),
+        # More than one reading: neither let through nor past a block.
+        (("https://example.org@evil.example/", "https://evil.example@example.org/"), None),
+        (
+            ("https://example.org\\@evil.example/", "https://example%2eorg/", "http:example.org"),
+            None,
+        ),
+        (("https://example.org%00.evil.example/", "https://exa\nmple.org/"), None),
+        (
+            ("https://example\u3002org/", "https://\uff45xample.org/", "https://example.org../"),
+            None,
+        ),
+        (("https://[fe80::1%25eth0]/", "https://0x1.2.3.4/", "https://16909060/"), None),
+    ],
+)
+def test_the_forms_of_an_address_that_the_standards_know(
+    urls: tuple[str, ...], inside: bool | None
+) -> None:
+    """Below the rule on the border of a label, outside, or no address at all."""
+    rule = ("example.org",)
+    for url in urls:
+        passes = (url_passes(url, rule, ()), not url_passes(url, (), rule))
+        assert passes == ((False, True) if inside is None else (inside, inside)), url
+
+
+def test_addresses_are_rules_like_names() -> None:
+    """In any spelling, and never as a part of a longer one."""
+    six, four = parse_rules(["[2606:4700:0::1111]", "1.2.3.4"], "blocked_domains")
+    assert not url_passes("https://[2606:4700::1111]:8443/", (), (six,))
+    assert url_passes("https://[2606:4700::1112]/", (), (six,))
+    assert not url_passes("https://1.2.3.4/", (), (four,))
+    assert url_passes("https://11.2.3.4/", (), (four,))

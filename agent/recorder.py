@@ -96,7 +96,7 @@ class Recorder:
     def _flush(self) -> None:
         """Writes what there is; a failure is raised at the next delta or event, which can end."""
         self._gather()
-        if not self._events or self._writing:
+        if not self._events or self._writing or self._failed:
             return
         events, durable = self._taken()
         try:

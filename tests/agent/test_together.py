@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from agent.parcel import Passing
 from agent.recorder import Recorder
 from agent.store.contract import Batch
 from agent.store.postgres_append import MOST_BYTES, deltas_values
+from agent.store.sqlite import SqliteDatabase
+from agent.tables import STEPS
 from agent.together import Together
 from agent.types import TextDelta
 from tests.agent.scripted import no_room
@@ -157,3 +160,37 @@ def test_a_burst_reaches_another_process(postgres: Postgres) -> None:
         assert db.execute("SELECT pg_notification_queue_usage()").fetchone()[0] < 0.01
     ours.close()
     theirs.close()
+
+
+class Waiting(SqliteDatabase):
+    """A store that has to be asked on a thread, as PostgreSQL does, and can be down."""
+
+    quick = False
+    down = False
+
+    def _begin(self, db: sqlite3.Connection, until: float) -> None:
+        if self.down:
+            raise sqlite3.OperationalError("down")
+        super()._begin(db, until)
+
+
+def test_a_store_that_stays_away_ends_the_run_with_an_error(tmp_path: Path) -> None:
+    """The last append fails as well: that is an error for the run's keeper, not an endless try; and
+    when the store is back, everything is written once."""
+
+    async def scenario(log: EventLog, store: Waiting, session: str) -> None:
+        recorder = Recorder(log, session, "off")
+        store.down = True
+        recorder.delta(TextDelta("half"))
+        with pytest.raises(StoreError):
+            await asyncio.wait_for(recorder.finish([("run_finished", {"text": "."})]), 20)
+        store.down = False
+        await asyncio.wait_for(recorder.finish([]), 20)
+        assert said(log, session) == "half."
+
+    log, store = EventLog(tmp_path / "s.sqlite3"), Waiting(tmp_path / "s.sqlite3", STEPS)
+    session = log.create_session(model="m").id
+    log._db.close()
+    log._db = store
+    asyncio.run(scenario(log, store, session))
+    log.close()

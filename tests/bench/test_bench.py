@@ -11,7 +11,9 @@ from bench.__main__ import main
 from bench.clock import WrongResult, check
 from bench.fake_openai import answers
 from bench.measure import BARE, OURS
+from bench.scale import crowd
 from bench.scenarios import SCENARIOS, Outcome, Scenario, Target, smaller
+from bench.told import Figure
 
 pytestmark = pytest.mark.integration
 
@@ -31,6 +33,21 @@ def test_every_scenario_runs_and_does_its_work(
         *((s.name, BARE) for s in SCENARIOS if s.kind != "crowd"),
     }
     assert all(sample["wall"] > 0 for m in measured for sample in m["samples"])
+
+
+def test_a_small_crowd_gets_every_word() -> None:
+    """Four answers, two readers each, from a server as users start it: all figures come."""
+    figures = list(crowd(None, 1, view="events", deltas=10, runs=4, at_once=8))
+    assert [figure.unit for figure in figures[:3]] == ["ms", "ms", "MB"]
+    assert 0 < figures[0].value <= figures[1].value
+
+
+def test_a_figure_is_held_to_its_aim() -> None:
+    """Without an aim every figure will do."""
+    assert Figure("x", 3.0, "ms", 3).met
+    assert not Figure("x", 3.1, "ms", 3).met
+    assert str(Figure("x", 3.1, "ms", 3)) == "| x | 3.1 ms | ≤ 3 ms | MISSED |"
+    assert Figure("x", 3.1, "ms").met
 
 
 def test_a_run_that_did_not_do_the_work_does_not_count() -> None:

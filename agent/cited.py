@@ -25,7 +25,8 @@ def sources(consulted: Iterable[Source], citations: Iterable[Citation]) -> tuple
             continue
         state = max(known.state, source.state, key=lambda s: rank[s])
         url = source.url if source.n else known.url
-        merged[page] = Source(url, known.title or source.title, state, source.n or known.n)
+        title, published = known.title or source.title, known.published or source.published
+        merged[page] = Source(url, title, state, source.n or known.n, published)
     return tuple(merged.values())
 
 

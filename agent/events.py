@@ -130,8 +130,10 @@ def result_data(result: ToolResult) -> dict[str, Any]:
 
 
 def source_data(source: Source) -> dict[str, Any]:
-    """A source on the surfaces: {n?, url, title, state}."""
+    """A source on the surfaces: {n?, url, title, state, published?}."""
     data: dict[str, Any] = {"url": source.url, "title": source.title, "state": source.state}
+    if source.published:
+        data["published"] = source.published
     return data if source.n is None else {"n": source.n, **data}
 
 

@@ -56,7 +56,13 @@ class SourceTable:
         return len(self._by_number)
 
     def meet(
-        self, url: str, title: str = "", state: SourceState = "found", *, number: bool = True
+        self,
+        url: str,
+        title: str = "",
+        state: SourceState = "found",
+        *,
+        number: bool = True,
+        published: str | None = None,
     ) -> Source:
         """Notes a source, raises its state if it grew, and numbers it unless told not to."""
         key = url_key(url)
@@ -65,6 +71,8 @@ class SourceTable:
             known = replace(known, state=state)
         if title and not known.title:
             known = replace(known, title=title)
+        if published and not known.published:
+            known = replace(known, published=published)
         if number and known.n is None:
             known = replace(known, n=max(self._by_number, default=0) + 1)
         return self._keep(key, known)
@@ -75,7 +83,8 @@ class SourceTable:
         if known:
             state = max(known.state, source.state, key=_RANK.__getitem__)
             title, n = known.title or source.title, known.n or source.n
-            source = replace(known, state=state, title=title, n=n)
+            published = known.published or source.published
+            source = replace(known, state=state, title=title, n=n, published=published)
         self._keep(url_key(source.url), source)
 
     def _keep(self, key: str, source: Source) -> Source:

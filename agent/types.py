@@ -37,12 +37,16 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A URL met in a session. `n` is given once the model may cite it; `found` is not `opened`."""
+    """A URL met in a session. `n` is given once the model may cite it; `found` is not `opened`.
+
+    `published` is the day of the page as an engine or the page itself gives it, as an ISO date.
+    """
 
     url: str
     title: str = ""
     state: SourceState = "found"
     n: int | None = None
+    published: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) 
 
 
 def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence) -> ToolResult:
-    source = context.sources.meet(url, page["title"], "opened")
+    source = context.sources.meet(url, page["title"], "opened", published=page.get("published"))
     links = page.get("links", [])[:_LINKS]
     if not url.startswith(_WEB):  # what a file on this machine links to is not met on the web
         links = [link for link in links if not link.startswith(_WEB)]

@@ -112,10 +112,11 @@ def _found(
 ) -> ToolResult:
     sources, lines, rows = [], [], []
     for result in answer["results"]:
-        source = context.sources.meet(result["url"], result["title"])
+        published = result.get("published")
+        source = context.sources.meet(result["url"], result["title"], published=published)
         sources.append(source)
         rows.append({"n": source.n, "url": source.url, "title": source.title})
-        dated = f" ({result['published']})" if result.get("published") else ""
+        dated = f" ({published})" if published else ""
         lines.append(f"[{source.n}] {result['title']}{dated}\n{result['url']}\n{result['snippet']}")
     head = f"{len(rows)} results for {query!r} from {answer['engine']}. {when} Cite them as [n]."
     return ToolResult(

@@ -16,12 +16,12 @@ from agent import Agent, Settings
 from agent.backend import LocalBackend
 from agent.dates import strange_years
 from agent.dispatcher import Toolset
-from agent.events import Event, messages_from
+from agent.events import Event, messages_from, source_data
 from agent.fence import Fence
 from agent.settings import load_environment
 from agent.sources import SourceTable
 from agent.tools.web_search import web_search
-from agent.types import ToolCall
+from agent.types import Source, ToolCall
 from tests.agent.scripted import Memory, SearchApp, found, page
 from tests.fake_ollama import FakeOllama, Model, say
 
@@ -122,6 +122,19 @@ def test_results_carry_their_dates() -> None:
     assert "Searched on 2026-11-21. Cite" in content
     assert "(2026-11-19)" in content
     assert not any("years" in data for data in events)
+
+
+def test_a_source_keeps_its_day() -> None:
+    """From the search to the surfaces and over a restart, however it is mentioned later."""
+    table = SourceTable()
+    table.meet("https://a.example/", "A", published="2026-11-19")
+    source = table.meet("https://a.example/", state="opened")
+    assert source_data(source)["published"] == "2026-11-19"
+    assert "published" not in source_data(table.meet("https://b.example/"))
+    again = SourceTable()
+    again.restore(Source("https://a.example/"))
+    again.restore(source)
+    assert again.numbered(1) == source
 
 
 def test_a_year_of_the_model_s_own_is_flagged() -> None:

@@ -46,6 +46,13 @@ def cost(model: str, usage: Usage, tables: Iterable[PriceTable] | None = None) -
     return pricer(model, tables)(usage)
 
 
+def search_price(model: str, tables: Iterable[PriceTable]) -> float | None:
+    """US dollars for one search of the model's own; None when no table knows it."""
+    rates = (table.price(model, "searches") for table in tables)
+    rate = next((rate for rate in rates if rate is not None), None)
+    return None if rate is None else rate / _THOUSAND
+
+
 def pricer(
     model: str, tables: Iterable[PriceTable] | None = None
 ) -> Callable[[Usage], float | None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Protocol
 
 from agent import __version__
@@ -19,6 +20,7 @@ from agent.keys import Address
 from agent.log import EventLog
 from agent.mcp import McpServers
 from agent.metrics import CONTENT_TYPE, Metrics
+from agent.prices import PriceTable, load_prices, packaged, search_price
 from agent.runner import Runner
 from agent.search_path import SEARCHES
 from agent.settings import Environment, Setting, Settings
@@ -161,8 +163,10 @@ class Api:
     def models(self, call: Call) -> Reply:
         """What can be chosen."""
         models, servers = self.local_models.look()
-        listed = {"models": list(map(asdict, models)), "servers": list(map(asdict, servers))}
         settings = self._house.settings
+        tables = _prices(settings.home)
+        rows = [{**asdict(m), "search_usd": search_price(m.id, tables)} for m in models]
+        listed = {"models": rows, "servers": list(map(asdict, servers))}
         usual = {"default": settings.model, "search": settings.search}
         choices = {"modes": list(MODES), "searches": list(SEARCHES)}
         return Reply({**listed, **choices, **usual})
@@ -211,3 +215,11 @@ def status_of(error: AgentError) -> int:
     """The HTTP status that says the same as this error."""
     known = next((status for kind, status in _KINDS if isinstance(error, kind)), 500)
     return _STATUS.get(error.code, known)
+
+
+def _prices(home: Path) -> tuple[PriceTable, ...]:
+    """The prices to tell; that the user's table cannot be read is said by the next answer."""
+    try:
+        return load_prices(home)
+    except ConfigError:
+        return (packaged(),)

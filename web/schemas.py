@@ -231,6 +231,7 @@ SCHEMAS: Schema = {
             "remedy": MAYBE,
             "calls": MAYBE,
             "disk": MAYBE_COUNT,
+            "search_usd": {"type": ["number", "null"], "description": "Price of its own search"},
             "loaded": {"type": ["object", "null"], "description": "Its place in memory"},
         },
         *("id", "available"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import ConfigError
-from agent.prices import cost, load_prices, packaged, parse_prices
+from agent.prices import cost, load_prices, packaged, parse_prices, search_price
 from agent.types import Usage
 
 OWN = """
@@ -56,6 +56,15 @@ def test_what_costs_nothing() -> None:
 def test_the_provider_knows_best() -> None:
     """A cost that it reports is taken as it is."""
     assert cost("openai-chat:any", Usage(input_tokens=5, cost_usd=0.25)) == 0.25
+
+
+def test_the_price_of_a_search(tmp_path: Path) -> None:
+    """Of one search of the model's own, the user's table first; unknown is not free."""
+    (tmp_path / "prices.toml").write_text('[models."openai:*"]\nsearches = 8\n')
+    assert search_price("openai:gpt-6-luna", load_prices(tmp_path)) == 0.008
+    assert search_price("openai:gpt-6-luna", [packaged()]) == 0.01
+    assert search_price("builtin:extractive", [packaged()]) == 0
+    assert search_price("nobody:nothing", [packaged()]) is None
 
 
 def test_the_user_s_table_wins(tmp_path: Path) -> None:

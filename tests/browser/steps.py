@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Locator, Page, expect
 
 QUESTION = "How does the search switch decide between native and local search?"
@@ -40,6 +42,16 @@ def choose_model(page: Page, wanted: str) -> None:
     with page.expect_response(lambda r: r.request.method in ("POST", "PATCH")):
         page.locator(f'[role="option"][data-id="{wanted}"]').click()
     expect(model(page)).to_have_attribute("data-id", wanted)
+
+
+def choose(page: Page, button: str, value: str) -> None:
+    """Takes an entry of a menu of the composer, and waits for the server's word."""
+    page.locator(f"#{button}").click()
+    names = {"ask": "Ask", "plan": "Plan", "agent": "Agent"}
+    names |= {"auto": "Auto", "native": "Model", "local": "Local"}
+    with page.expect_response(lambda r: r.request.method in ("POST", "PATCH")):
+        page.get_by_role("menuitemradio", name=re.compile(f"^{names[value]}")).click()
+    expect(page.locator(f"#{button}")).to_have_attribute("data-value", value)
 
 
 def last_turn(page: Page) -> Locator:

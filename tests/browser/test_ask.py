@@ -15,7 +15,9 @@ def test_a_searched_answer_quotes_the_library_and_a_reload_shows_the_same(page: 
     ask(page)
     turn = wait_for_answer(page)
     expect(turn.locator(".answer .chip").first).to_be_visible()
-    expect(turn.locator(".sources > summary")).to_contain_text(re.compile(r"[1-9]\d* cited, \d+ f"))
+    expect(turn.locator(".sources > summary")).to_contain_text(
+        re.compile(r"[1-9]\d* cited, [1-9]\d* read, \d+ found")
+    )
     expect(turn.locator(".source-list").first.locator(".number").first).to_have_text(
         re.compile(r"^\d+$")
     )

@@ -62,7 +62,7 @@ def test_pinned_chats_stand_first_and_temporary_ones_nowhere(
     page.get_by_role("button", name="New temporary chat").click()
     expect(page.locator("#temporary")).to_be_visible()
     ask(page, "/pl")
-    expect(page.get_by_label("Mode", exact=True)).to_have_value("plan")
+    expect(page.get_by_role("button", name="Mode Plan")).to_be_visible()
     ask(page, "Not to be kept")
     wait_for_answer(page)
     chat = page.url.rpartition("/")[2]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import (
     ask,
+    box,
+    choose,
     choose_model,
     last_turn,
     model,
@@ -84,16 +86,104 @@ def test_a_change_in_another_tab_is_shown_here(page: Page) -> None:
 def test_what_cannot_be_done_is_said_with_the_next_step(page: Page) -> None:
     """The model's own search, for a model that has none: remembered, but not pretended."""
     turn_on(page)
-    page.get_by_label("Where the search happens").select_option("native")
+    choose(page, "via", "native")
     state = page.locator("#switch-state")
     expect(state).to_contain_text("not available")
     expect(state).to_contain_text("Choose Auto or Local")
     ask(page)
     expect(page.get_by_role("alert")).to_contain_text("own web search")
     expect(page.locator(".turn")).to_have_count(0)
-    page.get_by_label("Where the search happens").select_option("local")
+    choose(page, "via", "local")
     expect(state).to_contain_text("On, via Library")
     expect(page.get_by_label("Your question")).not_to_have_value("")
+
+
+NATIVE = {
+    "id": "openai:gpt-6-luna",
+    "title": "Luna",
+    "capabilities": {"native_search": True, "tools": True},
+    "available": True,
+    "local": False,
+    "search_usd": 0.01,
+}
+
+
+def test_the_switch_says_what_leaves_and_what_it_costs(enter: Enter, house: House) -> None:
+    """By mouse and by keyboard: nothing leaves, who is told what, the price; Escape closes."""
+    page = enter()
+    tip = page.get_by_role("tooltip")
+    page.locator("#switch").hover()
+    expect(tip).to_have_text(
+        "Only the library is ready: no search leaves this machine.Searching costs nothing."
+    )
+    page.mouse.move(0, 0)
+    expect(tip).to_have_count(0)
+    models = {"models": [NATIVE], "default": NATIVE["id"], "servers": []}
+    ddg = {"name": "ddg", "position": 1, "available": True, "remote": True, "needs": []}
+    brave = {**ddg, "name": "brave", "position": 2, "needs": ["BRAVE_API_KEY"]}
+    engines = {"engines": [ddg, brave], "offline": False}
+    page.route("**/api/models", lambda route: route.fulfill(json=models))
+    page.route("**/api/engines", lambda route: route.fulfill(json=engines))
+    page.reload()
+    expect(model(page)).to_have_accessible_name("Model Luna")
+    page.locator("#question").press("Tab")
+    expect(switch(page)).to_be_focused()
+    expect(tip).to_contain_text("OpenAI sees this chat")
+    expect(tip).to_contain_text("OpenAI charges about 0.01 USD for a search")
+    page.keyboard.press("Escape")
+    expect(tip).to_have_count(0)
+    models["models"] = [{**NATIVE, "capabilities": {"tools": True}}]
+    page.reload()
+    page.locator("#question").press("Tab")
+    expect(tip).to_contain_text("A search sends its words")
+    expect(tip).to_contain_text("to DuckDuckGo, Brave, and opens pages")
+    expect(tip).to_contain_text("may count against your key for Brave")
+
+
+def test_each_mode_and_each_place_says_what_it_is(page: Page) -> None:
+    """One line each, for all of them at once, with what is chosen marked."""
+    page.locator("#mode").click()
+    modes = page.get_by_role("menuitemradio")
+    expect(modes).to_have_text(
+        [
+            "AskAnswers, changes nothing.",
+            "PlanLooks around, proposes steps, changes nothing.",
+            "AgentMay use every tool you allow.",
+        ]
+    )
+    expect(modes.first).to_be_checked()
+    page.keyboard.press("Escape")
+    turn_on(page)
+    page.locator("#via").click()
+    expect(modes).to_have_text(
+        [
+            "AutoOur engines: this model has no search of its own.",
+            "Model’s ownThis model has no web search of its own.",
+            "Local (Library)Our engines, asked in this order: Library.",
+        ]
+    )
+    page.keyboard.press("ArrowDown")
+    expect(modes.nth(1)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#via")).to_be_focused()
+
+
+def test_a_question_sent_while_its_chat_opens_is_sent_once_it_is_open(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """Enter is not lost while the page does not know yet how this chat searches."""
+    ollama.script = lambda messages: ["Yes."]
+    chat = house.call("POST", "/api/sessions", {"model": f"ollama:{MODEL}"})
+    held: list[Route] = []
+    page.route(f"**/api/sessions/{chat['id']}", lambda route: held.append(route))
+    with page.expect_request(f"**/api/sessions/{chat['id']}"):
+        page.goto(f"{house.url}#/s/{chat['id']}")
+    ask(page, "In time?")
+    expect(box(page)).to_have_value("In time?")
+    held[0].continue_()
+    expect(wait_for_answer(page).locator(".answer")).to_have_text("Yes.")
+    expect(page.locator(".bubble")).to_have_text(["In time?"])
+    expect(box(page)).to_have_value("")
 
 
 def test_a_refused_change_leaves_the_switch_where_it_was(page: Page, house: House) -> None:

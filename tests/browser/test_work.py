@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from agent.log import EventLog
 from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import ask, box, choose_model, last_turn, wait_for_answer
+from tests.browser.steps import ask, box, choose, choose_model, last_turn, wait_for_answer
 from tests.browser.test_agent import called
 from tests.browser.test_settings import opened
 
@@ -60,7 +60,7 @@ def test_a_plan_is_run_and_its_changes_undone(
     ollama.script = script
     choose_model(page, f"ollama:{MODEL}")
     choose_folder(page, tmp_path)
-    page.locator("#mode").select_option("plan")
+    choose(page, "mode", "plan")
     ask(page, "Plan my notes")
     wait_for_answer(page)
     card = page.get_by_role("region", name="Plan: One line of notes")
@@ -69,7 +69,7 @@ def test_a_plan_is_run_and_its_changes_undone(
     assert card.locator("a").count() == 0
     card.get_by_role("button", name="Run this plan").click()
     expect(card).to_contain_text("Handed over to agent mode.")
-    expect(page.locator("#mode")).to_have_value("agent")
+    expect(page.locator("#mode")).to_have_attribute("data-value", "agent")
     last_turn(page).get_by_role("button", name="Allow once").click()
     changed = page.get_by_role("region", name="Changed 1 file")
     wait_for_answer(page)
@@ -141,9 +141,9 @@ def test_agents_are_made_chosen_and_removed(page: Page, house: House, tmp_path: 
     expect(item).to_contain_text("Plans by the tides · Sets mode: Plan, web search: Local")
     item.click()
     expect(page.get_by_role("button", name="Agent tide-planner")).to_be_visible()
-    expect(page.locator("#mode")).to_have_value("plan")
-    expect(page.locator("#via")).to_have_value("local")
-    page.locator("#mode").select_option("ask")
+    expect(page.locator("#mode")).to_have_attribute("data-value", "plan")
+    expect(page.locator("#via")).to_have_attribute("data-value", "local")
+    choose(page, "mode", "ask")
     command(page, "/agent res", "/agent researcher")
     expect(page.get_by_role("button", name="Agent researcher")).to_be_visible()
     command(page, "/agent nobody")

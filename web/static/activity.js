@@ -5,6 +5,7 @@
 
 import { h, icon, outLink, placeOf, render, setText } from "./dom.js";
 import { errorText } from "./notes.js";
+import { isRead } from "./steps.js";
 import { has, nameOf, t } from "./strings.js";
 
 /** A view of a turn's steps: {element, update(turn)}. */
@@ -59,7 +60,7 @@ function done(turn) {
   const count = (kind) => turn.steps.filter((s) => s.kind === kind && !s.stopped).length;
   const parts = [];
   const searches = count("search");
-  const pages = turn.steps.filter((s) => s.kind === "page" && isRead(s)).length;
+  const pages = turn.steps.filter(isRead).length;
   const tools = count("tool");
   if (searches) parts.push(t("done.searches", { n: searches }));
   if (pages) parts.push(t("done.pages", { n: pages }));
@@ -75,10 +76,6 @@ export function durationOf(turn) {
   const seconds = turn.usage?.seconds ?? Math.max(0, (turn.endedAt ?? turn.at) - turn.startedAt);
   if (seconds < 0.1) return t("seconds.few");
   return t("seconds", { s: seconds < 10 ? seconds.toFixed(1) : Math.round(seconds) });
-}
-
-function isRead(step) {
-  return step.done && !step.stopped && (step.status === "ok" || Number(step.status) === 200);
 }
 
 function lineOf(step, cite) {

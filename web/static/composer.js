@@ -4,13 +4,12 @@
 // The controls show what the server last said of the session and nothing else. Changing one asks
 // the server; until it answers the control is busy, and if it refuses the control goes back.
 
-import { h, setText } from "./dom.js";
+import { setText } from "./dom.js";
 import { fileShelf } from "./files.js";
 import { t, titleOf } from "./strings.js";
 import { describeSwitch } from "./switch.js";
 
-const VIAS = ["auto", "native", "local"];
-const MODES = ["ask", "plan", "agent"];
+const POINTED = 400; // milliseconds after which the switch tells more of itself
 const LONGEST = 1_000_000; // characters; the server takes no more
 
 /**
@@ -26,9 +25,10 @@ export function composer(el, on) {
     web: el("web-search"),
     switchLabel: el("switch"),
     switchState: el("switch-state"),
-    viaPick: el("via-pick"),
     via: el("via"),
+    viaName: el("via-name"),
     mode: el("mode"),
+    modeName: el("mode-name"),
     modeEffect: el("mode-effect"),
     model: el("model"),
     modelName: el("model-name"),
@@ -49,19 +49,18 @@ export function composer(el, on) {
   let commands = null; // what is on its way to become `slash`
   let facts = null;
   let sending = Promise.resolve();
-
-  fillSelect(page.via, VIAS, (v) => t(`via.${v}`));
-  fillSelect(page.mode, MODES, (m) => t(`mode.${m}`));
+  let held = null; // the chat whose settings a question waits for
 
   function update(next) {
     facts = next;
     const { session } = facts;
     setText(page.modelName, modelName(facts.models, session.model));
     page.model.dataset.id = session.model;
-    page.mode.value = session.mode;
-    setText(page.modeEffect, t(`mode.${session.mode}.effect`));
+    const [mode, effect] = [t(`mode.${session.mode}`), t(`mode.${session.mode}.effect`)];
+    setText(page.modeName, mode);
+    setText(page.modeEffect, t("mode.effect", { mode, effect }));
     page.modeEffect.dataset.mode = session.mode;
-    page.mode.title = t(`mode.${session.mode}.effect`);
+    page.mode.dataset.value = session.mode;
     updateHead(session);
     updateSwitch();
     page.send.hidden = facts.running;
@@ -69,6 +68,10 @@ export function composer(el, on) {
     for (const control of [page.web, page.via, page.mode, page.model, page.agent, page.workspace, page.send]) {
       control.disabled = Boolean(session.pending);
     }
+    if (!held || session.pending) return;
+    const same = held === session.id;
+    held = null;
+    if (same) send();
   }
 
   function updateHead({ agent, workspace }) {
@@ -86,9 +89,9 @@ export function composer(el, on) {
     const state = describeSwitch(session, model, engines);
     page.web.checked = state.on;
     page.switchLabel.dataset.kind = state.kind;
-    page.switchLabel.title = t(engines.stays ? "switch.tip.stays" : "switch.tip");
-    page.viaPick.hidden = !state.on;
-    if (state.on) page.via.value = session.search;
+    page.via.hidden = !state.on;
+    if (state.on) setText(page.viaName, t(`via.${session.search}`));
+    page.via.dataset.value = session.search;
     setText(page.switchState, state.text);
     page.switchState.dataset.kind = state.kind;
   }
@@ -119,11 +122,23 @@ export function composer(el, on) {
     openWorkspace(page.workspace, facts.session, { ...on, change: set });
   }
 
+  async function pickMode() {
+    const { openModes } = await import("./choices.js");
+    openModes(page.mode, facts.session.mode, (mode) => change(page.mode, { mode }));
+  }
+
+  async function pickVia() {
+    const { openVias } = await import("./choices.js");
+    openVias(page.via, facts, (search) => change(page.via, { search }));
+  }
+
   // The box is emptied at once, so that what is typed meanwhile is never lost; a question that the
-  // server did not take comes back.
+  // server did not take comes back. In a chat that is being opened it waits for the settings.
   async function send() {
     const text = question.value;
-    if (facts.running || facts.session.pending || !text.trim()) return;
+    if (facts.running || !text.trim()) return;
+    if (facts.session.pending) held = facts.session.id;
+    if (held) return;
     const files = shelf.take();
     fill("");
     question.focus();
@@ -218,8 +233,9 @@ export function composer(el, on) {
     question.focus();
   });
   page.web.addEventListener("change", () => change(page.web, { search: page.web.checked ? "auto" : "off" }));
-  page.via.addEventListener("change", () => change(page.via, { search: page.via.value }));
-  page.mode.addEventListener("change", () => change(page.mode, { mode: page.mode.value }));
+  page.via.addEventListener("click", pickVia);
+  page.mode.addEventListener("click", pickMode);
+  explained(page.web, page.switchLabel, () => facts);
   page.model.addEventListener("click", pickModel);
   page.agent.addEventListener("click", pickAgent);
   page.workspace.addEventListener("click", pickWorkspace);
@@ -227,8 +243,32 @@ export function composer(el, on) {
   return { update, fill, send, focus: () => question.focus() };
 }
 
-function fillSelect(select, values, label) {
-  select.replaceChildren(...values.map((value) => h("option", { value }, label(value))));
+// The switch tells what it would send away and what that costs: to a mouse after a moment, to the
+// keyboard at once.
+function explained(input, label, facts) {
+  let tip = null;
+  let timer = 0;
+
+  async function show() {
+    tip ??= (await import("./choices.js")).tipOf(label, facts);
+    if (label.matches(":hover") || input.matches(":focus-visible")) tip.show();
+  }
+
+  function away() {
+    clearTimeout(timer);
+    tip?.later();
+  }
+
+  label.addEventListener("pointerenter", (e) => e.pointerType === "mouse" && (timer = setTimeout(show, POINTED)));
+  label.addEventListener("pointerleave", away);
+  input.addEventListener("focus", () => input.matches(":focus-visible") && show());
+  input.addEventListener("blur", away);
+  input.addEventListener("change", () => tip?.shown() && tip.show());
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !tip?.shown()) return;
+    event.preventDefault();
+    tip.hide();
+  });
 }
 
 // The last part of a path; the whole of it is told on hover.

@@ -103,7 +103,8 @@ export function settingField(store, name, { label, hint, make = textBox } = {}) 
   const setting = store.get(name);
   const problem = h("p", { class: "problem", role: "alert", id: `${id}-problem` });
   const control = make(setting.value || setting.default, setting);
-  const fixed = setting.changeable ? "" : t("settings.fixed", { origin: setting.origin });
+  const start = setting.origin === "default";
+  const fixed = setting.changeable ? "" : t(start ? "settings.start" : "settings.fixed", { origin: setting.origin });
   control.id = id;
   control.disabled = !setting.changeable;
   control.setAttribute("aria-describedby", `${id}-hint ${id}-problem`);
@@ -118,7 +119,7 @@ export function settingField(store, name, { label, hint, make = textBox } = {}) 
     }
     control.removeAttribute("aria-busy");
   });
-  const words = [hint, fixed].filter(Boolean).join(" ");
+  const words = fixed && hint ? `${hint.replace(/\.$/, "")}. ${fixed}` : hint || fixed;
   return h(
     "div",
     { class: "field" },

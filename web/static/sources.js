@@ -1,6 +1,7 @@
 // Sources: the chips in the text, the card that a chip shows, and the numbered list underneath.
 
 import { h, hostOf, isWeb, outLink, placeOf, setText } from "./dom.js";
+import { isRead } from "./steps.js";
 import { t } from "./strings.js";
 
 const HUES = 8;
@@ -89,11 +90,19 @@ function cardContent(source) {
       "div",
       { class: "card-head" },
       avatar(source.url),
-      h("div", {}, h("strong", { dir: "auto" }, source.title || source.url), h("span", {}, placeOf(source.url))),
+      h("div", {}, h("strong", { dir: "auto" }, source.title || source.url), h("span", {}, placeAndDate(source))),
     ),
     ...quotesOf(source),
     source.unseen ? h("p", { class: "muted" }, t("page.unseen", { n: source.unseen })) : "",
   ];
+}
+
+// The host, and the day of which the page is where that is known.
+function placeAndDate({ url, published }) {
+  const day = new Date(published ?? "");
+  if (Number.isNaN(day.getTime())) return placeOf(url);
+  const date = day.toLocaleDateString(document.documentElement.lang, { dateStyle: "medium", timeZone: "UTC" });
+  return t("cite.dated", { place: placeOf(url), date });
 }
 
 function verdict(verified) {
@@ -144,7 +153,7 @@ export function sourcesView(open) {
     const all = listed(turn);
     const cited = all.filter((s) => s.state === "cited");
     const others = all.filter((s) => s.state !== "cited");
-    setText(counts, `(${t("sources.counts", { cited: cited.length, found: all.length })})`);
+    setText(counts, `(${countsOf(turn, cited.length, all)})`);
     list.replaceChildren(...cited.map((s) => item(s, open)));
     restList.replaceChildren(...others.map((s) => item(s, open)));
     list.hidden = cited.length === 0;
@@ -154,6 +163,16 @@ export function sourcesView(open) {
   }
 
   return { element, update };
+}
+
+// Cited, read (by us, or as the provider says of itself) and found. A provider that searches by itself
+// and tells of no page that it read may have read some: nothing is said of it then.
+function countsOf(turn, cited, sources) {
+  const opened = turn.sources.filter((source) => source.state === "opened");
+  const pages = new Set([...opened, ...turn.steps.filter(isRead)].map((page) => page.url));
+  const read = sources.filter(({ url }) => pages.has(url)).length;
+  const untold = !read && turn.path?.startsWith("native:");
+  return t(untold ? "sources.counts.native" : "sources.counts", { cited, read, found: sources.length });
 }
 
 // A citation's source counts as cited even when the provider's own list leaves it out.

@@ -61,3 +61,8 @@ export function changeIn({ details }) {
 export function countOf(results) {
   return Array.isArray(results) ? results.length : (results ?? null);
 }
+
+/** Whether a step opened a page and got its text. */
+export function isRead(step) {
+  return step.kind === "page" && step.done && !step.stopped && (step.status === "ok" || Number(step.status) === 200);
+}

@@ -12,10 +12,8 @@ import { nameOf, t } from "./strings.js";
  */
 export function describeSwitch(session, model, engines) {
   if (session.search === "off") return { on: false, kind: "off", text: t("switch.off") };
-  const caps = model?.capabilities ?? {};
-  const id = model?.id ?? session.model ?? "";
-  if (caps.native_search && session.search !== "local" && !engines.offline) {
-    return on("native", t("switch.native", { name: nameOf(id.split(":")[0]) }));
+  if (isNative(session, model, engines)) {
+    return on("native", t("switch.native", { name: providerOf(model.id) }));
   }
   if (session.search === "native") {
     return unavailable("switch.nonative", {});
@@ -27,7 +25,8 @@ export function describeSwitch(session, model, engines) {
 
 /**
  * What /api/engines says: names that are ready in their order, why others are not, whether the
- * machine is set to offline, and whether no search can leave it.
+ * machine is set to offline, whether no search can leave it, which engines are elsewhere, which are asked
+ * with a key, and which did not answer lately.
  */
 export function engineFacts(data) {
   const chain = (data?.engines ?? [])
@@ -39,8 +38,36 @@ export function engineFacts(data) {
     why: chain.filter((e) => !e.available && e.reason).map((e) => e.reason),
     offline: Boolean(data?.offline),
     stays: ready.every((e) => e.remote === false),
+    remote: ready.filter((e) => e.remote !== false).map((e) => e.name),
+    keyed: ready.filter((e) => (e.needs ?? []).some((name) => name.endsWith("_KEY"))).map((e) => e.name),
+    resting: ready.filter((e) => e.resting).map((e) => e.name),
   };
 }
+
+/** What a search would send away from this machine, whether the switch is on or not. */
+export function leavingText(session, model, engines) {
+  if (isNative(session, model, engines)) return t("switch.tip.native", { name: providerOf(model.id) });
+  if (!engines.ready.length) return t("switch.noengine", { why: engines.why[0] ?? "" });
+  if (engines.stays) return t("switch.tip.stays");
+  return t("switch.tip.local", { names: engines.remote.map(nameOf).join(", ") });
+}
+
+/** What a search would cost. */
+export function costText(session, model, engines) {
+  if (isNative(session, model, engines)) {
+    const name = providerOf(model.id);
+    const price = model.search_usd;
+    return price ? t("switch.tip.price", { name, price }) : t("switch.tip.noprice", { name });
+  }
+  const { keyed } = engines;
+  return keyed.length ? t("switch.tip.quota", { names: keyed.map(nameOf).join(", ") }) : t("switch.tip.free");
+}
+
+function isNative({ search }, model, { offline }) {
+  return Boolean(model?.capabilities?.native_search) && search !== "local" && !offline;
+}
+
+const providerOf = (model) => nameOf(model.split(":")[0]);
 
 function engineOf(session, engines) {
   const used = /^local:(.+)$/.exec(session.search_path ?? "")?.[1];

@@ -1,0 +1,107 @@
+"""What an answer may hold, on a phone: tables, code, formulas, groups of chips, and their cards."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agent.log import EventLog
+from tests.browser.conftest import Enter
+from tests.browser.house import MODEL, House
+from tests.browser.steps import last_turn
+
+pytestmark = pytest.mark.integration
+
+CODE = "def tide(hours):\n    return hours % 12.42  # and a comment that no phone has room for\n"
+URL = "https://very-long.example/" + "x" * 200
+TEXT = (
+    f"High water comes **twice a day** [1][2][3][4]. Later there [3].\n\n"
+    "| Coast | High water | Remark | Low water |\n|---|---|---|---|\n"
+    f"| Northumberland | 06:12 and 18:37 | uninterrupted | 12:20 |\n\n```python\n{CODE}```\n\n"
+    f"It follows $h = A \\cos(2\\pi t / T)$, says {URL}.\n"
+)
+PLACES = ("north", "south", "east", "west", "upper")
+BROKEN_WORDS = """() => [...document.querySelectorAll(".answer :is(th, td)")].flatMap((cell) => {
+  const text = cell.firstChild, range = document.createRange();
+  return [...text.data.matchAll(/\\S+/g)].filter((word) => {
+    range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length);
+    return range.getClientRects().length > 1;
+  }).map((word) => word[0]);
+})"""
+
+
+def shown(page: Page, house: House) -> None:
+    """Opens a chat whose log holds the answer."""
+    sources = [
+        {
+            "n": n,
+            "url": f"https://{place}.example/",
+            "title": f"The {place} coast",
+            "state": "found",
+        }
+        for n, place in enumerate(PLACES, 1)
+    ]
+    sources[0] |= {"published": "2026-03-09", "state": "opened"}
+    spans = {1: TEXT.index("[1]"), 2: TEXT.index("[2]"), 3: TEXT.index("[3]"), 4: TEXT.index("[4]")}
+    citations = [
+        {"n": n, "url": sources[n - 1]["url"], "title": sources[n - 1]["title"], "quote": None,
+         "verified": None, "spans": [[at, at + 3]]}
+        for n, at in spans.items()
+    ]  # fmt: skip
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    chat = log.create_session(model=f"ollama:{MODEL}").id
+    lists = {"citations": citations, "sources": sources, "usage": {}}
+    ended = {"run_id": "r", "reason": "stop", "answer": TEXT, "search_path": "local:ddg", **lists}
+    log.append(chat, [("user_message", {"text": "Tides?"}), ("run_finished", ended)])
+    log.close()
+    page.goto(f"{house.url}#/s/{chat}")
+    expect(last_turn(page).locator(".answer .chip").first).to_be_visible()
+
+
+def test_everything_fits_a_phone_and_can_be_reached(enter: Enter, house: House) -> None:
+    """No word of a table is broken, nothing sticks out, each source of a group has its own card."""
+    page = enter(viewport={"width": 320, "height": 640}, has_touch=True, is_mobile=True)
+    shown(page, house)
+    answer = last_turn(page).locator(".answer")
+    assert page.evaluate("document.documentElement.scrollWidth") == 320
+    assert page.evaluate(BROKEN_WORDS) == []
+    table = answer.locator(".scroll-x")
+    assert table.evaluate("n => n.scrollWidth > n.clientWidth"), "it can be scrolled"
+    expect(table).to_have_attribute("tabindex", "0")
+    expect(answer.locator(".math")).to_have_text(re.compile(r"h = A \\cos\(2\\pi t / T\)"))
+    more = answer.get_by_role("button", name="3 more sources")
+    expect(more).to_have_text("+3")
+    more.focus()
+    page.keyboard.press("Enter")
+    expect(answer.locator(".chip").nth(1)).to_be_focused()
+    expect(answer.locator("p").first.locator(".chip:visible")).to_have_text(
+        ["1", "2", "3", "4", "3"]
+    )
+    card = page.locator("#card")
+    expect(card).to_contain_text("The south coast")
+    answer.locator(".chip").first.focus()
+    expect(card).to_contain_text("The north coast")
+    expect(card).to_contain_text("north.example · Mar 9, 2026")
+    box = card.bounding_box()
+    assert box
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 320
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()
+    expect(last_turn(page).locator(".sources .counts")).to_have_text("(4 cited, 1 read, 5 found)")
+
+
+def test_code_is_coloured_and_copied_as_it_stands(enter: Enter, house: House) -> None:
+    """The button puts the code and nothing else on the clipboard, and says so."""
+    page = enter()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    shown(page, house)
+    code = last_turn(page).locator(".code")
+    expect(code.locator(".key").first).to_have_text("def")
+    expect(code.locator(".com")).to_contain_text("and a comment")
+    code.get_by_role("button", name="Copy code").click()
+    expect(code.get_by_role("button")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == CODE

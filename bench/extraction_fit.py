@@ -29,7 +29,7 @@ from selectolax.lexbor import LexborHTMLParser
 from bench.extraction import Sample, wcxb
 from search_backend.charset import decode
 from search_backend.readers import _about
-from search_backend.readers._blocks import Layout, layout
+from search_backend.readers._blocks import Layout, layout, written
 from search_backend.readers._bounds import bounded
 from search_backend.readers._features import SHORT, columns, text_names
 from search_backend.readers._hidden import remove_hidden
@@ -73,7 +73,7 @@ def example(sample: Sample) -> Example:
     tree = LexborHTMLParser(bounded(decode(body, "utf-8"))[0])
     kind = _about.kind(tree)
     remove_hidden(tree)
-    page = layout(tree)
+    page = layout(written(tree))
     right = _right(page, sample.truth)
     truth, total = len(_WORD.findall(sample.truth)), sum(block.words for block in page.blocks)
     scale = max(30, truth) ** 0.75 * max(50, total) ** 0.25

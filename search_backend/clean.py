@@ -21,16 +21,21 @@ _TRAILING = re.compile(r"[ \t]+\n")
 
 def clean(text: str) -> str:
     """`text` without invisible characters, with plain line ends."""
-    if text.isascii() and text.isprintable():
-        return text
-    return _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
+    return cleaned(text)[0]
 
 
 def invisible(text: str) -> int:
     """How many characters `clean` takes out because nobody sees them."""
-    if text.isascii() and text.isprintable():
-        return 0
-    return sum(map(len, _INVISIBLE.findall(_LINE_ENDS.sub("\n", text))))
+    return cleaned(text)[1]
+
+
+def cleaned(text: str) -> tuple[str, int]:
+    """(clean, invisible) of `text`."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text, 0
+    text = _LINE_ENDS.sub("\n", text)
+    seen = _INVISIBLE.sub("", text)
+    return seen, len(text) - len(seen)
 
 
 def tidy(text: str) -> str:

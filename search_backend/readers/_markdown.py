@@ -6,12 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from operator import itemgetter
 from urllib.parse import urljoin
 
-from selectolax.lexbor import LexborNode
-
-from search_backend.readers._blocks import Block, Box, Layout
+from search_backend.readers._blocks import Block, Box, Layout, bare, normal, runs
 
 LONGEST_URL = 2_000
 # A cell with more words holds text; such a table only arranges the page.
@@ -121,7 +118,7 @@ class _Writer:
         """(kind, text) of one block."""
         around = self._around[block.box]
         if around.code:
-            code = "".join(piece for piece, _ in block.pieces).strip("\n")
+            code = bare(block.html).strip("\n")
             return "code", f"```\n{code}\n```"
         text = self._inline(block)
         if around.heading:
@@ -137,24 +134,24 @@ class _Writer:
         if not block.linked:
             return block.text
         parts: list[str] = []
-        for node, group in groupby(block.pieces, key=itemgetter(1)):
-            words = "".join([piece for piece, _ in group])
-            label = " ".join(words.split())
-            target = self._target(node) if node is not None and label else ""
+        for run, link in runs(block.html, [] if block.link is None else [block.link]):
+            words = bare(run)
+            label = normal(words)[0] if link is not None else ""
+            target = self._target(link) if link is not None and label else ""
             if not target:
                 parts.append(words)
                 continue
             before = " " if words[0].isspace() else ""
+            after = " " if words[-1].isspace() else ""
             label = label.replace("[", "(").replace("]", ")")
-            parts.append(f"{before}[{label}]({target})" + (" " if words[-1].isspace() else ""))
-        return " ".join("".join(parts).split())
+            parts.append(f"{before}[{label}]({target}){after}")
+        return normal("".join(parts))[0]
 
-    def _target(self, link: LexborNode) -> str:
+    def _target(self, href: str) -> str:
         """The absolute address of a link, empty for one that leads nowhere else."""
-        href = (link.attributes.get("href") or "").strip()
         target = self._targets.get(href)
         if target is None:
-            target = self._targets[href] = self._absolute(href)
+            target = self._targets[href] = self._absolute(href.strip())
         return target
 
     def _absolute(self, href: str) -> str:

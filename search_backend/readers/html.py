@@ -14,9 +14,9 @@ from dataclasses import replace
 from selectolax.lexbor import LexborHTMLParser
 
 from search_backend.charset import decode
-from search_backend.clean import clean, invisible, tidy
+from search_backend.clean import clean, cleaned, invisible, tidy
 from search_backend.readers import Reader, _about
-from search_backend.readers._blocks import Layout, layout
+from search_backend.readers._blocks import Layout, layout, written
 from search_backend.readers._bounds import bounded
 from search_backend.readers._choose import chosen
 from search_backend.readers._hidden import remove_hidden
@@ -75,9 +75,9 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     kind = _about.kind(tree)
     remove_hidden(tree)
     links = _about.links(tree, url)
-    text, unseen = _main(tree, url, kind)
+    text, unseen = _main(tree, layout(written(tree)), url, kind)
     page = replace(page, text=text, links=links, invisible=unseen)
-    words = len(text.split())
+    words = len(text.split(None, SHELL_WORDS))
     asks = asks or _ASKS_FOR_SCRIPTS.search(text[:2000]) is not None
     if words < SHELL_WORDS and (asks or is_app or (words < 8 and len(markup) > SHELL_MARKUP)):
         return _shell(page)
@@ -93,11 +93,10 @@ def _shell(page: Page) -> Page:
     return replace(page, text="", status="needs_js", error=problem)
 
 
-def _main(tree: LexborHTMLParser, url: str, kind: int) -> tuple[str, int]:
+def _main(tree: LexborHTMLParser, page: Layout, url: str, kind: int) -> tuple[str, int]:
     """The main text, and how many invisible characters were taken out of it."""
-    page = layout(tree)
     if len(page.blocks) > MOST_BLOCKS:
-        return _seen(markdown(page, _all_but_furniture(page), url))
+        return cleaned(markdown(page, _all_but_furniture(page), url))
     choice = chosen(page, kind)
     words = sum(page.blocks[index].words for index in choice.blocks)
     if kind == ARTICLE and choice.expected < DOUBT:
@@ -105,12 +104,8 @@ def _main(tree: LexborHTMLParser, url: str, kind: int) -> tuple[str, int]:
         if len(other) > THIN and len(other.split()) > words * LEAST_SHARE:
             return other, invisible(tree.html or "")
     if sum(block.words for block in page.blocks) < SHORT_PAGE or not words:
-        return _seen(markdown(page, _all_but_furniture(page), url))
-    return _seen(markdown(page, choice.blocks, url))
-
-
-def _seen(text: str) -> tuple[str, int]:
-    return clean(text), invisible(text)
+        return cleaned(markdown(page, _all_but_furniture(page), url))
+    return cleaned(markdown(page, choice.blocks, url))
 
 
 def _all_but_furniture(page: Layout) -> list[int]:

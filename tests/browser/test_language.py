@@ -46,6 +46,7 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
     code += "".join(p.read_text("utf-8") for p in (ROOT / "web" / "static").glob("s*[!.]*.js"))
     heads = {key.split(".")[0] for key in english if key not in code}
     made = {"set", "settings", "theme", "mode", "step", "attempt", "effect", "export", "tools"}
+    made |= {"error"}  # by code, see tests/web/test_error_words.py
     made |= {"approval", "source", "end", "doing", "done", "slash", "pull", "library", "sidebar"}
     assert heads <= made | {"missing", "via", "badge"}, "a text that nobody says"
 
@@ -63,6 +64,33 @@ def test_the_browser_chooses_and_the_setting_overrules(
     with page.expect_navigation():
         page.locator("#set-language").select_option("en")
     expect(page.get_by_role("switch", name="Web search")).to_be_visible()
+
+
+def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house: House) -> None:
+    """With the names that the server gave; what has no sentence of its own keeps its words."""
+    page = enter(locale="de-DE")
+    page.locator("#open-settings").click()
+    page.locator("#settings nav").get_by_role("button", name="Grenzen").click()
+    box = page.locator("#set-SEARCHLOOP_MAX_SEARCHES")
+    box.fill("none")
+    box.blur()
+    told = page.get_by_role("alert").filter(has_text="SEARCHLOOP_MAX_SEARCHES ist 'none'")
+    expect(told).to_contain_text("keine Zahl über 0")
+    page.keyboard.press("Escape")
+    error = {"code": "forbidden", "message": "It said: not you.", "remedy": "Ask them."}
+    page.route("**/messages", lambda r: r.fulfill(status=502, json={"error": error}))
+    page.locator("#question").fill("Warum?")
+    page.locator("#question").press("Enter")
+    note = page.locator("#composer-notice")
+    expect(note).to_contain_text("Der Anbieter lehnt die Anfrage ab.")
+    expect(note.locator(".error-code")).to_have_text("forbidden")
+    note.locator("summary").click()
+    expect(note.locator("details p")).to_have_text("It said: not you. Ask them.")
+    page.unroute("**/messages")
+    page.locator("#new-chat").click()
+    page.get_by_role("button", name="Was verlässt diesen Rechner").click()
+    expect(page.locator(".bubble")).to_have_text("What leaves this machine when web search is on?")
+    expect(page.locator(".answer .chip").first).to_be_visible()
 
 
 def test_texts_from_right_to_left_are_laid_out_so(page: Page) -> None:

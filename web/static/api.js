@@ -2,13 +2,17 @@
 
 import { t } from "./strings.js";
 
-/** What went wrong, in words for people; `status` is 0 when the server did not answer. */
+/**
+ * What went wrong, in words for people; `status` is 0 when the server did not answer. `own` says that
+ * the words are the page's, not the server's.
+ */
 export class Failure extends Error {
-  constructor(status, { code, message, remedy }) {
+  constructor(status, { code, message, remedy }, own = true) {
     super(message);
     this.status = status;
     this.code = code;
     this.remedy = remedy ?? "";
+    this.own = own;
   }
 }
 
@@ -32,7 +36,8 @@ async function call(method, path, body, { read = (r) => r.json(), ...options } =
   }
   const data = await (response.ok ? read(response) : response.json()).catch(() => null);
   if (response.ok) return data;
-  throw new Failure(response.status, data?.error ?? unexplained(response.status));
+  if (data?.error) throw new Failure(response.status, data.error, false);
+  throw new Failure(response.status, unexplained(response.status));
 }
 
 function unexplained(status) {

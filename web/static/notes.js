@@ -1,7 +1,7 @@
 // Small messages: toasts with Undo, error boxes, and what is read aloud.
 
 import { copyText, h, icon } from "./dom.js";
-import { t } from "./strings.js";
+import { t, translated } from "./strings.js";
 
 const SHOWN = 7000; // milliseconds a toast stays
 
@@ -37,11 +37,16 @@ export function toast(root, text, action, onend) {
 /** An error as one text: {code, message, remedy}, or a sentence already. */
 export function errorText(error) {
   if (!error || typeof error === "string") return error ?? "";
-  return [error.message, error.remedy].filter(Boolean).join(" ");
+  const { message, remedy, original } = translated(error);
+  return [message, remedy, original ? `(${original})` : ""].filter(Boolean).join(" ");
 }
 
-/** An error as people need it: cause, code, what to do, and buttons. `error` {code, message, remedy}. */
+/**
+ * An error as people need it: cause, code, what to do, and buttons. `error` {code, message, remedy};
+ * a notice (`tone` info) shows no code.
+ */
 export function errorBox(error, { title, tone = "bad", onretry, details } = {}) {
+  const { code, message, remedy, original } = translated(error);
   const buttons = [];
   if (onretry) {
     buttons.push(
@@ -61,9 +66,10 @@ export function errorBox(error, { title, tone = "bad", onretry, details } = {}) 
       "div",
       {},
       title ? h("strong", {}, title, " ") : null,
-      h("span", { dir: "auto" }, error.message),
-      error.remedy ? h("span", { class: "remedy", dir: "auto" }, ` ${error.remedy}`) : null,
-      error.code ? h("code", { class: "error-code" }, error.code) : null,
+      h("span", { dir: "auto" }, message),
+      remedy ? h("span", { class: "remedy", dir: "auto" }, ` ${remedy}`) : null,
+      code && tone !== "info" ? h("code", { class: "error-code" }, code) : null,
+      original ? h("details", { class: "original" }, h("summary", {}, t("error.original")), h("p", { lang: "en", dir: "auto" }, original)) : null,
       buttons.length ? h("div", { class: "note-buttons" }, buttons) : null,
     ),
   );

@@ -43,9 +43,36 @@ function isolated(value) {
   return RTL.test(value) ? `\u2068${value}\u2069` : value;
 }
 
+/** The same text in English; null when that is the language of the page. */
+export const english = (key) => (texts === en ? null : en[key]);
+
 /** Whether there is a text called `key`. */
 export function has(key) {
   return key in en;
+}
+
+/**
+ * An error or a notice of the server, {code, message, remedy}, in the language of the page.
+ *
+ * Its text is English. A catalogue has a sentence for each code, and for some codes the texts that the
+ * server has, with {places}: one that fits is said whole. Else `original` holds the server's own words.
+ * What is `own`, worded by the page, and what no catalogue knows, stays as it is.
+ */
+export function translated({ code = "", message = "", remedy = "", own = false }) {
+  const key = `error.${String(code).replace(/^reader_/, "").replace(/^http_\d+$/, "http")}`;
+  if (own || texts === en || !has(key)) return { code, message, remedy };
+  for (let n = 1; has(`${key}.${n}`); n++) {
+    const values = filled(en[`${key}.${n}`], message);
+    if (values) return { code, message: t(`${key}.${n}`, values), remedy: "", original: remedy };
+  }
+  const said = en[key] === message ? remedy : [message, remedy].filter(Boolean).join(" ");
+  return { code, message: t(key), remedy: "", original: said };
+}
+
+// The values with which `form` reads like `text`, or null.
+function filled(form, text) {
+  const pattern = form.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+)");
+  return new RegExp(`^${pattern}$`, "s").exec(text)?.groups ?? null;
 }
 
 const names = {

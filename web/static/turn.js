@@ -166,7 +166,7 @@ function relatedOf({ suggestions }) {
 
 function endingOf(turn, again) {
   const told = turn.notices.filter((n) => n.code !== IN_TEXT);
-  const notes = told.map((n) => errorBox({ ...n, code: "" }, { tone: "info" }));
+  const notes = told.map((n) => errorBox(n, { tone: "info" }));
   if (turn.running || turn.reason === null) return notes;
   const ask = () => again(turn);
   const details = () => detailsOf(turn);

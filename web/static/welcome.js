@@ -1,8 +1,9 @@
 // The empty chat: what this can do, what is there and what is missing, and four questions to try.
 
 import { copyText, h, icon } from "./dom.js";
-import { nameOf, t, titleOf } from "./strings.js";
+import { english, nameOf, t, titleOf } from "./strings.js";
 
+const EXTRACTIVE = "builtin:extractive";
 const QUESTIONS = ["welcome.q1", "welcome.q2", "welcome.q3", "welcome.q4"];
 
 /**
@@ -13,6 +14,7 @@ export function drawWelcome(section, { session, models, servers, engines, loaded
   const key = JSON.stringify([session.model, models, servers, engines, loaded]);
   if (section.dataset.key === key) return; // what has the focus is not pulled away
   section.dataset.key = key;
+  const quotes = session.model === EXTRACTIVE; // it cannot read a question in one language and a page in another
   const parts = [
     h("h2", {}, t("welcome.title")),
     h("p", { class: "lead" }, t("welcome.lead")),
@@ -22,8 +24,9 @@ export function drawWelcome(section, { session, models, servers, engines, loaded
     h(
       "ul",
       { class: "suggestions" },
-      QUESTIONS.map((key) => h("li", {}, h("button", { type: "button", onclick: () => ask(t(key)) }, t(key)))),
+      QUESTIONS.map((key) => h("li", {}, h("button", { type: "button", onclick: () => ask((quotes && english(key)) || t(key)) }, t(key)))),
     ),
+    quotes && english("welcome.english") ? h("p", { class: "muted" }, t("welcome.english")) : null,
   ];
   section.replaceChildren(...parts.filter(Boolean));
 }

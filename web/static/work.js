@@ -48,8 +48,8 @@ function stepOf({ text, files = [], sources = [] }, cite) {
 }
 
 // Only the last answer can be made a plan, so the style sheet hides the offer of all others.
-function offerOf({ message }, on) {
-  const note = errorBox({ message }, { tone: "info" });
+function offerOf({ code, message }, on) {
+  const note = errorBox({ code, message }, { tone: "info" });
   note.classList.add("offer");
   note.lastElementChild.append(h("div", { class: "note-buttons" }, once(t("plan.make"), on.makePlan)));
   return note;

@@ -1,0 +1,78 @@
+"""Every code of an error or a notice that a server can send, read off the code that makes them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# What acts before there is a page, or for the command line alone.
+_NO_PAGE = frozenset(
+    f"{name}.py"
+    for name in (
+        *("agent/logs", "agent/mcp/login", "agent/replay", "agent/telemetry", "agent/upkeep"),
+        *("web/listen", "web/serve"),
+    )
+)
+_MAKERS = re.compile(
+    r"[A-Z]\w*(Error|Rejected|Refused|Failed)|Conflict|Problem|Notice|Finding|Refusal"
+)
+_HELPERS = {ast.Name: {"failed", "fault"}, ast.Attribute: {"_tell", "error"}}
+_CODE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+# Codes that are put together, or come by another name: where, and what they can be.
+MADE = {
+    "agent/question.py": ("bad_mode", "bad_search"),
+    "agent/mcp/fields.py": ("missing_command", "missing_url"),
+    "agent/mcp/config.py": ("bad_json", "bad_server", "bad_servers", "duplicate_server"),
+    "agent/mcp/catalogue.py": ("duplicate_server",),
+    "agent/plans.py": ("plan_in_text",),
+    "agent/resume.py": ("outcome_unknown",),
+    "agent/run.py": ("native_search_rejected",),
+    "agent/providers/ollama/errors.py": (
+        *("server_error", "bad_request", "usage_limit", "rate_limited"),
+    ),
+    "agent/providers/ollama/plan.py": ("prompt_cut",),
+    "agent/providers/ollama/steps.py": ("calls_text", "calls_envelope", "calls_search-first"),
+    "agent/store/faults.py": (
+        *("damaged", "disk_failed", "disk_full", "locked", "no_memory", "not_a_file"),
+        *("not_a_folder", "read_only", "store_down", "store_failed", "too_many_files"),
+    ),
+    "search_backend/app.py": ("not_found", "method_not_allowed"),
+    "search_backend/errors.py": ("not_reachable",),
+    "search_backend/payload.py": ("bad_request",),
+    "search_backend/shapes/__init__.py": ("page_failed",),
+    "web/pages.py": ("not_found", "bad_method", "too_large"),
+}
+
+
+def codes() -> set[str]:
+    """All of them."""
+    found = {code for known in MADE.values() for code in known}
+    for folder in ("agent", "search_backend", "web"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if str(path.relative_to(ROOT)) not in _NO_PAGE:
+                found |= set(_written(ast.parse(path.read_text("utf-8"))))
+    return found - {"welcome"}  # a redirect, which nobody sees
+
+
+def _written(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = node.func
+            name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
+            if _MAKERS.fullmatch(name) or name in _HELPERS.get(type(called), ()):
+                yield from _codes_in(node.args[:2])
+        elif isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            yield from _codes_in(
+                [v for k, v in pairs if isinstance(k, ast.Constant) and k.value == "code"]
+            )
+
+
+def _codes_in(values: list[ast.expr]) -> Iterator[str]:
+    for value in values:
+        found = value.value if isinstance(value, ast.Constant) else None
+        if isinstance(found, str) and _CODE.fullmatch(found):
+            yield found

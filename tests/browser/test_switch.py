@@ -118,7 +118,7 @@ def test_the_switch_says_what_leaves_and_what_it_costs(enter: Enter, house: Hous
     )
     page.mouse.move(0, 0)
     expect(tip).to_have_count(0)
-    models = {"models": [NATIVE], "default": NATIVE["id"], "servers": []}
+    models = {"models": [NATIVE], "default": NATIVE["id"], "servers": [], "search": "auto"}
     ddg = {"name": "ddg", "position": 1, "available": True, "remote": True, "needs": []}
     brave = {**ddg, "name": "brave", "position": 2, "needs": ["BRAVE_API_KEY"]}
     engines = {"engines": [ddg, brave], "offline": False}
@@ -138,6 +138,14 @@ def test_the_switch_says_what_leaves_and_what_it_costs(enter: Enter, house: Hous
     expect(tip).to_contain_text("A search sends its words")
     expect(tip).to_contain_text("to DuckDuckGo, Brave, and opens pages")
     expect(tip).to_contain_text("may count against your key for Brave")
+    engines["engines"] = [{**ddg, "resting": {"seconds": 30, "cause": "network"}}, brave]
+    page.reload()
+    expect(page.locator("#switch-state")).to_have_text("On, via Brave")
+    health = page.locator(".health")
+    expect(health.filter(has_text="Search")).to_contain_text(
+        "DuckDuckGo (not answering lately), Brave"
+    )
+    expect(health.filter(has_text="Keys")).to_contain_text("OpenAI, Brave")
 
 
 def test_each_mode_and_each_place_says_what_it_is(page: Page) -> None:

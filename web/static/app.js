@@ -95,7 +95,18 @@ function chatChanged(state, events) {
   learn(facts, state, events);
   const telling = ["user_message", "run_started", "run_finished"];
   if (events.some((e) => telling.includes(e.type))) refresh();
+  if (events.some((e) => e.type === "run_finished" && e.search_path?.startsWith("local"))) lookAtEngines();
   draw();
+}
+
+// What a search found out about an engine holds for the next one.
+async function lookAtEngines() {
+  try {
+    facts.engines = engineFacts(await api.engines());
+    draw();
+  } catch {
+    // the stream's own line says that the server is away
+  }
 }
 
 // Each failed attempt is told; the time of grace runs from the first.

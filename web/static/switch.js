@@ -20,7 +20,8 @@ export function describeSwitch(session, model, engines) {
   }
   const engine = engineOf(session, engines);
   if (!engine) return unavailable("switch.noengine", { why: engines.why[0] ?? "" });
-  return on("local", t("switch.local", { name: nameOf(engine) }));
+  const key = engines.resting.includes(engine) ? "switch.local.resting" : "switch.local";
+  return on("local", t(key, { name: nameOf(engine) }));
 }
 
 /**
@@ -69,9 +70,11 @@ function isNative({ search }, model, { offline }) {
 
 const providerOf = (model) => nameOf(model.split(":")[0]);
 
-function engineOf(session, engines) {
+// The engine that the next search asks first: the last one used, unless it rests after failures.
+function engineOf(session, { ready, resting }) {
   const used = /^local:(.+)$/.exec(session.search_path ?? "")?.[1];
-  return used ?? engines.ready[0];
+  const order = used ? [used, ...ready] : ready;
+  return order.find((name) => !resting.includes(name)) ?? order[0];
 }
 
 function on(kind, text) {

@@ -18,7 +18,7 @@ export function drawWelcome(section, { session, models, servers, engines, loaded
   const parts = [
     h("h2", {}, t("welcome.title")),
     h("p", { class: "lead" }, t("welcome.lead")),
-    h("ul", { class: "chips" }, loaded ? health(session, models, engines) : []),
+    h("ul", { class: "chips" }, loaded ? health(session, models, servers, engines) : []),
     loaded ? missing(models, servers, engines, settings) : null,
     h("p", { class: "try" }, icon("globe"), t("welcome.try")),
     h(
@@ -37,7 +37,7 @@ function missing(models, servers, engines, settings) {
   if (!real) {
     const down = servers.find((server) => server.version === null);
     const key = down ? "missing.start" : servers.length ? "missing.pull" : "missing.model";
-    return step(t(key), servers.length ? t(`${key}.command`) : "", t("settings.open.models"), () => settings("models"));
+    return step(t(key, down ?? {}), servers.length ? t(`${key}.command`) : "", t("settings.open.models"), () => settings("models"));
   }
   if (engines.ready.length) return null;
   return step(t("missing.engine", { why: engines.why[0] ?? "" }), "", t("settings.open.search"), () => settings("search"));
@@ -58,9 +58,29 @@ function step(words, command, label, open) {
   );
 }
 
-function health(session, models, engines) {
+function health(session, models, servers, engines) {
   const model = models.find((m) => m.id === session.model);
-  return [modelChip(session, model), searchChip(engines), networkChip(engines, model)];
+  return [
+    modelChip(session, model),
+    ...servers.map((server) => serverChip(server, models)),
+    keysChip(models, servers, engines),
+    searchChip(engines),
+    networkChip(engines, model),
+  ];
+}
+
+function serverChip({ provider, name, version }, models) {
+  const n = models.filter((m) => m.id.startsWith(`${provider}:`) && m.available !== false).length;
+  if (version === null) return chip("none", name, t("welcome.away"));
+  return chip(n ? "good" : "none", name, t("welcome.models", { n }));
+}
+
+// Whose keys are there: of models elsewhere, and of search engines.
+function keysChip(models, servers, { keyed }) {
+  const hosts = servers.map((server) => server.provider);
+  const cloud = models.filter((m) => !m.local && m.available !== false).map((m) => m.id.split(":")[0]);
+  const names = new Set([...cloud.filter((name) => !hosts.includes(name)), ...keyed]);
+  return chip(names.size ? "good" : "none", t("welcome.keys"), [...names].map(nameOf).join(", ") || t("welcome.nokeys"));
 }
 
 function modelChip(session, model) {
@@ -74,8 +94,9 @@ function modelChip(session, model) {
   return chip("good", t("welcome.model"), name);
 }
 
-function searchChip({ ready }) {
-  const names = ready.map(nameOf).join(", ");
+function searchChip({ ready, resting }) {
+  const told = (name) => (resting.includes(name) ? t("welcome.resting", { name: nameOf(name) }) : nameOf(name));
+  const names = ready.map(told).join(", ");
   return chip(names ? "good" : "bad", t("welcome.search"), names || t("welcome.noengine"));
 }
 
@@ -92,7 +113,7 @@ function chip(tone, label, text) {
   return h(
     "li",
     { class: `health ${tone}` },
-    icon(tone === "good" ? "check" : "warn"),
+    tone === "none" ? h("span", { class: "dash", "aria-hidden": "true" }, "–") : icon(tone === "good" ? "check" : "warn"),
     h("span", {}, h("strong", {}, label), " ", text),
   );
 }

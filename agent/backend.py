@@ -20,7 +20,7 @@ from agent.settings import Settings
 from agent.transport import Transport
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-_WORKERS = 32
+_WORKERS = 128  # made when they are needed; a page that stalls keeps one for its deadline
 _SECONDS = 60.0  # for one request elsewhere: a chain of engines may need that long
 
 

@@ -28,7 +28,7 @@ from web.listen import access_to, listen
 from web.uvicorn_server import run_server
 from web.wsgi import LazyApp, OnThreads, Wsgi
 
-_WORKERS = 64
+_WORKERS = 128  # made when they are needed; a page that stalls keeps one for its deadline
 # The first search need not wait for the framework; it is loaded when nobody waits.
 _LOAD_AFTER = 0.5  # seconds
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from email.message import Message
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from search_backend.errors import FetchFailed, bad_response, timed_out, too_large
+
+if TYPE_CHECKING:
+    from email.message import Message
 
 # What a reader may want to know. Everything else a server says stays at the door.
 KEPT_HEADERS = frozenset(

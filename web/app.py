@@ -14,11 +14,14 @@ from web.api import Api, House
 from web.asgi import App, Receive, Scope, Send
 from web.calls import OnLoop
 from web.gate import Gate
-from web.pages import create_pages
+from web.pages import SEARCH_PATHS, create_pages
 from web.streams import Streams
 
 _log = logging.getLogger(__name__)
 _WORKERS = 16  # threads for pages and the API; event streams need none
+# Searches and pages of others wait for strangers, for many seconds if need be. Threads of their own
+# keep that from everybody else; they are made when they are needed.
+_SEARCHERS = 128
 LEAVE_SECONDS = 10.0  # to end or hand over runs, once streams and requests are over
 _EVENTS = re.compile(r"/api/sessions/([^/]+)/events")
 STREAM_PATHS = ("/api/sessions/{id}/events",)  # what is answered here and not by Flask
@@ -53,7 +56,8 @@ class Web:
             await self.streams.serve(events[1], scope, receive, send)
         else:
             self._house.look_again()
-            await self._on_threads(scope, receive, send)
+            app = self._for_searches if scope["path"] in SEARCH_PATHS else self._on_threads
+            await app(scope, receive, send)
 
     @functools.cached_property
     def flask(self) -> Any:
@@ -62,9 +66,16 @@ class Web:
 
     @functools.cached_property
     def _on_threads(self) -> App:
+        return self._threaded(_WORKERS)
+
+    @functools.cached_property
+    def _for_searches(self) -> App:
+        return self._threaded(_SEARCHERS)
+
+    def _threaded(self, workers: int) -> App:
         from a2wsgi import WSGIMiddleware
 
-        return cast(App, WSGIMiddleware(self.flask, workers=_WORKERS))
+        return cast(App, WSGIMiddleware(self.flask, workers=workers))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Recovers broken runs before the first request, and stops all runs at the end."""

@@ -6,14 +6,16 @@ import http.client
 import json
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from agent.keys import KeyStore
 from tests.cli.conftest import CLEAN, Cli
-from tests.fakes import FakeServer, json_reply
+from tests.fakes import FakeServer, Received, Reply, json_reply
 
 TOKEN = "a-token-long-enough-0123"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -31,7 +33,7 @@ def served(home: Path, *args: str, **settings: str) -> Iterator[int]:
             assert process.stdout is not None
             yield int(process.stdout.readline().rpartition(":")[2].split()[0])
         finally:
-            process.terminate()
+            process.kill()
 
 
 def ask(
@@ -121,3 +123,33 @@ def test_a_key_saved_beside_it_is_used_at_once(tmp_path: Path) -> None:
             assert search() == "ok"
             assert ask(port, "GET", "/api/engines")[1]["engines"][-2]["available"]
     assert server.requests[0].headers["authorization"] == "Bearer k-0123456789"
+
+
+def test_pages_that_stall_keep_no_other_waiting(tmp_path: Path) -> None:
+    """Fifty wait for a reader that does not answer; a fresh one is read within two seconds."""
+    arrived = threading.Semaphore(0)
+
+    def moody(received: Received) -> Reply:
+        url = str(received.json["url"])
+        if "stall" in url:
+            arrived.release()
+            return Reply(before="stall")
+        return json_reply({"data": {"title": "Tea", "url": url, "content": "Tea is brewed."}})
+
+    def read(port: int, path: str) -> str:
+        body = json.dumps({"url": f"http://93.184.216.34/{path}", "reader": "jina"})
+        return str(ask(port, "POST", "/api/open-page", body, **JSON)[1]["status"])
+
+    def given_up(port: int, path: str) -> None:
+        with suppress(OSError, http.client.HTTPException):  # the server is gone before it answers
+            read(port, path)
+
+    with FakeServer(moody) as server:
+        own = {"JINA_READER_BASE_URL": server.url, "SEARCHLOOP_OFFLINE": ""}
+        with served(tmp_path, **own) as port:
+            for n in range(50):
+                threading.Thread(target=given_up, args=(port, f"stall{n}")).start()
+            assert all(arrived.acquire(timeout=10) for _ in range(50))
+            began = time.monotonic()
+            assert read(port, "fresh") == "ok"
+            assert time.monotonic() - began < 2

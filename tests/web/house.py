@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import threading
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -137,6 +138,9 @@ class FakeHouse:
     runner: Any
     searched: list[dict[str, Any]] = field(default_factory=list)
     metrics: Metrics = field(default_factory=Metrics)
+    # Requests of the search backend with "stall" in them are counted, and wait.
+    stalled: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    release: threading.Event = field(default_factory=threading.Event)
 
     def search_app(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -145,6 +149,9 @@ class FakeHouse:
         self.searched.append({"path": environ["PATH_INFO"], "method": environ["REQUEST_METHOD"]})
         length = int(environ.get("CONTENT_LENGTH") or 0)
         body = environ["wsgi.input"].read(length)
+        if b"stall" in body:
+            self.stalled.release()
+            self.release.wait(20)
         headers = [("Content-Type", "application/json"), ("Access-Control-Allow-Origin", "*")]
         start_response("200 OK", headers)
         return [b'{"engines": [], "asked": %s}' % (body or b"null")]

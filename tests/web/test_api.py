@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -487,3 +488,26 @@ def test_settings_hide_the_token(tmp_path: Path) -> None:
     house = make_house(tmp_path, SEARCHLOOP_TOKEN="very-secret")
     assert isinstance(house.settings, Settings)
     assert house.settings.token == "very-secret"
+
+
+def test_pages_that_stall_keep_nobody_else_waiting(tmp_path: Path) -> None:
+    """Fifty are being read and none comes: another one and the API are answered at once."""
+    house = make_house(tmp_path)
+    page = {"url": "https://e.example/stall"}
+
+    async def scenario() -> None:
+        async with living(house) as app:
+            ask = functools.partial(request, app, "POST", "/api/open-page")
+            stalled = [asyncio.create_task(ask(body=page)) for _ in range(50)]
+            try:
+                for _ in stalled:
+                    assert await asyncio.to_thread(house.stalled.acquire, timeout=10)
+                async with asyncio.timeout(2):
+                    assert (await ask(body={"url": "https://e.example/a"})).status == 200
+                    assert (await request(app, "GET", "/api/sessions")).status == 200
+                assert not any(task.done() for task in stalled)
+            finally:
+                house.release.set()
+            assert {answer.status for answer in await asyncio.gather(*stalled)} == {200}
+
+    asyncio.run(scenario())

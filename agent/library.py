@@ -29,7 +29,7 @@ from agent.providers import Provider
 from agent.runner import Runner
 from agent.settings import Settings
 from agent.tools import Tool, ToolSource
-from agent.transport import Transport
+from agent.watch import Watch
 
 T = TypeVar("T")
 # A signal that comes just before a thread sleeps is not seen while it sleeps: Ctrl-C would be lost.
@@ -55,12 +55,13 @@ class Agent:
         bring: Iterable[ToolSource] = (),
     ) -> None:
         self.settings = settings or Settings.load()
+        self._watch = Watch(self.settings)
         self._own_log = log is None
-        self.log = log or EventLog(self.settings.store)
+        self.log = log or self._watch.log()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent", daemon=True)
         self._thread.start()
-        transport = Transport(offline=self.settings.offline)
+        transport = self._watch.transport()
         backend = backend_for(self.settings, transport, search_backend)
         self.runner = Runner(self.settings, self.log, backend, tools, transport, providers, bring)
 
@@ -214,6 +215,7 @@ class Agent:
             self._loop.close()
             if self._own_log:
                 self.log.close()
+            self._watch.close()
 
     async def _end(self) -> None:
         await self.runner.aclose()

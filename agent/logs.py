@@ -172,6 +172,12 @@ def configure(
     return handler
 
 
+def configure_if_asked(env: Mapping[str, str], secrets: Callable[[], Iterable[str]]) -> None:
+    """For a command at the terminal: a log only if the settings name one. Raises ConfigError."""
+    if env.get("SEARCHLOOP_LOG") or env.get("SEARCHLOOP_LOG_LEVEL"):
+        configure(env, secrets)
+
+
 def _choice(env: Mapping[str, str], name: str, choices: Sequence[str], default: str) -> str:
     value = (env.get(name) or default).strip().lower()
     if value not in choices:

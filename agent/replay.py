@@ -58,12 +58,16 @@ def read_trace(text: str) -> list[Event]:
             data = json.loads(line)
             events.append(event_of(data.pop("seq"), data.pop("type"), data, data.pop("at")))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ConfigError(
-                "bad_trace",
-                f"Line {number} is not an event of a trace: {type(error).__name__}.",
-                "Save one: searchloop export ID --format trace.",
-            ) from None
+            raise _damaged(f"line {number} is no event: {type(error).__name__}") from None
     return events
+
+
+def _damaged(why: str) -> ConfigError:
+    return ConfigError(
+        "bad_trace",
+        f"This is not a trace, or it was damaged: {why}.",
+        "Save one: searchloop export ID --format trace.",
+    )
 
 
 async def replay(events: Sequence[Event], env: Mapping[str, str]) -> list[Compared]:
@@ -72,7 +76,11 @@ async def replay(events: Sequence[Event], env: Mapping[str, str]) -> list[Compar
 
     Raises ConfigError when nothing in the trace was recorded.
     """
-    compared = [await _compared(step, env) for step in _steps(events)]
+    try:
+        steps = list(_steps(events))
+    except (TypeError, KeyError, AttributeError) as error:
+        raise _damaged(f"an event lacks what it should have ({error})") from None
+    compared = [await _compared(step, env) for step in steps]
     if not compared:
         raise ConfigError(
             "nothing_recorded",
@@ -110,14 +118,16 @@ def _steps(events: Sequence[Event]) -> Iterator[_Step]:
 
 
 async def _compared(step: _Step, env: Mapping[str, str]) -> Compared:
-    model = step.started["model"]
-    about = (step.started["run_id"], step.said["step"], model)
+    known = {"run_id": "?", "model": "?", **step.started, "step": 0, **step.said}
+    about = (str(known["run_id"]), known["step"], str(known["model"]))
     try:
         again = await _decoded(step, env)
+        old, new = _comparable(step.said), _comparable(again)
+        return Compared(*about, tuple(name for name in _COMPARED if old[name] != new[name]))
     except AgentError as error:
         return Compared(*about, problem=f"{error.code}: {error.message}")
-    old, new = _comparable(step.said), _comparable(again)
-    return Compared(*about, tuple(name for name in _COMPARED if old[name] != new[name]))
+    except Exception as error:  # the file may hold anything; what a decoder makes of it is told
+        return Compared(*about, problem=f"damaged: {type(error).__name__}: {error}")
 
 
 async def _decoded(step: _Step, env: Mapping[str, str]) -> dict[str, Any]:

@@ -1,9 +1,8 @@
-"""Spans for OpenTelemetry, made of the events of a run: invoke_agent, chat, execute_tool.
+"""Spans and numbers for OpenTelemetry, made of the events of a run: invoke_agent, chat, tool calls.
 
-Off unless `SEARCHLOOP_OTEL_ENDPOINT` names a collector (OTLP over HTTP, extra `otel`); nothing of
-OpenTelemetry is imported before that. No content unless `SEARCHLOOP_OTEL_CONTENT` is on. A span is
-made when what it stands for is over, with the times of the log, so a run that another process has
-taken over ends here as lost and goes on there as a trace of its own.
+Off unless a collector is named: see `agent.collector`. No content unless that was asked for. A span
+is made when what it stands for is over, with the times of the log, so a run that another process
+has taken over ends here as lost and goes on there as a trace of its own.
 
 https://github.com/open-telemetry/semantic-conventions-genai (status: development)
 """
@@ -12,26 +11,30 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from agent.errors import ConfigError
 from agent.events import Event
 from agent.observing import Asked
-from agent.settings import is_on
-from agent.wire import Origin
+from agent.providers import system_name
+from agent.telemetry_numbers import Numbers
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SpanExporter
     from opentelemetry.trace import Span
 
-ENDPOINT, CONTENT = "SEARCHLOOP_OTEL_ENDPOINT", "SEARCHLOOP_OTEL_CONTENT"
+_AGENT = "searchloop"
 _LAST_SECONDS = 3.0  # to send what is waiting when the program ends
 _FINISH: Mapping[str, str] = {"pause": "stop", "refusal": "content_filter"}
+_TOKENS: Mapping[str, str] = {  # a step's own; those of a whole run are sums of both kinds
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cached_tokens": "cache_read.input_tokens",
+    "reasoning_tokens": "reasoning.output_tokens",
+}
 
 
 @dataclass(slots=True)
@@ -41,6 +44,7 @@ class _Turn:
     span: Span
     provider: str
     model: str
+    began: float
     since: float
     calls: dict[str, tuple[float, Mapping[str, Any]]] = field(default_factory=dict)
     used: Mapping[str, int] = field(default_factory=dict)
@@ -50,9 +54,16 @@ class _Turn:
 class Telemetry:
     """An observer. `content`: questions, answers, arguments and results go along."""
 
-    def __init__(self, provider: TracerProvider, *, content: bool = False) -> None:
-        self._provider = provider
+    def __init__(
+        self,
+        provider: TracerProvider,
+        meters: MeterProvider | None = None,
+        *,
+        content: bool = False,
+    ) -> None:
+        self._providers = (provider, *((meters,) if meters else ()))
         self._tracer = provider.get_tracer("searchloop")
+        self._numbers = Numbers(meters.get_meter("searchloop")) if meters else None
         self._content = content
         self._lock = threading.Lock()
         self._turns: dict[str, _Turn] = {}
@@ -79,24 +90,28 @@ class Telemetry:
 
     def close(self) -> None:
         """Sends what is waiting, for as long as that may take."""
-        sending = threading.Thread(target=self._provider.shutdown, daemon=True)
-        sending.start()
-        sending.join(_LAST_SECONDS)
+        sending = [threading.Thread(target=p.shutdown, daemon=True) for p in self._providers]
+        for each in sending:
+            each.start()
+        end = time.monotonic() + _LAST_SECONDS
+        for each in sending:
+            each.join(max(0.0, end - time.monotonic()))
 
     def _question(self, session_id: str, event: Event) -> None:
         if self._content:
             self._asked[session_id] = event.data["text"]
 
     def _began(self, session_id: str, event: Event) -> None:
-        provider, _, model = event.data.get("model", "").partition(":")
+        named, _, model = event.data.get("model", "").partition(":")
+        provider = system_name(named)
         span = self._tracer.start_span(
-            "invoke_agent searchloop",
+            f"invoke_agent {_AGENT}",
             start_time=_ns(event.at),
             attributes={
                 "gen_ai.operation.name": "invoke_agent",
                 "gen_ai.provider.name": provider,
                 "gen_ai.request.model": model,
-                "gen_ai.agent.name": "searchloop",
+                "gen_ai.agent.name": _AGENT,
                 "gen_ai.conversation.id": session_id,
                 "searchloop.run_id": event.data["run_id"],
                 "searchloop.mode": event.data.get("mode", ""),
@@ -104,7 +119,9 @@ class Telemetry:
             },
         )
         question = self._asked.pop(session_id, "")
-        self._turns[session_id] = _Turn(span, provider, model, event.at, question=question)
+        self._turns[session_id] = _Turn(
+            span, provider, model, event.at, event.at, question=question
+        )
 
     def _said(self, session_id: str, event: Event) -> None:
         turn, data = self._turns.get(session_id), event.data
@@ -112,22 +129,33 @@ class Telemetry:
             return
         why = str(data["stop_reason"])
         usage = {k: n for k, n in data["usage"].items() if isinstance(n, int)}
-        attributes: dict[str, Any] = {
+        own = {name: n - turn.used.get(name, 0) for name, n in usage.items()}
+        attributes = {**self._asking(session_id, turn)}
+        attributes["gen_ai.response.finish_reasons"] = [_FINISH.get(why, why)]
+        for name, known_as in _TOKENS.items():
+            if name in own:
+                attributes[f"gen_ai.usage.{known_as}"] = own[name]
+        if self._content:
+            attributes["gen_ai.output.messages"] = _spoken("assistant", data["text"], why)
+        self._chat(turn, event.at, attributes, own)
+        turn.used, turn.since = usage, event.at
+
+    @staticmethod
+    def _asking(session_id: str, turn: _Turn) -> dict[str, Any]:
+        return {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": turn.provider,
             "gen_ai.request.model": turn.model,
-            "gen_ai.response.finish_reasons": [_FINISH.get(why, why)],
+            "gen_ai.request.stream": True,
             "gen_ai.conversation.id": session_id,
         }
-        for kind in ("input", "output"):  # the log holds sums; a span has the step's own
-            name = f"{kind}_tokens"
-            if name in usage:
-                own = usage[name] - turn.used.get(name, 0)
-                attributes[f"gen_ai.usage.{name}"] = own
-        if self._content:
-            attributes["gen_ai.output.messages"] = _spoken("assistant", data["text"], why)
-        self._span(turn, f"chat {turn.model}", (turn.since, event.at), attributes, client=True)
-        turn.used, turn.since = usage, event.at
+
+    def _chat(
+        self, turn: _Turn, end: float, attributes: dict[str, Any], tokens: Mapping[str, int]
+    ) -> None:
+        self._span(turn, f"chat {turn.model}", (turn.since, end), attributes, client=True)
+        if self._numbers:
+            self._numbers.chat(end - turn.since, attributes, tokens)
 
     def _called(self, session_id: str, event: Event) -> None:
         turn = self._turns.get(session_id)
@@ -145,6 +173,7 @@ class Telemetry:
             "gen_ai.tool.name": call["name"],
             "gen_ai.tool.call.id": event.data["call_id"],
             "gen_ai.tool.type": "function",
+            "gen_ai.agent.name": _AGENT,
         }
         if event.data["is_error"]:
             attributes["error.type"] = "tool_error"
@@ -153,6 +182,8 @@ class Telemetry:
             attributes["gen_ai.tool.call.arguments"] = arguments
             attributes["gen_ai.tool.call.result"] = event.data["content"]
         self._span(turn, f"execute_tool {call['name']}", (began, event.at), attributes)
+        if self._numbers:
+            self._numbers.tool(event.at - began, attributes)
 
     def _ended(self, session_id: str, event: Event) -> None:
         turn, data = self._turns.pop(session_id, None), event.data
@@ -163,14 +194,20 @@ class Telemetry:
             count = (data.get("usage") or {}).get(f"{kind}_tokens")
             if count is not None:
                 turn.span.set_attribute(f"gen_ai.usage.{kind}_tokens", count)
-        if data.get("error"):
-            self._failed(turn.span, data["error"]["code"])
+        code = data["error"]["code"] if data.get("error") else ""
+        if code:
+            self._failed(turn.span, code)
+            if not turn.calls:  # it was the model that was waited for
+                failed = {**self._asking(session_id, turn), "error.type": code}
+                self._chat(turn, event.at, failed, {})
         if self._content:
             asked = _spoken("user", turn.question)
             turn.span.set_attribute("gen_ai.input.messages", asked)
             said = _spoken("assistant", data["answer"], data["reason"])
             turn.span.set_attribute("gen_ai.output.messages", said)
         turn.span.end(_ns(event.at))
+        if self._numbers:
+            self._numbers.agent(event.at - turn.began, _AGENT, code)
 
     def _span(
         self,
@@ -210,47 +247,6 @@ _FOLDS: Mapping[str, Callable[[Telemetry, str, Event], None]] = {
     "tool_result": Telemetry._answered,
     "run_finished": Telemetry._ended,
 }
-
-
-def telemetry(env: Mapping[str, str], *, offline: bool) -> Telemetry | None:
-    """Telemetry as the settings have it, None when it is off. Raises ConfigError."""
-    endpoint = (env.get(ENDPOINT) or "").strip().rstrip("/")
-    if not endpoint:
-        return None
-    address = urlsplit(endpoint)
-    if address.scheme not in ("http", "https") or not address.hostname:
-        raise ConfigError(
-            "bad_otel",
-            f"{ENDPOINT} is not an http:// or https:// address.",
-            "Name your collector, for example http://127.0.0.1:4318.",
-        )
-    if offline and not Origin(address.scheme, address.hostname, address.port or 0).here:
-        raise ConfigError(
-            "offline",
-            f"SEARCHLOOP_OFFLINE is on, and {ENDPOINT} is another machine.",
-            "Unset one of the two.",
-        )
-    if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
-        raise ConfigError(
-            "missing_extra",
-            f"{ENDPOINT} is set, and OpenTelemetry is not installed.",
-            "Install it with `pip install 'searchloop[otel]'`, or unset the setting.",
-        )
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-
-    return _made(OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces"), is_on(env.get(CONTENT)))
-
-
-def _made(exporter: SpanExporter, content: bool) -> Telemetry:
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-    provider = TracerProvider(
-        resource=Resource.create({"service.name": "searchloop"}), shutdown_on_exit=False
-    )
-    provider.add_span_processor(BatchSpanProcessor(exporter))
-    return Telemetry(provider, content=content)
 
 
 def _spoken(role: str, text: str, why: str | None = None) -> str:

@@ -16,12 +16,14 @@ from agent.afterwards import plan_to_run
 from agent.errors import AgentError, ConfigError
 from agent.library import Agent
 from agent.limits import Limits
+from agent.logs import configure_if_asked
 from agent.mcp import McpServers
 from agent.opening import change_session, open_session
 from agent.plans import run_text
 from agent.search_options import domains, search_options
 from agent.settings import Settings
 from agent.types import NativeSearch
+from agent.watch import secrets_in
 from cli.approve import asking, settled
 from cli.show import as_lines, as_one_object, as_text
 from web.compose import search_app, tool_sources
@@ -33,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Asks, shows what happens while it happens, and returns the exit code."""
     question = "" if args.run_plan else _question(" ".join(args.question))
     settings = Settings.load()
+    configure_if_asked(settings.env, lambda: secrets_in(settings))
     app, mcp = search_app(settings), McpServers(settings)
     with Agent(settings, search_backend=app, bring=tool_sources(settings, mcp)) as agent:
         mcp.window = agent.runner.window

@@ -20,12 +20,14 @@ from agent.approvals import Approve
 from agent.errors import AgentError, ConfigError
 from agent.events import Event
 from agent.library import Agent
+from agent.logs import configure_if_asked
 from agent.mcp import McpServers
 from agent.opening import change_session, open_session
 from agent.plans import run_text
 from agent.presets import Presets
 from agent.providers import names, split_model
 from agent.settings import Settings
+from agent.watch import secrets_in
 from cli.agents import agent_line
 from cli.approve import asking, settled
 from cli.ask import session_named
@@ -43,6 +45,7 @@ _CHOICES = ("model", "mode", "search", "workspace", "agent")
 def run(args: argparse.Namespace) -> int:
     """Talks until the input ends. A session in which nothing was asked is not kept."""
     settings = Settings.load()
+    configure_if_asked(settings.env, lambda: secrets_in(settings))
     app, mcp = search_app(settings), McpServers(settings)
     with Agent(settings, search_backend=app, bring=tool_sources(settings, mcp)) as agent:
         mcp.window = agent.runner.window

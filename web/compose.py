@@ -16,12 +16,9 @@ from typing import Any
 from agent.backend import Wsgi, backend_for
 from agent.errors import ConfigError
 from agent.keys import Address
-from agent.leaks import SECRET_NAME
 from agent.log import EventLog
-from agent.logs import Redactor, RunLog
 from agent.mcp import McpServers
 from agent.metrics import Metrics
-from agent.observing import ObservedLog, ObservedTransport, Observers
 from agent.process import GAUGES
 from agent.providers import names, settings_of
 from agent.runner import Runner
@@ -34,12 +31,11 @@ from agent.settings import (
     Environment,
     Setting,
     Settings,
-    is_on,
     read_config,
 )
 from agent.standard_tools import StandardTools
-from agent.telemetry import Telemetry, telemetry
 from agent.tools import ToolSource
+from agent.watch import Watch, secrets_in
 from agent.workspace import Workspace
 from web.wsgi import LazyApp
 
@@ -57,7 +53,7 @@ class House:
     mcp: McpServers
     metrics: Metrics
     files: SavedFiles
-    telemetry: Telemetry | None = None
+    watch: Watch
 
     def secrets(self) -> list[str]:
         """What no log may hold: every value whose name is that of a secret."""
@@ -66,8 +62,7 @@ class House:
     def close(self) -> None:
         """Closes the log, and sends what is waiting to be told."""
         self.log.close()
-        if self.telemetry:
-            self.telemetry.close()
+        self.watch.close()
 
     def sent_to(self, name: str) -> tuple[Address, ...]:
         """Where the key of this setting goes."""
@@ -122,13 +117,6 @@ def search_app(settings: Settings) -> LazyApp:
     return LazyApp(make)
 
 
-def secrets_in(settings: Settings) -> list[str]:
-    """Every value whose name is that of a secret, as it is now."""
-    env = settings.env
-    named = [env.get(name) for name in env if SECRET_NAME.search(name)]
-    return [value for value in (*named, settings.database) if value]
-
-
 def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
     """What brings tools to a session beside the search."""
     return (StandardTools(), Workspace.of(settings), mcp)
@@ -137,14 +125,11 @@ def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
 def open_house(env: Environment | None = None) -> House:
     """Raises ConfigError for a bad setting and StoreError when the data folder cannot be used."""
     settings = Settings.load(env)
-    metrics, told = Metrics(), telemetry(settings.env, offline=settings.offline)
+    metrics = Metrics()
     metrics.gauges.update(GAUGES)
-    observer = Observers(metrics, RunLog(), *((told,) if told else ()))
-    log = ObservedLog(settings.store, observer)
+    watch = Watch(settings, metrics)
+    log, transport = watch.log(), watch.transport()
     app = search_app(settings)
-    recording = is_on(settings.env.get("SEARCHLOOP_TRACE"))
-    redact = Redactor(lambda: secrets_in(settings)).known if recording else None
-    transport = ObservedTransport(observer, offline=settings.offline, redact=redact)
     mcp = McpServers(settings)
     runner = Runner(
         settings,
@@ -154,7 +139,7 @@ def open_house(env: Environment | None = None) -> House:
         bring=tool_sources(settings, mcp),
     )
     mcp.window = runner.window
-    return House(settings, log, runner, app, mcp, metrics, SavedFiles(settings.home), told)
+    return House(settings, log, runner, app, mcp, metrics, SavedFiles(settings.home), watch)
 
 
 def check_settings(env: Environment) -> Settings:

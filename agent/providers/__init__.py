@@ -158,6 +158,14 @@ def settings_of(name: str) -> list[Any]:
     return list(import_module(f"agent.providers.{name.replace('-', '_')}").SETTINGS)
 
 
+def system_name(name: str) -> str:
+    """A provider as OpenTelemetry's GenAI conventions name it: its `SYSTEM`, or its own name."""
+    if name not in names():
+        return name  # the caller's own
+    module = import_module(f"agent.providers.{name.replace('-', '_')}")
+    return str(getattr(module, "SYSTEM", name))
+
+
 def load(name: str, env: Mapping[str, str], transport: Transport) -> Provider:
     """The provider called `name`; raises ConfigError naming those that exist."""
     if name not in names():

@@ -154,7 +154,7 @@ def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "SEARCHLOOP_TRACE=1" in capsys.readouterr().err
     file.write_text("not JSON", "utf-8")
     assert main(["replay", str(file)]) == 2
-    assert "Line 1" in capsys.readouterr().err
+    assert "line 1" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("quiet")
@@ -267,16 +267,28 @@ def numbers(text: str) -> dict[str, float]:
     """The samples of an exposition; its form is checked on the way."""
     found: dict[str, float] = {}
     described: set[str] = set()
+    family = ""
+    assert text.endswith("\n")
     for line in text.splitlines():
         if line.startswith("#"):
-            described.add(line.split(" ")[2])
+            _, word, family, rest = line.split(" ", 3)
+            assert (word == "HELP") is (family not in described), line  # help, then type; once
+            assert word == "HELP" or rest in ("counter", "gauge", "histogram"), line
+            described.add(family)
             continue
         match = re.fullmatch(r'(\w+)(\{(?:\w+="[\w.:/+-]*",?)+\})? (\S+)', line)
         assert match, line
         base = re.sub(r"_(bucket|sum|count)$", "", match[1])
-        assert match[1] in described or base in described, line
+        assert family in (match[1], base), line  # samples of a name stand together
         assert match[1] + (match[2] or "") not in found
         found[match[1] + (match[2] or "")] = float(match[3])
+    for name in {re.sub(r',?le="[^"]*"', "", n) for n in found if "_bucket" in n}:
+        head, _, labels = name.partition("_bucket")
+        labels = "" if labels == "{}" else labels
+        own = f"{labels[1:-1]}," if labels else ""
+        buckets = [n for key, n in found.items() if key.startswith(f'{head}_bucket{{{own}le="')]
+        assert buckets == sorted(buckets)
+        assert buckets[-1] == found[f"{head}_count{labels}"]
     return found
 
 

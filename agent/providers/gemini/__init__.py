@@ -18,7 +18,9 @@ from agent.settings import Setting, is_on
 from agent.transport import Transport
 from agent.types import Finished, Request, StreamEvent
 
-__all__ = ["FEATURES", "SETTINGS", "Gemini", "create"]
+__all__ = ["FEATURES", "SETTINGS", "SYSTEM", "Gemini", "create"]
+
+SYSTEM = "gcp.gemini"
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(

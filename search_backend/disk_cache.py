@@ -20,7 +20,7 @@ import threading
 import time
 import weakref
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ _SWEEP_EVERY = 64
 _MOST_WAITING = 512
 _WRITE_AFTER = 0.5  # seconds; one transaction for all that came meanwhile costs a fifth each
 _WAIT = 0.05  # seconds for another process, or thread, at the same file
+_WAIT_TO_WRITE = 5.0
 _PAUSE = 5.0
 _PACK_FROM = 4_096
 _SCHEMA = """
@@ -47,6 +48,7 @@ CREATE INDEX IF NOT EXISTS by_age ON entries (made);
 """
 
 T = TypeVar("T")
+_Waiting = tuple[float, float, dict[str, Any]]  # since when, until when, what
 
 _log = logging.getLogger(__name__)
 
@@ -78,8 +80,11 @@ class Disk:
         self._connection: sqlite3.Connection | None = None
         self._quiet_until = 0.0
         self._puts = 0
-        self._waiting: dict[tuple[str, str], tuple[float, float, dict[str, Any]]] = {}
+        self._waiting: dict[tuple[str, str], _Waiting] = {}
+        # Being written; known from here until the file has it.
+        self._leaving: dict[tuple[str, str], _Waiting] = {}
         self._waiting_lock = threading.Lock()
+        self._flushing = threading.Lock()
         self._writer: threading.Timer | None = None
         self._at_exit = _if_alive(self, Disk.close)
         atexit.register(self._at_exit)
@@ -87,7 +92,7 @@ class Disk:
     def get(self, kind: str, key: str) -> Entry | None:
         """The entry, unless it is too old, or cannot be had just now."""
         with self._waiting_lock:
-            waiting = self._waiting.get((kind, key))
+            waiting = self._waiting.get((kind, key)) or self._leaving.get((kind, key))
         if waiting is not None:
             made, until, value = waiting
             return Entry(made, value) if made <= self._clock() < until else None
@@ -125,15 +130,21 @@ class Disk:
 
     def flush(self) -> None:
         """Write what is waiting."""
-        with self._waiting_lock:
-            waiting, self._waiting, self._writer = self._waiting, {}, None
+        with self._flushing:
+            with self._waiting_lock:
+                self._leaving, self._waiting, self._writer = self._waiting, {}, None
+            self._write_down(self._leaving)
+            self._leaving = {}
+
+    def _write_down(self, waiting: Mapping[tuple[str, str], _Waiting]) -> None:
         rows = []
         for (kind, key), (made, until, value) in waiting.items():
             packed, data = _packed(value)
             if len(data) <= self._most_bytes // 16:
                 rows.append((kind, _digest(key), made, until, len(data), packed, data))
         if rows:
-            self._try(lambda connection: self._write(connection, rows), None)
+            # Nobody waits for this, so it may wait longer for one who reads.
+            self._try(lambda connection: self._write(connection, rows), None, _WAIT_TO_WRITE)
 
     def _write(self, connection: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> None:
         if self._puts == 0 or self._puts + len(rows) > _SWEEP_EVERY:
@@ -177,11 +188,11 @@ class Disk:
     def __del__(self) -> None:
         self.close()
 
-    def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+    def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T, wait: float = _WAIT) -> T:
         """What `work` gives; `otherwise` when the file cannot be used, now or for a while."""
         if not self._most_bytes or self._clock() < self._quiet_until:
             return otherwise
-        if not self._lock.acquire(timeout=_WAIT):
+        if not self._lock.acquire(timeout=wait):
             return otherwise
         try:
             if self._connection is None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlencode
 
+_JSON = json.JSONEncoder(ensure_ascii=False).encode
+
 Method = Literal["GET", "POST"]
 
 
@@ -48,5 +50,5 @@ def post(
         "POST",
         url,
         {"Content-Type": "application/json", **(headers or {})},
-        json.dumps(value, ensure_ascii=False).encode(),
+        _JSON(value).encode(),
     )

@@ -6,6 +6,7 @@ All of it is arithmetic on a clock: nothing here waits.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
 
@@ -46,16 +47,20 @@ class Latencies:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._seconds: dict[str, deque[float]] = {}
+        # What came lately, in the order of time and in that of size.
+        self._seconds: dict[str, tuple[deque[float], list[float]]] = {}
         self._known: dict[str, float] = {}
 
     def note(self, engine: str, seconds: float) -> None:
         """A good answer came after `seconds`."""
         with self._lock:
-            window = self._seconds.setdefault(engine, deque(maxlen=WINDOW))
+            window, ordered = self._seconds.setdefault(engine, (deque(), []))
+            if len(window) == WINDOW:
+                del ordered[bisect_left(ordered, window.popleft())]
             window.append(seconds)
-            if len(window) >= ENOUGH:
-                self._known[engine] = sorted(window)[int(len(window) * 0.95)]
+            insort(ordered, seconds)
+            if len(ordered) >= ENOUGH:
+                self._known[engine] = ordered[int(len(ordered) * 0.95)]
 
     def p95(self, engine: str) -> float | None:
         """The time within which 95 of 100 good answers came; None while too few are known."""

@@ -109,11 +109,12 @@ class Chain:
 
         Engines on this machine cost nothing, and what they know may change at any moment.
         """
-        sources = {self._lineup.engines.get(result.source) for result in answer.results}
-        if any(engine is not None and not engine.remote for engine in sources):
+        engines = self._lineup.engines
+        sources = {result.source for result in answer.results} & engines.keys()
+        if any(not engines[name].remote for name in sources):
             return 0.0
         usual, own = self._settings.cache_seconds, self._settings.fresh
-        return min((own.get(engine.name, usual) for engine in sources if engine), default=usual)
+        return min((own.get(name, usual) for name in sources), default=usual)
 
     def _scope(self) -> str:
         """What an answer depends on beside the query. Secrets stay out."""

@@ -127,6 +127,8 @@ class Settings:
     def held(self, query: Query) -> Query:
         """`query` inside the rules of these settings. Raises SearchBackendError when nothing is
         inside both."""
+        if self.rules == ANYWHERE and not self.country:
+            return query
         rules = Rules(query.allowed_domains, query.blocked_domains).within(self.rules)
         return replace(
             query,

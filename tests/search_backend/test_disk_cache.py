@@ -100,6 +100,25 @@ def test_the_file_stays_within_its_bounds(
     disk.close()
 
 
+def test_an_entry_is_known_while_it_is_being_written(tmp_path: Path) -> None:
+    """Between memory and the file there is no moment without it."""
+    looks: list[bool] = []
+
+    def clock() -> float:
+        if looks:  # asked by whoever writes, and by the look itself
+            looking, looks[:] = looks[0], []
+            looks.append(looking and disk.get("a", "key") is not None)
+        return 1_000.0
+
+    disk = Disk(tmp_path, MB, clock=clock)
+    disk.put("a", "key", {"x": 1}, 60)
+    looks.append(True)
+    disk.flush()
+    assert looks == [True]
+    assert disk.get("a", "key") is not None
+    disk.close()
+
+
 def test_one_entry_cannot_take_all_the_room(tmp_path: Path) -> None:
     """A value over a sixteenth of the file is not kept, and the others stay."""
     disk = Disk(tmp_path, MB)

@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from search_backend.answers import checked, result, rows
 from search_backend.engine_http import Connections, explain
@@ -447,6 +449,16 @@ def test_latencies_are_known_after_enough_answers() -> None:
     for _ in range(200):
         latencies.note("x", 0.05)
     assert latencies.p95("x") == 0.05
+
+
+@given(st.lists(st.integers(0, 9), min_size=20, max_size=230))
+def test_what_is_usual_is_that_of_the_last_hundred(seconds: list[int]) -> None:
+    """Whatever came before, and in whatever order."""
+    latencies = Latencies()
+    for one in seconds:
+        latencies.note("x", one)
+    lately = sorted(seconds[-100:])
+    assert latencies.p95("x") == lately[int(len(lately) * 0.95)]
 
 
 def test_the_deadline_holds_when_every_engine_hangs(tmp_path: Path) -> None:

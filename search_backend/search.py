@@ -90,6 +90,7 @@ class Chain:
                     "capabilities": sorted(engine.applies),
                     "available": why is None,
                     "reason": why.message if why else None,
+                    "problem": why.as_json() if why else None,
                     "resting": {"seconds": round(resting[0]), "cause": resting[1]}
                     if resting
                     else None,

@@ -155,7 +155,9 @@ def checked_folder(name: str, home: Path) -> str:
         why = "it holds everything you have"
     elif own == folder or folder in own.parents or own in folder.parents:
         why = "searchloop keeps its own data there"
-    elif any(folder == each or each in folder.parents for each in _SYSTEM):
+    elif _MEMORY not in folder.parents and any(
+        folder == each or each in folder.parents for each in _SYSTEM
+    ):
         why = "it belongs to the system"
     if why:
         what = f"{folder} cannot be a workspace: {why}."
@@ -163,6 +165,7 @@ def checked_folder(name: str, home: Path) -> str:
     return str(folder)
 
 
+_MEMORY = Path("/dev/shm")  # what is in it is its users', not the system's
 _SYSTEM = tuple(
     map(
         Path,

@@ -2,6 +2,7 @@
 
 import { diff } from "./diff.js";
 import { h, icon } from "./dom.js";
+import { errorText } from "./notes.js";
 import { has, t } from "./strings.js";
 
 /**
@@ -45,7 +46,7 @@ export function approvalCard(first, decide) {
 
     return [
       h("h3", {}, icon("tool"), h("span", {}, titleOf(request)), badge(request.effect)),
-      request.why ? h("p", { class: "muted", dir: "auto" }, request.why) : null,
+      request.why ? h("p", { class: "muted", dir: "auto" }, errorText({ code: "asks", message: request.why })) : null,
       request.preview ? diff(request.preview, t("approval.diff")) : null,
       fields.length ? argumentsOf(fields, Boolean(request.preview)) : null,
       problem,

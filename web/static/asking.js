@@ -17,15 +17,7 @@ export function asking(facts, page) {
   /** Changes the chat's settings at the server; what it answers is what is shown, or `complain` told. */
   function changeSettings(changes, complain = page.complain) {
     changing = changing.then(async () => {
-      try {
-        const { id } = facts.session;
-        if (id) adopt(facts, await api.changeSession(id, changes));
-        else await begin(changes);
-        page.calm();
-        page.told();
-      } catch (failure) {
-        complain(failure);
-      }
+      await done(async (id) => (id ? adopt(facts, await api.changeSession(id, changes)) : begin(changes)), complain);
       page.draw();
     });
     return changing;
@@ -43,20 +35,14 @@ export function asking(facts, page) {
   /** Asks with exactly the settings on show; true once the server has the question. */
   async function send(text, more = {}) {
     await changing;
-    try {
-      if (!facts.session.id) await begin();
+    const sent = await done(async (known) => {
+      if (!known) await begin();
       const { id, model, mode, search } = facts.session;
       await api.ask(id, { text, model, mode, search, ...more });
       facts.session.messages += 1;
-      page.calm();
-      page.told();
-      return true;
-    } catch (failure) {
-      page.complain(failure);
-      return false;
-    } finally {
-      page.draw();
-    }
+    });
+    page.draw();
+    return sent;
   }
 
   /** Asks the question of a turn once more, in its place; `changes` of model or search stay. */
@@ -66,15 +52,15 @@ export function asking(facts, page) {
 
   const edit = (turn, text) => send(text, { replaces: turn.id });
 
-  /** Whether the server did it; what it says against it is shown. */
-  async function done(work) {
+  /** Whether the server did it; what it says against it is shown, or `complain` told. */
+  async function done(work, complain = page.complain) {
     try {
       await work(facts.session.id);
       page.calm();
       page.told();
       return true;
     } catch (failure) {
-      page.complain(failure);
+      complain(failure);
       return false;
     }
   }
@@ -121,12 +107,7 @@ export function asking(facts, page) {
   }
 
   async function stop() {
-    if (!facts.session.id || !facts.running) return;
-    try {
-      await api.cancel(facts.session.id);
-    } catch (failure) {
-      page.complain(failure);
-    }
+    if (facts.session.id && facts.running) await done(api.cancel);
   }
 
   /** The answer as Markdown with its sources as footnotes. */

@@ -5,6 +5,7 @@ import { h, icon, iconButton } from "./dom.js";
 import { errorText } from "./notes.js";
 import { settingField } from "./settings.js";
 import { nameOf, t } from "./strings.js";
+import { reasonOf } from "./switch.js";
 
 const TRIAL = "weather"; // what a test searches for
 
@@ -57,7 +58,7 @@ export async function enginesPage(body, { store, changed }) {
 }
 
 function row(engine, buttons) {
-  const said = h("p", { class: "muted", role: "status" }, engine.available ? "" : engine.reason);
+  const said = h("p", { class: "muted", role: "status" }, engine.available ? "" : reasonOf(engine));
   const test = h("button", { type: "button", class: "small", disabled: !engine.available }, t("engine.test"));
   test.addEventListener("click", async () => {
     test.disabled = true;

@@ -3,7 +3,7 @@
 // `session.search` is what was asked for and is remembered even when it cannot be done now;
 // `session.search_path` is what the last turn really used.
 
-import { nameOf, t } from "./strings.js";
+import { nameOf, t, translated } from "./strings.js";
 
 /**
  * {on, kind, text}: kind is off, native, local or unavailable.
@@ -36,13 +36,18 @@ export function engineFacts(data) {
   const ready = chain.filter((e) => e.available);
   return {
     ready: ready.map((e) => e.name),
-    why: chain.filter((e) => !e.available && e.reason).map((e) => e.reason),
+    why: chain.filter((e) => !e.available && e.reason).map(reasonOf),
     offline: Boolean(data?.offline),
     stays: ready.every((e) => e.remote === false),
     remote: ready.filter((e) => e.remote !== false).map((e) => e.name),
     keyed: ready.filter((e) => (e.needs ?? []).some((name) => name.endsWith("_KEY"))).map((e) => e.name),
     resting: ready.filter((e) => e.resting).map((e) => e.name),
   };
+}
+
+/** Why an engine cannot be asked. */
+export function reasonOf({ reason, problem }) {
+  return problem ? translated(problem).message : reason;
 }
 
 /** What a search would send away from this machine, whether the switch is on or not. */

@@ -7,6 +7,7 @@
      |    +-- NativeSearchRejected         this model refuses its native search tool
      +-- ToolError                         becomes a result that the model can read
      +-- StoreError                        the event log could not be read or written
+     |    +-- UnsureError                  it broke off: what was written may be there or not
      +-- Conflict                          the session is busy or gone
 
 Cancellation is asyncio's own CancelledError. Errors carry; only the runner and the surfaces report.
@@ -66,6 +67,10 @@ class ToolError(AgentError):
 
 class StoreError(AgentError):
     """The event log failed: disk full, read-only, locked or damaged."""
+
+
+class UnsureError(StoreError):
+    """The store broke off in the middle: only reading it later tells whether it was written."""
 
 
 class Conflict(AgentError):

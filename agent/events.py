@@ -37,6 +37,7 @@ from typing import Any
 
 from agent.branches import shown
 from agent.dates import dated_question, day_of
+from agent.text import object_in
 from agent.types import (
     Citation,
     Mark,
@@ -52,6 +53,11 @@ from agent.types import (
 DELTAS = frozenset({"text_delta", "thinking_delta"})
 _OPAQUE = frozenset({"provider_data", "body", "base64"})
 STOPPED = "The user stopped this call before it gave a result."
+_UNREADABLE = {
+    "code": "damaged",
+    "message": "Something that stood here cannot be read any more.",
+    "remedy": "`searchloop sessions check` says what is damaged.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,12 @@ def event_of(seq: int, kind: str, data: dict[str, Any], at: float) -> Event:
             c if "marks" in c else citation_data(citation_from(c)) for c in data["citations"]
         ]
     return Event(seq, kind, data, at)
+
+
+def event_in(seq: int, kind: str, text: str, at: float) -> Event:
+    """An event out of a row; one whose data cannot be read is a notice of that."""
+    data = object_in(text)
+    return Event(seq, "notice", _UNREADABLE, at) if data is None else event_of(seq, kind, data, at)
 
 
 def message_data(

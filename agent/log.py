@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from agent.errors import Conflict, StoreError
-from agent.events import Event, event_of
+from agent.events import Event, event_in
 from agent.followers import Followers
 from agent.leases import Leases, no_session
 from agent.parcel import Parcel, Passing, Pending, parcel
 from agent.session import Session
 from agent.store import open_store
 from agent.store.contract import Heard
-from agent.text import to_json, well_formed
+from agent.text import column_text, like_pattern, object_in, to_json
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class EventLog:
             db.execute(
                 "INSERT INTO sessions (id, title, model, mode, search, search_path, workspace,"
                 " created, updated, settings) VALUES (?, '', ?, ?, ?, 'off', ?, ?, ?, ?)",
-                (session, *map(_word, (model, mode, search, workspace)), now, now, kept),
+                (session, *map(column_text, (model, mode, search, workspace)), now, now, kept),
             )
         return self.session(session)
 
@@ -87,7 +87,7 @@ class EventLog:
             where = f"""WHERE title {like} OR EXISTS (SELECT 1 FROM events
                 WHERE session = sessions.id AND type = 'user_message'
                 AND {self._db.text_of_data} {like})"""
-            values = [_pattern(q)] * 2
+            values = [like_pattern(q)] * 2
         query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY updated DESC LIMIT {int(limit)}"
         return [self._session(row) for row in self._all(query, values)]
 
@@ -104,7 +104,7 @@ class EventLog:
         with self._db.transaction() as db:
             for name, value in changes.items():
                 query = f"UPDATE sessions SET {name} = ? WHERE id = ?"
-                db.execute(query, (_word(value), session_id))
+                db.execute(query, (column_text(value), session_id))
             if settings:
                 query = f"SELECT settings FROM sessions WHERE id = ?{self._db.locking}"
                 row = db.execute(query, (session_id,)).fetchone() or ("{}",)
@@ -168,8 +168,7 @@ class EventLog:
         )
         cut = f" LIMIT {int(limit)}" if limit >= 0 else ""
         rows = self._all(f"{parts} ORDER BY seq{cut}", (session_id, after) * 2)
-        with self._db.errors():
-            return [event_of(row[0], row[1], json.loads(row[2]), row[3]) for row in rows]
+        return [event_in(*row) for row in rows]
 
     def last_event(self, session_id: str) -> Event:
         """The newest event; after a run that is its `run_finished`. Raises Conflict if none."""
@@ -255,27 +254,28 @@ class EventLog:
         """Closes the store; a reader that is in use closes with its thread."""
         self._db.close()
 
+    @property
+    def trouble(self) -> StoreError | None:
+        """See Database: why this can only be read."""
+        return self._db.trouble
+
     def _one(self, query: str, values: Sequence[Any] = ()) -> Any:
-        with self._db.reading() as db:
-            return db.execute(query, values).fetchone()
+        return next(iter(self._all(query, values)), None)
 
     def _all(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        try:
+            return self._fetched(query, values)
+        except StoreError as error:
+            if error.code != "damaged" or self.trouble is None:
+                raise
+        return self._fetched(query, values)  # of what could be saved
+
+    def _fetched(self, query: str, values: Sequence[Any]) -> list[Any]:
         with self._db.reading() as db:
             return db.execute(query, values).fetchall()
 
     def _session(self, row: Sequence[Any]) -> Session:
-        with self._db.errors():
-            return Session(*(*row[:-2], bool(row[-2]), json.loads(row[-1])))
-
-
-def _word(text: str | None) -> str | None:
-    """A text for a column: without what UTF-8 or a column cannot hold."""
-    return None if text is None else well_formed(text).replace("\0", "\ufffd")
-
-
-def _pattern(text: str) -> str:
-    text = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return _word(f"%{text}%") or ""
+        return Session(*(*row[:-2], bool(row[-2]), object_in(row[-1]) or {}))
 
 
 def _fenced() -> Conflict:

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from agent.errors import UnsureError
 from agent.log import EventLog
 from agent.parcel import Passing, Pending
 from agent.together import Together
@@ -266,6 +267,8 @@ class Recorder:
         self._gather()
         while self._writing:
             await asyncio.shield(self._writing)
+        if isinstance(self._failed, UnsureError):  # written again it might be there twice
+            raise self._failed
         self._failed = None
         self._events += events
         self._durable = True

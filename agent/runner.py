@@ -20,7 +20,7 @@ from agent.backend import Backend
 from agent.catalogue import Catalogue
 from agent.closing import close_run
 from agent.dates import dated_question, day_of
-from agent.errors import AgentError, ConfigError
+from agent.errors import AgentError, ConfigError, UnsureError
 from agent.events import Event, question_text
 from agent.first_engine import FirstEngine
 from agent.gathering import gathered
@@ -130,8 +130,10 @@ class Runner:
             before = self._transcripts.take(session_id, replaces)
             said = asked_data(text, session, replaces, plan)
             question = await self._stored(question, lease, changes, before, said)
-        except BaseException:
-            await self._keeper.release(lease)
+        except BaseException as error:
+            self._keeper.forget(lease)
+            if not isinstance(error, UnsureError):  # else `recover` goes on with what is there
+                await self._keeper.release(lease)
             raise
         before.append(dated_question(question_text(said), day_of(time.time()), before))
         question = replace(question, touches=tuple(plan["files"]) if plan else ())
@@ -147,9 +149,8 @@ class Runner:
         provider.check(name)
         price = pricer(f"{provider.name}:{name}", self._price_tables())
         tools = await gathered(self._tools, self._bring, session)
-        policy = self._protection.policy()
         start = (run_id, session, provider, name, OFF, limits, price, held)
-        return Question(*start, tools, approve, policy)
+        return Question(*start, tools, approve, self._protection.policy())
 
     async def _stored(
         self,
@@ -229,8 +230,7 @@ class Runner:
 
     async def wait(self, session_id: str) -> None:
         """Until the session's run is over."""
-        task = self._tasks.get(session_id)
-        if task:
+        if task := self._tasks.get(session_id):
             await asyncio.wait([task])
 
     async def models(self) -> list[ModelInfo]:

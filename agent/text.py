@@ -41,3 +41,23 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item) for item in value]
     return well_formed(str(value))
+
+
+def column_text(text: str | None) -> str | None:
+    """A text for a column of a store: without what UTF-8 or a column cannot hold."""
+    return None if text is None else well_formed(text).replace("\0", "\ufffd")
+
+
+def like_pattern(text: str) -> str:
+    """The pattern of SQL's LIKE (with a backslash to escape) for whatever holds this text."""
+    text = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return column_text(f"%{text}%") or ""
+
+
+def object_in(text: str) -> dict[str, Any] | None:
+    """The JSON object that a text is; None when it is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, TypeError):
+        return None
+    return value if isinstance(value, dict) else None

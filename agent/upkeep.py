@@ -6,26 +6,30 @@ either. Sessions are copied one by one while others write: each is whole as of s
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from agent.errors import ConfigError
+from agent.errors import ConfigError, StoreError
 from agent.private_file import sync_folder
 from agent.store import open_store
 from agent.store.contract import Database
+from agent.store.faults import fault
+from agent.store.rescue import Rescue, set_aside
+from agent.tables import STEPS
+from agent.text import object_in
 
 _SESSION = (
     "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
     "last_seq, settings"
 )
 _PAGE = 1000
+_DAMAGED = " is damaged"
 _INTO = f"INSERT INTO sessions ({_SESSION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -47,43 +51,101 @@ def backup(where: Path | str, target: Path) -> int:
     return done
 
 
-def restore(where: Path | str, source: Path) -> tuple[int, int]:
-    """Brings back the sessions of a copy that are not there: (brought back, there already).
-
-    Raises ConfigError when there is no such file, StoreError when it is no copy.
+class Restored(NamedTuple):
+    """What a restore came to: sessions brought back from the copy, those that were there already,
+    those saved from a damaged store (`gaps` of them in part), and where that was put.
     """
-    if not source.is_file():
+
+    done: int = 0
+    kept: int = 0
+    saved: int = 0
+    gaps: int = 0
+    aside: Path | None = None
+
+
+def restore(where: Path | str, source: Path | None) -> Restored:
+    """Brings back the sessions of a copy that are not there.
+
+    A damaged SQLite store is set aside first, and what can be read of it is brought back as well: a
+    session with gaps only if the copy has none of it. Raises ConfigError when there is no such
+    file, or nothing to restore; StoreError when it is no copy.
+    """
+    if source is not None and not source.is_file():
         raise ConfigError("no_file", f"There is no file {source}.", "Name a copy.")
-    done = there = 0
+    trouble = _damage(where)
+    if trouble is None:
+        if source is None:
+            words = "The sessions are whole: there is nothing to restore."
+            raise ConfigError("not_damaged", words, "Name a copy: searchloop sessions restore FILE")
+        with closing(open_store(where)) as ours:
+            return Restored(*_brought(source, ours))
+    return _renewed(Path(where), source, trouble)
+
+
+def _damage(where: Path | str) -> StoreError | None:
+    """What is wrong inside a file. Raises StoreError for one that cannot be used otherwise."""
+    try:
+        with closing(open_store(where)) as db:
+            if db.trouble is not None:
+                raise db.trouble
+            found = db.check() or [w for w in _all_wrong(db) if w.endswith(_DAMAGED)]
+    except StoreError as error:
+        if error.code != "damaged":
+            raise
+        return error
+    return fault("damaged", where, found[0]) if found else None
+
+
+def _renewed(path: Path, source: Path | None, trouble: StoreError) -> Restored:
+    rescue = None
+    with suppress(StoreError):  # nothing of it can be read
+        rescue = Rescue(path, STEPS, trouble)
+    aside = set_aside(path)
+    done = kept = saved = gaps = 0
+    with closing(open_store(path)) as ours:
+        if rescue is not None and rescue.saved is not None:
+            with closing(rescue), closing(open_store(rescue.saved)) as rest:
+                saved, _ = _copies(rest, ours, without=rescue.partial)
+                if source is not None:
+                    done, kept = _brought(source, ours)
+                gaps, _ = _copies(rest, ours)
+        elif source is not None:
+            done, kept = _brought(source, ours)
+    return Restored(done, kept, saved + gaps, gaps, aside)
+
+
+def _brought(source: Path, ours: Database) -> tuple[int, int]:
     with tempfile.TemporaryDirectory() as folder:  # an older copy is brought up to date there
         shutil.copy(source, Path(folder) / "copy")
-        with (
-            closing(open_store(Path(folder) / "copy")) as copy,
-            closing(open_store(where)) as ours,
-        ):
-            known = {row[0] for row in _sessions(ours)}
-            for row in _sessions(copy):
-                if row[0] in known:
-                    there += 1
-                else:
-                    done += _copied(copy, ours, row)
-    return done, there
+        with closing(open_store(Path(folder) / "copy")) as copy:
+            return _copies(copy, ours)
+
+
+def _copies(source: Database, target: Database, without: Collection[str] = ()) -> tuple[int, int]:
+    """Copies the sessions that are not there: (copied, there already)."""
+    known = {row[0] for row in _sessions(target)}
+    wanted = [row for row in _sessions(source) if row[0] not in without]
+    fresh = [row for row in wanted if row[0] not in known]
+    return sum(_copied(source, target, row) for row in fresh), len(wanted) - len(fresh)
 
 
 def check(where: Path | str) -> list[str]:
     """What is wrong with a log, a line each; nothing if it is whole. Raises StoreError."""
     with closing(open_store(where)) as db:
-        found = db.check()
-        if found:
-            return found
-        held = {row[0]: row[1] for row in _rows(db, "SELECT session, run_id FROM runs")}
-        for row in _sessions(db):
-            found += [f"session {row[0]}: {what}" for what in _wrong(db, row, held.get(row[0]))]
-        strays = (
-            "SELECT DISTINCT session FROM events WHERE session NOT IN (SELECT id FROM sessions)"
-        )
-        found += [f"events of a session that is gone: {row[0]}" for row in _rows(db, strays)]
-    return found
+        try:
+            return db.check() or list(_all_wrong(db))
+        except StoreError:
+            if db.trouble is None:
+                raise
+            return db.check()
+
+
+def _all_wrong(db: Database) -> Iterator[str]:
+    held = {row[0]: row[1] for row in _rows(db, "SELECT session, run_id FROM runs")}
+    for row in _sessions(db):
+        yield from (f"session {row[0]}: {what}" for what in _wrong(db, row, held.get(row[0])))
+    strays = "SELECT DISTINCT session FROM events WHERE session NOT IN (SELECT id FROM sessions)"
+    yield from (f"events of a session that is gone: {row[0]}" for row in _rows(db, strays))
 
 
 def _wrong(db: Database, session: Sequence[Any], held: str | None) -> Iterator[str]:
@@ -94,10 +156,9 @@ def _wrong(db: Database, session: Sequence[Any], held: str | None) -> Iterator[s
     for seq, kind, text in _events(db, session[0]):
         last = seq
         kinds[kind] += 1
-        try:
-            data = json.loads(text)
-        except ValueError:
-            yield f"event {seq} is damaged"
+        data = object_in(text)
+        if data is None:
+            yield f"event {seq}{_DAMAGED}"
             continue
         if kind == "run_started":
             begun[data["run_id"]] = seq

@@ -62,10 +62,20 @@ def _backup(settings: Settings, words: list[str], json: bool) -> int:
 
 
 def _restore(settings: Settings, words: list[str], json: bool) -> int:
-    done, there = restore(settings.store, Path(_one(words, "restore FILE")).expanduser())
-    kept = f" {there} were there already and stay as they are." if there else ""
-    told = {"restored": done, "kept": there}
-    print(as_json(told) if json else f"{done} sessions brought back.{kept}")
+    source = Path(_one(words, "restore FILE")).expanduser() if words else None
+    found = restore(settings.store, source)
+    told = {"restored": found.done, "kept": found.kept, "saved": found.saved, "gaps": found.gaps}
+    if json:
+        print(as_json({**told, "aside": str(found.aside) if found.aside else None}))
+        return OK
+    if found.aside:
+        gaps = f", {found.gaps} of them with gaps" if found.gaps else ""
+        print(
+            f"{found.saved} sessions read from the damaged store{gaps}. It is kept: {found.aside}"
+        )
+    if source:
+        kept = f" {found.kept} were there already and stay as they are." if found.kept else ""
+        print(f"{found.done} sessions brought back.{kept}")
     return OK
 
 

@@ -8,7 +8,7 @@ import logging
 import re
 from typing import Any, cast
 
-from agent.errors import AgentError
+from agent.errors import AgentError, StoreError
 from web.access import Access
 from web.api import Api, House
 from web.asgi import App, Receive, Scope, Send
@@ -28,7 +28,7 @@ STREAM_PATHS = ("/api/sessions/{id}/events",)  # what is answered here and not b
 
 
 class Web:
-    """The application. `failure` says why it could not start."""
+    """The application. `failure` says why it could not start, `waiting` why it does little yet."""
 
     def __init__(self, house: House, access: Access) -> None:
         self._house = house
@@ -42,6 +42,7 @@ class Web:
         self.streams = Streams(house.log)
         house.metrics.gauges["followers"] = ("Open event streams.", lambda: len(self.streams))
         self.failure: AgentError | None = None
+        self.waiting: AgentError | None = house.log.trouble
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -83,6 +84,8 @@ class Web:
         self._on_loop.begin(asyncio.get_running_loop())
         try:
             await self._runner.recover()
+        except StoreError as error:  # it goes on with runs as soon as the store works
+            self.waiting = error
         except AgentError as error:
             self.failure = error
             await send({"type": "lifespan.startup.failed", "message": error.message})

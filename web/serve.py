@@ -60,6 +60,8 @@ def serve(
     def started(serving: Serving) -> None:
         # A token that the user chose opens the next start as well: it belongs in no file of a log.
         url = serving.url if not token or out.isatty() else f"{serving.base}/?token=YOUR_TOKEN"
+        if serving.app.waiting:
+            _say(err, f"searchloop: {_sentence(serving.app.waiting)}")
         _say(out, f"searchloop is running at {url}  (Ctrl-C stops it)")
         if open_browser:
             _open(serving.url, house.settings.env)

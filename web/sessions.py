@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from agent.afterwards import make_plan, undo_files
-from agent.errors import ConfigError
+from agent.errors import ConfigError, StoreError
 from agent.log import EventLog
 from agent.opening import change_session, open_session
 from agent.plans import find_plan, run_text
@@ -65,7 +66,8 @@ class SessionsApi:
         passing = [session for session in found if session.settings.get("temporary")]
         for session in passing:  # a page that was closed in peace has forgotten its own
             if session.updated < time.time() - _DAY and not session.running:
-                self._forget(session.id)
+                with suppress(StoreError):  # a store that can only be read
+                    self._forget(session.id)
         return Reply({"sessions": [s.as_dict() for s in found if s not in passing]})
 
     def create(self, call: Call) -> Reply:

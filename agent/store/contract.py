@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from agent.errors import StoreError
+
 Steps = Sequence[Sequence[str]]
 Heard = Callable[[Mapping[str, Any]], None]
 
@@ -81,6 +83,10 @@ class Database(Protocol):
     @property
     def locking(self) -> str:
         """What makes a SELECT hold its rows until the transaction is over."""
+
+    @property
+    def trouble(self) -> StoreError | None:
+        """Why nothing can be written, while what can be read is read; None as a rule."""
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[Statements]:
         """All of it or nothing; with `durable` it, and all before it, outlives a power cut."""

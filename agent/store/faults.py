@@ -45,8 +45,8 @@ _WORDS = {
     ),
     "damaged": (
         "The session store is damaged",
-        "Move the file away to start afresh, or bring back a copy with `searchloop sessions "
-        "restore`; keep it, most of it can be recovered.",
+        "`searchloop sessions restore` sets it aside and brings back what can be read of it, "
+        "`searchloop sessions restore FILE` what a copy holds as well.",
     ),
     "store_down": (
         "The session database does not answer",
@@ -87,6 +87,12 @@ _SYSTEM = {
 }
 
 
+def corrupt(error: object) -> bool:
+    """Whether this is SQLite's word for a file that is damaged."""
+    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def fault(code: str, where: object, why: object) -> StoreError:
     """The error of this code, about the store at `where`."""
     what, remedy = _WORDS[code]
@@ -110,7 +116,8 @@ def sqlite_errors(path: Path | str) -> Iterator[None]:
     except (JSONDecodeError, UnicodeDecodeError) as error:
         raise fault("damaged", path, error) from error
     except sqlite3.Error as error:
-        primary = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_INTERNAL) & 0xFF
+        # Without a code: a text in a row is not UTF-8.
+        primary = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         code = _unopened(path) if primary == sqlite3.SQLITE_CANTOPEN else _SQLITE.get(primary)
         raise fault(code or "store_failed", path, error) from error
     except MemoryError as error:

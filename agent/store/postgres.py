@@ -18,9 +18,11 @@ from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from agent.errors import ConfigError
+from agent.errors import ConfigError, StoreError, UnsureError
+from agent.events import DELTAS
 from agent.store.contract import Batch, Heard, Rows, Steps
 from agent.store.faults import fault, newer
+from agent.store.notices import Notices
 from agent.store.postgres_append import (
     APPEND,
     CHANNEL,
@@ -57,14 +59,19 @@ class PostgresDatabase:
         self._url = url
         self.where = _shown(url)
         self._process = secrets.token_hex(6)
-        self._closed = threading.Event()
-        self._listener: threading.Thread | None = None
+        self._notices = Notices(self._connected, self._process, _PATIENCE)
         self._starting = threading.Lock()
+        self._steps, self._current = steps, False
+        self.trouble: StoreError | None = None
         _check_driver()
         from psycopg_pool import ConnectionPool
 
+        try:
+            self._prepare()
+        except StoreError as error:
+            if error.code != "store_down":  # else it may come yet: whoever uses it tries again
+                raise
         with self.errors():
-            self._bring(steps)
             self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(
                 url,
                 min_size=1,
@@ -74,6 +81,30 @@ class PostgresDatabase:
                 kwargs={"autocommit": True},
                 open=True,
             )
+
+    def _prepare(self) -> None:
+        """Makes or updates the tables, once the server answers; else they can be read at most."""
+        with self._starting:
+            if self._current:
+                return
+            try:
+                with self.errors():
+                    self._bring(self._steps)
+            except StoreError as error:
+                if error.code not in ("newer_store", "read_only"):
+                    raise
+                self.trouble = error
+            else:
+                self.trouble, self._current = None, True
+
+    @contextmanager
+    def _connection(self, *, writes: bool = True) -> Iterator[Connection[Any]]:
+        if not self._current and (writes or self.trouble is None):
+            self._prepare()
+        if writes and self.trouble is not None:
+            raise self.trouble
+        with self.errors(), self._pool.connection() as db:
+            yield db
 
     def _bring(self, steps: Steps) -> None:
         with self._connected() as db, db.transaction():
@@ -102,27 +133,52 @@ class PostgresDatabase:
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[_Spoken]:
         """See Database: as the server is set, which by default waits for the disk."""
-        with self.errors(), self._pool.connection() as db, db.transaction():
+        with self._connection() as db, db.transaction():
             yield _Spoken(db)
 
     @contextmanager
     def reading(self) -> Iterator[_Spoken]:
         """See Database."""
-        with self.errors(), self._pool.connection() as db:
+        with self._connection(writes=False) as db:
             yield _Spoken(db)
 
     def append(self, batch: Batch) -> int | None:
-        """See Database."""
-        with self.errors(), self._pool.connection() as db:
-            row = db.execute(APPEND, append_values(batch, self._process)).fetchone()
+        """See Database. Raises UnsureError when the connection broke before the answer came."""
+        sent = False
+        try:
+            with self._connection() as db:
+                sent = True
+                row = db.execute(APPEND, append_values(batch, self._process)).fetchone()
+        except StoreError as error:
+            if not sent or error.code != "store_down":
+                raise
+            last = self._found(batch)
+            if last is None:
+                raise UnsureError(error.code, error.message, error.remedy) from error
+            return last
         return None if row is None else int(row[0])
 
     def append_deltas(self, batches: Sequence[Batch]) -> list[int | None]:
         """See Database."""
-        with self.errors(), self._pool.connection() as db:
+        with self._connection() as db:
             rows = db.execute(DELTAS_OF_ALL, deltas_values(batches, self._process)).fetchall()
         lasts = {row[0]: int(row[1]) for row in rows}
         return [lasts.get(batch.session) for batch in batches]
+
+    def _found(self, batch: Batch) -> int | None:
+        """The last number of events whose append was not answered, if they are there.
+
+        None says little: the server may still be at it.
+        """
+        kept = [row for row in batch.rows if row[0] not in DELTAS]
+        query = "SELECT type, data, seq FROM events WHERE session = ? AND at = ? ORDER BY seq"
+        with suppress(StoreError), self.reading() as db:
+            found = db.execute(query, (batch.session, batch.at)).fetchall()
+            if kept and [tuple(row[:2]) for row in found] == kept:
+                kinds = [kind for kind, _ in reversed(batch.rows)]
+                after = next(n for n, kind in enumerate(kinds) if kind not in DELTAS)
+                return int(found[-1][2]) + after
+        return None
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -138,58 +194,25 @@ class PostgresDatabase:
         try:
             yield
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
-            if hasattr(self, "_pool"):
-                self._drop_dead()
-            full = isinstance(error, psycopg.errors.DiskFull)
-            raise fault("disk_full" if full else "store_down", self.where, _line(error)) from error
+            with suppress(Exception):  # connections that broke are not handed out again
+                self._pool.check()
+            code = "disk_full" if isinstance(error, psycopg.errors.DiskFull) else "store_down"
+            raise fault(code, self.where, _line(error)) from error
         except (JSONDecodeError, psycopg.DataError, psycopg.IntegrityError) as error:
             raise fault("damaged", self.where, _line(error)) from error
         except psycopg.Error as error:
             code = "read_only" if error.sqlstate in _READ_ONLY else "store_failed"
             raise fault(code, self.where, _line(error)) from error
 
-    def _drop_dead(self) -> None:
-        """Connections that broke with the server are replaced, not handed out again."""
-        with suppress(Exception):
-            self._pool.check()
-
     def tell(self, news: Mapping[str, Any]) -> None:
         """See Database."""
-        text = json.dumps({"from": self._process, **news})
         with self.reading() as db:
-            db.execute("SELECT pg_notify(?, ?)", (CHANNEL, text))
+            told = (CHANNEL, json.dumps({"from": self._process, **news}))
+            db.execute("SELECT pg_notify(?, ?)", told)
 
     def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
         """See Database."""
-        with self._starting:
-            if self._listener is None and not self._closed.is_set():
-                self._listener = threading.Thread(
-                    target=self._hear, args=(heard,), name="postgres listener", daemon=True
-                )
-                self._listener.start()
-
-    def _hear(self, heard: Heard) -> None:
-        import psycopg
-
-        while not self._closed.is_set():
-            try:
-                with self._connected() as db:
-                    db.execute(f"LISTEN {CHANNEL}".encode())
-                    heard({})
-                    while not self._closed.is_set():
-                        for note in db.notifies(timeout=_PATIENCE, stop_after=1):
-                            self._pass_on(note.payload, heard)
-            except psycopg.Error:
-                self._closed.wait(0.5)
-
-    def _pass_on(self, payload: str, heard: Heard) -> None:
-        try:
-            news = json.loads(payload)
-        except ValueError:  # somebody else's, on the same channel
-            return
-        if isinstance(news, dict) and news.get("from") != self._process:
-            for each in news.get("news", (news,)):
-                heard(each)
+        self._notices.begin(heard)
 
     def check(self) -> list[str]:
         """See Database: PostgreSQL looks after its own files."""
@@ -199,11 +222,12 @@ class PostgresDatabase:
 
     def close(self) -> None:
         """See Database."""
-        self._closed.set()
-        if self._listener is not None:
-            with suppress(Exception), self._pool.connection(timeout=1) as db:  # wakes it
+
+        def wake() -> None:
+            with suppress(Exception), self._pool.connection(timeout=1) as db:
                 db.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
-            self._listener.join(_PATIENCE + 1)
+
+        self._notices.end(wake)
         self._pool.close()
 
 

@@ -6,7 +6,6 @@ power cut says so and waits. https://www.sqlite.org/pragma.html#pragma_synchrono
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 import time
@@ -15,13 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agent.errors import StoreError
 from agent.events import DELTAS
-from agent.private_file import sync_folder
 from agent.store.contract import Batch, Heard, Steps
-from agent.store.faults import fault, newer, sqlite_errors
+from agent.store.faults import corrupt, fault, sqlite_errors
+from agent.store.opening import open_database
+from agent.store.rescue import Rescue
 from agent.store.watch import Watch
 
-_TRIES = 50
 _PATIENCE = 10.0  # seconds to wait for another writer
 _PAUSE = 0.005
 _RECENT = 64  # sessions that other processes are likely to write to
@@ -43,16 +43,62 @@ class SqliteDatabase:
         self._own = threading.local()
         self._never = threading.Event()
         self._idle: list[sqlite3.Connection] = []
-        self._write = open_database(path, steps)
-        self._write.execute("PRAGMA busy_timeout = 0")  # `_begin` does the waiting
+        self._steps = steps
+        self._rescue: Rescue | None = None
+        self._switching = threading.Lock()
+        try:
+            self._write = self._writer()
+        except StoreError as error:
+            self._rescue = Rescue(path, steps, error)
         self._watch = Watch(self._changes, self._news)
+
+    def _writer(self) -> sqlite3.Connection:
+        db = open_database(self._path, self._steps)
+        db.execute("PRAGMA busy_timeout = 0")  # `_begin` does the waiting
+        return db
+
+    @property
+    def trouble(self) -> StoreError | None:
+        """See Database."""
+        return self._rescue.trouble if self._rescue else None
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Errors in our words; from the first sign of damage on nothing is written any more."""
+        try:
+            with sqlite_errors(self.where):
+                yield
+        except StoreError as error:
+            if self._rescue is not None and error.code == "damaged":
+                raise self._rescue.trouble from error
+            if corrupt(error.__cause__):
+                self._switch(error)
+            raise
+
+    def _switch(self, trouble: StoreError) -> None:
+        with self._switching:
+            if self._rescue is None:
+                self._rescue = Rescue(self._path, self._steps, trouble)
+                self._idle = []
+
+    def _come_back(self) -> None:
+        """Writes again, if the cause is gone. Raises StoreError while it is not."""
+        with self._switching:
+            if self._rescue is None:
+                return
+            self._rescue.check_changed()
+            self._write = self._writer()
+            self._rescue.close()
+            self._rescue, self._idle = None, []
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
         """See Database; with `durable` it outlives a power cut once it is over."""
         patience = getattr(self._own, "patience", _PATIENCE)
         until = time.monotonic() + patience
-        with sqlite_errors(self.where):
+        if self._rescue is not None:
+            self._come_back()
+        with self._noticing():
             if not self._lock.acquire(timeout=patience):
                 raise fault("locked", self.where, "waited in vain")
             try:
@@ -93,12 +139,19 @@ class SqliteDatabase:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """See Database."""
-        with sqlite_errors(self.where):
-            db = self._idle.pop() if self._idle else open_database(self._path)
+        with self._noticing():
+            idle = self._idle
+            try:
+                db = idle.pop()
+            except IndexError:
+                db = self._rescue.connect() if self._rescue else open_database(self._path)
             try:
                 yield db
             finally:
-                self._idle.append(db)
+                if idle is self._idle:
+                    idle.append(db)
+                else:
+                    db.close()
 
     def append(self, batch: Batch) -> int | None:
         """See Database."""
@@ -137,7 +190,7 @@ class SqliteDatabase:
 
         None when it is in use. https://www.sqlite.org/pragma.html#pragma_data_version
         """
-        if not self._lock.acquire(timeout=_PAUSE):
+        if self._rescue is not None or not self._lock.acquire(timeout=_PAUSE):
             return None
         try:
             with sqlite_errors(self.where):
@@ -154,17 +207,23 @@ class SqliteDatabase:
 
     def check(self) -> list[str]:
         """See Database."""
+        if self._rescue is not None and self._rescue.trouble.code == "damaged":
+            return self._rescue.told()
         with self.reading() as db:
-            found = [row[0] for row in db.execute("PRAGMA integrity_check(20)").fetchall()]
-        return [] if found == ["ok"] else found
+            rows = db.execute("PRAGMA integrity_check(20)").fetchall()
+        found = [line for row in rows for line in row[0].splitlines()]
+        return [] if found == ["ok"] else found[:20]
 
     def close(self) -> None:
         """Closes the connections; a reader that is in use closes with its thread."""
         self._watch.end()
-        with self._lock:
-            self._write.close()
         while self._idle:
             self._idle.pop().close()
+        if self._rescue is not None:
+            self._rescue.close()
+            return
+        with self._lock:
+            self._write.close()
 
 
 def _append(db: sqlite3.Connection, batch: Batch) -> int | None:
@@ -189,72 +248,3 @@ def _append(db: sqlite3.Connection, batch: Batch) -> int | None:
         if rows:
             db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", rows)
     return last
-
-
-def open_database(path: Path | str, steps: Steps = ()) -> sqlite3.Connection:
-    """A connection in autocommit mode; with `steps` the file is made and brought up to date.
-
-    Step n (statements) brings a file from version n to n + 1. Raises StoreError when the folder
-    cannot be written or the file is newer than this program.
-    """
-    with sqlite_errors(path):
-        if steps:
-            _prepare(Path(path))
-        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
-        try:
-            # Goes on at one pace for every process of the machine, whatever becomes of the date.
-            db.create_function("boot_seconds", 0, time.monotonic)
-            if steps:
-                _bring(db, path, steps)
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-
-def _bring(db: sqlite3.Connection, path: Path | str, steps: Steps) -> None:
-    _use_wal(db)
-    db.execute("PRAGMA synchronous = NORMAL")
-    if _version(db) < len(steps):
-        db.execute("BEGIN IMMEDIATE")
-        for step in steps[_version(db) :]:  # another process may have done some by now
-            for statement in step:
-                db.execute(statement)
-        db.execute(f"PRAGMA user_version = {max(_version(db), len(steps))}")
-        db.execute("COMMIT")
-    if _version(db) > len(steps):
-        raise newer(path, _version(db), len(steps), "set SEARCHLOOP_HOME to another folder")
-
-
-def _version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _use_wal(db: sqlite3.Connection) -> None:
-    """Changes a new file over to WAL, though others may be doing the same.
-
-    For this change SQLite does not wait its turn but fails at once; a transaction does wait, so one
-    that does nothing passes the time until the other is done.
-    """
-    for attempt in range(_TRIES):
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-            if not busy or attempt == _TRIES - 1:
-                raise
-        db.execute("BEGIN IMMEDIATE")
-        db.execute("COMMIT")
-
-
-def _prepare(path: Path) -> None:
-    """Folder 0700 and file 0600 before SQLite makes its own (its side files copy the mode)."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = not path.exists()
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    if fresh:  # what SQLite keeps in it is of no use without its name
-        sync_folder(path.parent)
-        sync_folder(path.parent.parent)
-    if path.stat().st_mode & 0o077:
-        path.chmod(0o600)

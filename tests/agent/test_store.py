@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import sqlite3
 import stat
 import threading
@@ -19,6 +18,7 @@ from agent.log import EventLog
 from agent.store.faults import sqlite_errors
 from agent.tables import STEPS
 from agent.types import Message, Usage
+from agent.upkeep import check, restore
 from tests.agent.scripted import no_room
 
 NOTICE = ("notice", {"text": "x" * 2000})
@@ -71,18 +71,6 @@ def test_an_open_file_is_closed_to_others(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
-    """A file of a newer version is refused, in words, and not changed."""
-    path = tmp_path / "s.sqlite3"
-    EventLog(path).close()
-    db = sqlite3.connect(path)
-    db.execute("PRAGMA user_version = 99")
-    db.close()
-    before = path.read_bytes()
-    assert code_of(lambda: EventLog(path)) == "newer_store"
-    assert path.read_bytes() == before
-
-
 def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
     """A store from before sessions had further settings: all is kept, and none are set."""
     path = tmp_path / "s.sqlite3"
@@ -123,53 +111,27 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"holiday")
 
 
-def test_a_damaged_file_never_shows_a_traceback(tmp_path: Path) -> None:
-    """Bytes flipped or cut off anywhere: everything works or ends in a StoreError."""
+def test_a_damaged_event_hides_nothing_else(tmp_path: Path) -> None:
+    """Data that is no JSON any more becomes a notice; the session can be read and used."""
     path = tmp_path / "s.sqlite3"
     log = EventLog(path)
     session = log.create_session(model="m").id
-    for n in range(30):
-        log.append(session, [("user_message", {"text": f"question {n} " * 20}), NOTICE])
-    log.close()
-    whole, luck, refused = path.read_bytes(), random.Random(7), []
-    for n in range(60):
-        data = bytearray(whole)
-        if n % 3:
-            for _ in range(40):
-                data[luck.randrange(len(data))] = luck.randrange(256)
-        else:
-            del data[luck.randrange(len(data)) :]
-        path.write_bytes(data)
-        for side in ("-wal", "-shm"):
-            Path(f"{path}{side}").unlink(missing_ok=True)
-        try:
-            log = EventLog(path)
-            try:
-                log.sessions("question")
-                for found in log.sessions():
-                    log.read(found.id)
-                    log.append(found.id, [NOTICE])
-            finally:
-                log.close()
-        except StoreError as error:
-            refused.append(error.code)
-    assert len(refused) > 5
-    assert set(refused) <= {"damaged", "newer_store", "store_failed"}
-
-
-def test_a_damaged_event_is_called_damaged(tmp_path: Path) -> None:
-    """Data that is no JSON any more is the store's fault, not a traceback."""
-    path = tmp_path / "s.sqlite3"
-    log = EventLog(path)
-    session = log.create_session(model="m").id
-    log.append(session, [NOTICE])
+    log.append(session, [NOTICE, NOTICE])
     db = sqlite3.connect(path)
-    db.execute("""UPDATE events SET data = '{"text": "x'""")
+    db.execute("""UPDATE events SET data = '{"text": "x' WHERE seq = 1""")
+    db.execute("UPDATE sessions SET settings = '['")
     db.commit()
     db.close()
-    assert code_of(lambda: log.read(session)) == "damaged"
-    assert code_of(lambda: log.last_event(session)) == "damaged"
+    assert [event.data["text" if n else "code"] for n, event in enumerate(log.read(session))] == [
+        "damaged",
+        NOTICE[1]["text"],
+    ]
+    assert log.sessions()[0].settings == {}
+    assert log.append(session, [NOTICE])[0].seq == 3
     log.close()
+    assert check(path) == [f"session {session}: event 1 is damaged"]
+    assert restore(path, None).gaps == 1
+    assert check(path) == []
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

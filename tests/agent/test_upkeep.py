@@ -10,7 +10,7 @@ import pytest
 
 from agent.errors import ConfigError, StoreError
 from agent.log import EventLog
-from agent.upkeep import backup, check, restore
+from agent.upkeep import Restored, backup, check, restore
 from tests.agent.scripted import Scripted, open_house, says
 
 V1 = Path(__file__).with_name("store_v1.sql")
@@ -79,9 +79,9 @@ def test_a_copy_holds_all_and_comes_back(store: Path | str, tmp_path: Path) -> N
     before = told(log)
     gone = log.sessions()[0].id
     log.delete_session(gone)
-    assert restore(store, tmp_path / "copy") == (1, 1)
+    assert restore(store, tmp_path / "copy") == Restored(done=1, kept=1)
     assert told(log) == before
-    assert restore(tmp_path / "new" / "s.sqlite3", tmp_path / "copy") == (2, 0)
+    assert restore(tmp_path / "new" / "s.sqlite3", tmp_path / "copy") == Restored(done=2)
     other = EventLog(tmp_path / "new" / "s.sqlite3")
     assert told(other) == before
     other.append(gone, [("user_message", {"text": "and on"})])

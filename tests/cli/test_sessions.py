@@ -37,9 +37,29 @@ def test_a_copy_is_made_checked_and_brought_back(cli: Cli, left: str, tmp_path: 
         if file.name.startswith("sessions"):
             file.unlink()
     told = cli("sessions", "restore", str(tmp_path / "copy"), "-o", "json").json
-    assert told == {"restored": 1, "kept": 0}
+    assert told == {"restored": 1, "kept": 0, "saved": 0, "gaps": 0, "aside": None}
     checked = cli("sessions", "check")
     assert (checked.code, checked.out) == (0, "The sessions are whole.\n")
+
+
+def test_a_damaged_store_is_shown_named_and_restored(cli: Cli, left: str, tmp_path: Path) -> None:
+    """Chats are listed and exported, `check` says what is wrong, and `restore` mends it."""
+    assert cli("sessions", "cancel", left).code == 0
+    store = tmp_path / "home" / "sessions.sqlite3"
+    store.write_bytes(b"\xff" * 100 + store.read_bytes()[100:])
+    assert left in cli("sessions").out
+    assert "Half" in cli("export", left).out
+    checked = cli("sessions", "check")
+    assert checked.code == 1
+    assert "is damaged" in checked.out
+    assert "1 sessions can be read." in checked.out
+    refused = cli("ask", "and now?", "--session", left)
+    assert refused.code == 1
+    assert "`searchloop sessions restore`" in refused.err
+    assert "1 sessions read from the damaged store. It is kept: " in cli("sessions", "restore").out
+    assert cli("sessions", "check").out == "The sessions are whole.\n"
+    assert left in cli("sessions").out
+    assert cli("sessions", "restore").code == 2
 
 
 def test_what_a_dead_process_left_can_be_stopped(cli: Cli, left: str, tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
 import re
+import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from agent.errors import (
     StoreError,
     ToolError,
 )
+from agent.log import EventLog
 from agent.settings import Settings
 from tests.web.house import (
     ANSWER,
@@ -278,6 +281,35 @@ def test_a_store_that_fails_is_said_in_words(tmp_path: Path) -> None:
         assert answer.status == 503
         assert answer.error["remedy"]
         assert b"Traceback" not in answer.body
+
+    with_api(tmp_path, scenario)
+
+
+def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:
+    """Chats are listed, read and exported; each change says why it is not made."""
+    with contextlib.closing(EventLog(tmp_path / "sessions.sqlite3")) as log:
+        session = log.create_session(model="m:x").id
+        log.append(session, [("user_message", {"text": "hi"})])
+        log.create_session(model="m:x", settings={"temporary": True})
+    with contextlib.closing(sqlite3.connect(tmp_path / "sessions.sqlite3")) as db:
+        db.execute("UPDATE sessions SET updated = 0")  # old enough to be forgotten
+        db.execute("PRAGMA user_version = 99")
+        db.commit()
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        listed = await ask("GET", "/api/sessions")
+        assert [one["id"] for one in listed.data["sessions"]] == [session]
+        assert (await ask("GET", f"/api/sessions/{session}")).status == 200
+        assert b"hi" in (await ask("GET", f"/api/sessions/{session}/export?format=md")).body
+        for method, path, body in (
+            ("POST", "/api/sessions", {}),
+            ("POST", f"/api/sessions/{session}/messages", {"text": "and now?"}),
+            ("PATCH", f"/api/sessions/{session}", {"title": "x"}),
+            ("DELETE", f"/api/sessions/{session}", None),
+        ):
+            refused = await ask(method, path, body)
+            assert (refused.status, refused.error["code"]) == (503, "newer_store")
+            assert "Update searchloop" in refused.error["remedy"]
 
     with_api(tmp_path, scenario)
 

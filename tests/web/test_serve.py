@@ -9,6 +9,7 @@ import json
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from agent.errors import ConfigError
 from agent.log import EventLog
 from agent.settings import Environment
 from tests.fakes import FakeServer, Reply, json_reply, sse
@@ -100,12 +102,11 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 
 class Unrecoverable(ScriptedRunner):
-    """A runner that finds a store that cannot be written."""
+    """A runner that cannot begin."""
 
     async def recover(self) -> int:
-        """Fails as the store does."""
-        self._log.create_session(model="m")
-        return 0
+        """Says why."""
+        raise ConfigError("no_start", "The start failed.", "Mend it.")
 
 
 def refused(house: FakeHouse, host: str, port: int) -> str:
@@ -339,15 +340,27 @@ def test_numbers_are_behind_the_token(running: Running) -> None:
 def test_a_start_that_fails_behind_the_door_is_one_sentence(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A store that cannot be used: the store's own words, exit code 1, nothing else."""
+    """What was wrong and what to do, exit code 1, nothing else."""
     house = make_house(tmp_path)
-    house.log.close()
     house.runner = Unrecoverable(house.log)
     out, err = io.StringIO(), io.StringIO()
     assert serve(house, "127.0.0.1", 0, out=out, err=err) == FAILED
     assert out.getvalue() == ""
-    assert re.fullmatch(r"searchloop: The session store failed .*\n", err.getvalue())
+    assert err.getvalue() == "searchloop: The start failed. Mend it.\n"
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_store_that_can_only_be_read_is_served(tmp_path: Path) -> None:
+    """It says at the start what will not work, and starts."""
+    make_house(tmp_path).log.close()
+    for path in tmp_path.rglob("*.sqlite3"):
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("PRAGMA user_version = 99")
+    out, err = io.StringIO(), io.StringIO()
+    house = make_house(tmp_path)
+    assert serve(house, "127.0.0.1", 0, out=out, err=err, on_start=Serving.stop) == OK
+    assert "is running at" in out.getvalue()
+    assert re.search(r"is of a newer searchloop .* Update searchloop", err.getvalue())
 
 
 def test_a_client_that_sends_nothing_holds_nobody_up(running: Running) -> None:

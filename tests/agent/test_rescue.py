@@ -1,0 +1,322 @@
+"""A store that is damaged, newer, or closed to us: what can be read is shown, nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agent.errors import AgentError, ConfigError
+from agent.events import message_data
+from agent.log import EventLog
+from agent.types import Message, Usage
+from agent.upkeep import Restored, backup, check, restore
+from tests.agent.test_store import NOTICE, as_a_user, code_of
+from tests.crash.working import Working
+from tests.postgres import Postgres
+
+PAGE = 4096
+SESSIONS = 6
+SAID = message_data(Message("assistant", "At 07:40."), step=1, usage=Usage(), stop_reason="stop")
+
+
+def filled(where: Path | str) -> EventLog:
+    """A log of some sessions with thirty turns each."""
+    log = EventLog(where)
+    for name in range(SESSIONS):
+        session = log.create_session(model="m").id
+        log.update_session(session, title=f"session {name}")
+        for turn in range(30):
+            run = {"run_id": f"{name}-{turn}", "model": "m", "mode": "ask", "search": "off"}
+            question = ("user_message", {"text": f"question {turn} " * 20})
+            end = ("run_finished", {"run_id": run["run_id"]})
+            log.append(session, [question, ("run_started", run), ("message", SAID), end])
+    return log
+
+
+@pytest.fixture(scope="module")
+def whole() -> bytes:
+    """The file of such a log, closed in peace."""
+    with tempfile.TemporaryDirectory() as folder:
+        filled(Path(folder) / "s.sqlite3").close()
+        return (Path(folder) / "s.sqlite3").read_bytes()
+
+
+def page(number: int, count: int = 1) -> Callable[[bytes], bytes]:
+    """Something else on so many pages."""
+    start, end = (number - 1) * PAGE, (number - 1 + count) * PAGE
+    return lambda data: data[:start] + b"\xff" * (end - start) + data[end:]
+
+
+DAMAGE: dict[str, tuple[Callable[[bytes], bytes], int]] = {
+    # what became of the file, and how many sessions are whole all the same
+    "header": (lambda data: b"\xff" * 100 + data[100:], SESSIONS),
+    "first page": (page(1), SESSIONS),
+    "sessions": (page(2), 0),
+    "index of sessions": (page(4), SESSIONS),
+    "in the middle": (page(40, 2), SESSIONS - 2),
+    "cut off": (lambda data: data[: len(data) // 2], 0),
+    "cut off in a page": (lambda data: data[:-1000], SESSIONS - 2),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_what_can_be_read_is_read(tmp_path: Path, whole: bytes, name: str) -> None:
+    """Every session is listed and can be opened; writing says what to do; `check` says what is
+    wrong; `restore` brings back what there is, keeps the file, and the chat goes on.
+    """
+    damaged, unharmed = DAMAGE[name]
+    path = tmp_path / "sessions.sqlite3"
+    path.write_bytes(damaged(whole))
+    log = EventLog(path)
+    listed = log.sessions()
+    assert len(listed) == SESSIONS
+    read = [len([e for e in log.read(s.id) if e.type == "user_message"]) for s in listed]
+    assert sum(count == 30 for count in read) >= unharmed
+    assert sum(read) > 30
+    if log.trouble:
+        assert code_of(lambda: log.append(listed[0].id, [NOTICE])) == "damaged"
+        assert "searchloop sessions restore" in log.trouble.remedy
+    log.close()
+    assert check(path)
+    found = restore(path, None)
+    assert found.saved == SESSIONS
+    assert found.gaps <= SESSIONS - unharmed
+    assert found.aside is not None
+    assert found.aside.exists()
+    assert check(path) == []
+    asyncio.run(goes_on(tmp_path, listed[0].id))
+
+
+async def goes_on(home: Path, session: str) -> None:
+    """The next question is answered."""
+    machine = Working(home, session=session)
+    machine.log.update_session(session, model="scripted:one")
+    await machine.goes_on()
+    await machine.close()
+
+
+def test_any_damage_is_survived(tmp_path: Path, whole: bytes) -> None:
+    """Bytes flipped or cut off anywhere: a sentence at most, and most can be read."""
+    luck, readable = random.Random(7), 0
+    refused: list[str] = []
+    for n in range(30):
+        path = tmp_path / str(n) / "s.sqlite3"
+        path.parent.mkdir()
+        data = bytearray(whole)
+        if n % 3:
+            for _ in range(luck.choice((1, 5, 20))):
+                data[luck.randrange(len(data))] = luck.randrange(256)
+        else:
+            del data[luck.randrange(len(data)) :]
+        path.write_bytes(data)
+        try:
+            with closing(EventLog(path)) as log:
+                readable += sum(bool(log.read(s.id)) for s in log.sessions())
+                log.sessions("question")
+                for found in log.sessions():
+                    log.append(found.id, [NOTICE])
+        except AgentError as error:
+            refused.append(error.code)
+        shutil.rmtree(path.parent)
+    assert len(refused) > 5
+    assert set(refused) <= {"damaged", "newer_store", "no_session"}
+    assert readable > 10 * SESSIONS
+
+
+def test_damage_that_comes_while_it_is_used(tmp_path: Path, whole: bytes) -> None:
+    """From the first sign of it on nothing is written, what can be read is read, and all is well
+    again as soon as the file is: nothing has to be started anew.
+    """
+    path = tmp_path / "sessions.sqlite3"
+    path.write_bytes(whole)
+    log = EventLog(path)
+    session = log.sessions()[0].id
+    path.write_bytes(DAMAGE["index of sessions"][0](whole))
+    assert len(log.sessions()) == SESSIONS
+    assert len(log.read(session)) == 120
+    assert code_of(lambda: log.append(session, [NOTICE])) == "damaged"
+    assert restore(path, None).saved == SESSIONS
+    assert log.append(session, [NOTICE])[0].seq == 121
+    assert log.trouble is None
+    log.close()
+
+
+def test_a_copy_fills_the_gaps(tmp_path: Path, whole: bytes) -> None:
+    """What is damaged comes from the copy, what is newer than the copy from the damaged file."""
+    path = tmp_path / "sessions.sqlite3"
+    path.write_bytes(whole)
+    backup(path, tmp_path / "copy")
+    log = EventLog(path)
+    later = log.create_session(model="m").id
+    log.append(later, [("user_message", {"text": "after the copy"})])
+    log.close()
+    data = path.read_bytes()
+    path.write_bytes(page(1 + data.index(b'"3-15"') // PAGE)(data))
+    found = restore(path, tmp_path / "copy")
+    assert (found.saved, found.done, found.gaps) == (SESSIONS, 1, 0)
+    with closing(EventLog(path)) as log:
+        assert [e.data["text"] for e in log.read(later)] == ["after the copy"]
+        assert all(len(log.read(s.id)) in (1, 120) for s in log.sessions())
+
+
+def test_a_whole_store_is_not_restored(tmp_path: Path, whole: bytes) -> None:
+    """There is nothing to bring back; the file stays where it is."""
+    (tmp_path / "s.sqlite3").write_bytes(whole)
+    with pytest.raises(ConfigError, match="nothing to restore"):
+        restore(tmp_path / "s.sqlite3", None)
+    assert [path.name for path in tmp_path.iterdir()] == ["s.sqlite3"]
+
+
+def test_nothing_can_be_read(tmp_path: Path) -> None:
+    """What holds no session is refused in words, and set aside when it is asked for."""
+    path = tmp_path / "s.sqlite3"
+    path.write_bytes(b"holiday pictures " * 500)
+    assert code_of(lambda: EventLog(path)) == "damaged"
+    found = restore(path, None)
+    assert found == Restored(aside=found.aside)
+    EventLog(path).close()
+    path.unlink()
+    path.mkdir()
+    assert code_of(lambda: EventLog(path)) == "not_a_file"
+
+
+@pytest.fixture
+def broken_off(tmp_path: Path) -> Iterator[Path]:
+    """A store as a crash leaves it: the newest events are beside the file."""
+    log = filled(tmp_path / "live.sqlite3")
+    log._db._write.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[attr-defined]
+    for n in range(20):
+        log.append(log.sessions()[0].id, [("notice", {"n": n})])
+    path = tmp_path / "crashed" / "s.sqlite3"
+    path.parent.mkdir()
+    for side in ("", "-wal", "-shm"):
+        shutil.copy(f"{tmp_path / 'live.sqlite3'}{side}", f"{path}{side}")
+    yield path
+    log.close()
+
+
+def test_what_is_beside_the_file(broken_off: Path) -> None:
+    """A log of changes that is cut or followed by rubbish counts up to there; an index of it that
+    is lost or rubbish is made anew; an empty file beside a full log is not taken for a new store.
+    """
+    whole = {s: Path(f"{broken_off}{s}").read_bytes() for s in ("", "-wal", "-shm")}
+
+    def events(**changed: bytes | None) -> int:
+        for side, data in {**whole, **{f"-{k}": v for k, v in changed.items()}}.items():
+            target = Path(f"{broken_off}{side}")
+            target.unlink(missing_ok=True)
+            if data is not None:
+                target.write_bytes(data)
+        with closing(EventLog(broken_off)) as log:
+            count = max(len(log.read(s.id)) for s in log.sessions())
+            log.append(log.sessions()[0].id, [NOTICE])
+        assert check(broken_off) == []
+        return count
+
+    assert events() == 140
+    assert events(shm=None) == 140
+    assert events(shm=b"\xa5" * 32768) == 140
+    assert events(wal=whole["-wal"] + b"\x37\x7f\x06\x82" * 5000, shm=None) == 140
+    assert 120 < events(wal=whole["-wal"][: len(whole["-wal"]) // 2], shm=None) < 140
+    assert events(wal=b"\x37\x7f\x06\x82" * 5000, shm=None) == 120
+    assert events(wal=None, shm=None) == 120
+    broken_off.write_bytes(b"")
+    Path(f"{broken_off}-wal").write_bytes(whole["-wal"])
+    assert code_of(lambda: EventLog(broken_off)) == "damaged"
+    assert Path(f"{broken_off}-wal").read_bytes() == whole["-wal"]
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+def test_a_closed_folder_can_be_read(broken_off: Path, whole: bytes, crashed: bool) -> None:
+    """All is shown, the newest too; writing says why not, and works when the folder is open."""
+    home = Path(tempfile.mkdtemp(prefix="closed-"))
+    try:
+        path = home / "s.sqlite3"
+        path.write_bytes(whole)
+        for side in ("", "-wal") if crashed else ():
+            shutil.copy(f"{broken_off}{side}", f"{path}{side}")
+        for file in home.iterdir():
+            file.chmod(0o444)
+        home.chmod(0o555)
+        with as_a_user():
+            log = EventLog(path)
+            listed = log.sessions()
+            assert len(listed) == SESSIONS
+            assert max(len(log.read(s.id)) for s in listed) == (140 if crashed else 120)
+            assert code_of(lambda: log.append(listed[0].id, [NOTICE])) == "read_only"
+            assert code_of(lambda: log.create_session(model="m")) == "read_only"
+        home.chmod(0o777)
+        for file in home.iterdir():
+            file.chmod(0o666)
+            if os.geteuid() == 0:
+                os.chown(file, 65534, 65534)
+        with as_a_user():
+            assert log.append(listed[-1].id, [NOTICE])
+            assert log.trouble is None
+            log.close()
+    finally:
+        shutil.rmtree(home)
+
+
+def newer(where: Path | str) -> None:
+    """A later version was here."""
+    if isinstance(where, Path):
+        with closing(sqlite3.connect(where)) as db:
+            db.execute("PRAGMA user_version = 99")
+        return
+    import psycopg
+
+    with psycopg.connect(where) as db:
+        db.execute("UPDATE searchloop_schema SET version = 99")
+
+
+def test_a_newer_store_can_be_read_and_is_left_alone(store: Path | str) -> None:
+    """What we know of it is shown; to write, the newer program is needed."""
+    filled(store).close()
+    newer(store)
+    before = store.read_bytes() if isinstance(store, Path) else b""
+    log = EventLog(store)
+    listed = log.sessions()
+    assert len(listed) == SESSIONS
+    assert len(log.read(listed[0].id)) == 120
+    for write in (
+        lambda: log.append(listed[0].id, [NOTICE]),
+        lambda: log.leases.claim(listed[0].id, "run", "us"),
+        lambda: log.delete_session(listed[0].id),
+    ):
+        assert code_of(write) == "newer_store"
+    log.close()
+    if isinstance(store, Path):
+        assert store.read_bytes() == before
+
+
+@pytest.mark.integration
+def test_a_database_that_may_only_be_read(postgres: Postgres) -> None:
+    """A standby, or a user without rights: sessions are shown, and it comes back by itself."""
+    import psycopg
+
+    url = postgres.url()
+    filled(url).close()
+    name = url.rpartition("/")[2]
+    switch = f"ALTER DATABASE {name} SET default_transaction_read_only = %s"
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute((switch % "on").encode())
+    log = EventLog(url)
+    listed = log.sessions()
+    assert len(listed) == SESSIONS
+    assert code_of(lambda: log.append(listed[0].id, [NOTICE])) == "read_only"
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("SET default_transaction_read_only = off")
+        db.execute((switch % "off").encode())
+    with closing(EventLog(url)) as other:
+        assert other.append(listed[0].id, [NOTICE])
+    log.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from agent.backend import error_words
@@ -44,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
     if answer.get("not_applied"):
         names = ", ".join(name.replace("_", " ") for name in answer["not_applied"])
         print(f"Not every engine could respect: {names}.", file=sys.stderr)
+    if told := answer.get("filtered"):
+        print(_filtered(told), file=sys.stderr)
     if answer["status"] == "ok":
         print(
             f"{number(len(answer['results']), 'result')} from {answer['engine']}", file=sys.stderr
@@ -54,3 +57,10 @@ def run(args: argparse.Namespace) -> int:
         return OK
     print("The search failed; see the engines above.", file=sys.stderr)
     return FAILED
+
+
+def _filtered(told: Mapping[str, Any]) -> str:
+    rule = one_line(told["rule"])
+    if told["lifted"]:
+        return f"Nothing was found with {rule}, so the search was repeated without."
+    return f"{number(told['dropped'], 'result')} left out by {rule}."

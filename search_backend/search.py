@@ -26,6 +26,8 @@ from search_backend.settings import Settings
 from search_backend.types import Attempt, Filtered, Query, SearchAnswer, SearchStatus
 
 _OPTIONS = ("time_range", "country", "language", "safe_search")
+# Wishes that narrow a search; domains and safe search are rules.
+_LOOSENED = ("time_range", "country", "language")
 
 
 class Chain:
@@ -141,12 +143,15 @@ class Chain:
     def _search(self, query: Query, engine: str | None) -> SearchAnswer:
         until = time.monotonic() + self._settings.seconds
         answer = self._ask(query, engine, self._settings.seconds)
+        wishes = {name: value for name in _LOOSENED if (value := getattr(query, name))}
         left = until - time.monotonic()
-        if answer.status != "empty" or query.time_range is None or left <= 0:
+        if answer.status != "empty" or not wishes or left <= 0:
             return answer
-        # Nothing in the time range is worth knowing, and so is what there is without it.
-        again = self._ask(replace(query, time_range=None), engine, left)
-        lifted = Filtered(f"time_range={query.time_range}", dropped=0, lifted=True)
+        # Nothing within these wishes is worth knowing, and so is what there is without them.
+        loose = replace(query, time_range=None, country=None, language=None)
+        again = self._ask(loose, engine, left)
+        rule = "; ".join(f"{name}={value}" for name, value in wishes.items())
+        lifted = Filtered(rule, dropped=0, lifted=True)
         return replace(again, attempts=answer.attempts + again.attempts, filtered=lifted)
 
     def _ask(self, query: Query, name: str | None, seconds: float) -> SearchAnswer:

@@ -29,7 +29,7 @@ from search_backend.library import Library
 from search_backend.readers import find_services
 from search_backend.search import Chain
 from search_backend.settings import Settings
-from tests.fakes import FakeServer, Reply, json_reply
+from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.search_backend.engine_cases import BY_NAME
 from tests.search_backend.hostile import Internet, answer, serving
 from tests.search_backend.test_reading import case
@@ -189,3 +189,22 @@ def test_open(
         shown = capsys.readouterr()
         assert "is brewed" in shown.out
         assert ("Read by" in shown.err) is (reader != "local")
+
+
+def test_what_a_wish_left_out_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing in a time range: searched again without it; what is outside the sites is counted."""
+    hit = {"url": "https://a.example/", "title": "A", "content": "x"}
+    other = {"url": "https://b.example/", "title": "B", "content": "x"}
+
+    def moody(received: Received) -> Reply:
+        return json_reply({"results": [] if "time_range" in received.path else [hit, other]})
+
+    with FakeServer(moody) as server:
+        env = {"SEARXNG_URL": server.url, "SEARCH_ENGINES": "searxng"}
+        assert run(monkeypatch, tmp_path, env, "search", "tea", "--time-range", "d") == 0
+        lifted = "Nothing was found with time_range=d, so the search was repeated without."
+        assert lifted in capsys.readouterr().err
+        assert run(monkeypatch, tmp_path, env, "search", "tea", "--domain", "a.example") == 0
+        assert "1 result left out by allowed_domains=a.example." in capsys.readouterr().err

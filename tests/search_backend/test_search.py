@@ -294,6 +294,23 @@ def test_an_empty_time_range_is_lifted_and_told(tmp_path: Path) -> None:
     assert len(answer.attempts) == 2
 
 
+def test_what_narrows_is_lifted_together_and_rules_stay(tmp_path: Path) -> None:
+    """Country and language like the time range; domains and safe search hold all the same."""
+    script = Script([], hits("https://a.example/"))
+    query = Query(
+        "tea", country="de", language="fr", safe_search="strict", blocked_domains=("b.example",)
+    )
+    answer = chain(tmp_path, engine("one", script)).search(query)
+    again = script.queries[1]
+    assert (again.country, again.language, again.safe_search) == (None, None, "strict")
+    assert again.blocked_domains == ("b.example",)
+    assert answer.filtered is not None
+    assert (answer.filtered.rule, answer.filtered.lifted) == ("country=de; language=fr", True)
+    nothing = Script([], [])
+    chain(tmp_path, engine("one", nothing)).search(Query("tea", safe_search="strict"))
+    assert len(nothing.queries) == 1
+
+
 def test_what_an_engine_cannot_do_is_told(tmp_path: Path) -> None:
     """A time range that the engine ignores is reported as not applied."""
     answer = chain(tmp_path, engine("one", Script(hits("https://a.example/")))).search(

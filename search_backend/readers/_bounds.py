@@ -14,10 +14,12 @@ import re
 from functools import cache
 
 MOST_CHARACTERS = 2_000_000
+MOST_TAGS = 150_000
 # Up to here depth and repetition cost milliseconds, whatever the markup.
 HARMLESS_TAGS = 4_000
 HARMLESS_REPEATS = 400_000
 LONGEST_TAG = 8_000
+HARMLESS_ATTRIBUTES = 400
 # Longer pages are read by a process that can be killed, should a trick of quoting mislead here.
 LARGE = 150_000
 DEEPEST = 256
@@ -39,6 +41,19 @@ _TOKEN = re.compile(
     r"|<",
     re.DOTALL | re.IGNORECASE,
 )
+# What has no tags inside, up to its end.
+_RAW = "|".join(
+    rf"(?i:{name})(?=[\s/>])[^>]*+>?[^<]*+(?:<(?!/(?i:{name})[\s/>])[^<]*+)*+"
+    for name in ("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes")
+)
+# (name, attributes) of a tag, nothing of a comment or of what has no tags inside. As `_TOKEN`, but
+# it never looks at a character twice.
+_MARK = re.compile(
+    rf"<(?:!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+)|[!?][^>]*+|{_RAW}"
+    r"|(/?[a-zA-Z][^\s/>]*+)((?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"'][^\s>]*+)?)*+))"
+)
+_QUOTED = re.compile(r"=\s*+(?:\"[^\"]*+\"|'[^']*+')")
+_NAME = re.compile(r"[^\s/=]++")
 _ATTRIBUTE = re.compile(
     r"([a-zA-Z][\w:-]{0,40})(?:\s*=\s*(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++)))?"
 )
@@ -55,6 +70,13 @@ _SELF_CLOSING = (
 )
 _NEVER_OPEN = frozenset(_SELF_CLOSING.split())
 _FORMATTING = frozenset(_REPEATED_NAMES.split("|"))
+_ENDS_FORMATTING = frozenset("/" + name for name in _FORMATTING)
+_SHAPES = (
+    "path g circle rect line polygon polyline ellipse use defs symbol stop lineargradient mask "
+    "radialgradient clippath filter fegaussianblur feoffset feblend fecolormatrix feflood "
+    "fecomposite femergenode pattern animate animatetransform tspan marker"
+)
+_ENDS_SHAPE = frozenset("/" + name for name in _SHAPES.split())
 _is_name = re.compile(r"[a-z][a-z0-9-]*").fullmatch
 
 
@@ -66,10 +88,10 @@ def bounded(html: str) -> tuple[str, bool]:
 
 
 def _is_harmless(html: str) -> bool:
+    if len(html) >= LARGE:
+        return _is_shallow(html)
     tags = len(_OPENING.findall(html))
-    if tags > HARMLESS_TAGS:
-        return len(html) >= LARGE and _is_shallow(html)
-    if len(_REPEATED.findall(html)) * tags > HARMLESS_REPEATS:
+    if tags > HARMLESS_TAGS or len(_REPEATED.findall(html)) * tags > HARMLESS_REPEATS:
         return False
     # Read with quotes in mind, and again without: a page may mean either.
     return not any(
@@ -79,30 +101,57 @@ def _is_harmless(html: str) -> bool:
 
 
 def _is_shallow(html: str) -> bool:
-    """Whether tags never nest deep, nor pile up formatting, however their ends are understood.
+    """Whether tags are few enough, never nest deep, nor pile up formatting or attributes, however
+    their ends are understood.
 
     Only an end right after the matching start counts as one, so this errs towards deep.
     """
+    found = _MARK.findall(html)
+    if len(found) > MOST_TAGS:
+        return False
+    ends: dict[str, str] = {}  # what ends it; nothing for a tag that is not counted
     opened: list[str] = []
     formatting = 0
-    for match in _TOKEN.finditer(html):
-        name = match[4]
-        if name is None or match.end() - match.start() > LONGEST_TAG:
-            if name is not None:
-                return False
+    for name, attributes in found:
+        if len(attributes) > LONGEST_TAG and _many(attributes):
+            return False
+        end = ends.get(name)
+        if end is None:
+            end = ends[name] = _end_of(name.lower())
+        if not end:
             continue
-        name = name.lower()
-        if name in _NEVER_OPEN:
-            continue
-        if not match[3]:
-            opened.append(name)
-            formatting += name in _FORMATTING
+        if name[0] != "/":
+            opened.append(end)
+            formatting += end in _ENDS_FORMATTING
             if len(opened) > DEEPEST or formatting > MOST_FORMATTING:
                 return False
-        elif opened and opened[-1] == name:
+        elif opened and opened[-1] == end:
             opened.pop()
-            formatting -= name in _FORMATTING
+            formatting -= end in _ENDS_FORMATTING
+        elif end == "/svg":
+            _end_drawing(opened)
     return True
+
+
+def _end_drawing(opened: list[str]) -> None:
+    """The end of a drawing ends whatever shapes in it were not ended."""
+    at = len(opened) - 1
+    while at > 0 and opened[at] in _ENDS_SHAPE:
+        at -= 1
+    if at >= 0 and opened[at] == "/svg":
+        del opened[at:]
+
+
+def _end_of(name: str) -> str:
+    """The end tag of a tag that stays open; an end tag itself; nothing for others."""
+    if not name or name[0] == "/":
+        return "" if name[1:] in _NEVER_OPEN else name
+    return "" if name in _NEVER_OPEN else "/" + name
+
+
+def _many(attributes: str) -> bool:
+    """Whether so many attributes as no page has; the values of a few may be long."""
+    return len(_NAME.findall(_QUOTED.sub("= ", attributes))) > HARMLESS_ATTRIBUTES
 
 
 class _Rewriter:

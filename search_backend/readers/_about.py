@@ -31,17 +31,17 @@ _LINKED_DATA_AUTHOR = re.compile(
 _SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
 LONGEST_NAME = 80
 _BYLINES = (
-    'meta[name="author"]',
-    'meta[property="article:author"]',
-    'meta[name="parsely-author"]',
-    'meta[name="dc.creator"]',
+    "name=author",
+    "property=article:author",
+    "name=parsely-author",
+    "name=dc.creator",
 )
 _DATES = (
-    'meta[property="article:published_time"]',
-    'meta[name="date"]',
-    'meta[name="pubdate"]',
-    'meta[itemprop="datePublished"]',
-    'meta[name="dc.date"]',
+    "property=article:published_time",
+    "name=date",
+    "name=pubdate",
+    "itemprop=datePublished",
+    "name=dc.date",
 )
 
 
@@ -75,6 +75,8 @@ def published(tree: LexborHTMLParser) -> str | None:
         return found[0]
     if found := _DATE.match(_linked_data(tree, _LINKED_DATA_DATE)):
         return found[0]
+    if tree.css_first("time,[itemprop=datePublished]") is None:
+        return None
     for query in ("[itemprop=datePublished]", "time[pubdate]", "article time", "main time", "time"):
         node = tree.css_first(query)
         if node is not None:
@@ -98,7 +100,7 @@ def kind(tree: LexborHTMLParser) -> int:
         for script in tree.css('script[type="application/ld+json"]')
         for name in _LINKED_DATA_TYPE.findall((script.text() or "")[:100_000])
     ]
-    said.append((_meta(tree, ('meta[property="og:type"]',)) or "").lower())
+    said.append((_meta(tree, ("property=og:type",)) or "").lower())
     for number, words in _KINDS:
         if any(word in name for name in said for word in words):
             return number
@@ -134,12 +136,16 @@ def _linked_data(tree: LexborHTMLParser, wanted: re.Pattern[str]) -> str:
     return ""
 
 
-def _meta(tree: LexborHTMLParser, queries: tuple[str, ...]) -> str | None:
-    for query in queries:
-        node = tree.css_first(query)
-        if node is not None and (text := (node.attributes.get("content") or "").strip()):
-            return text
-    return None
+def _meta(tree: LexborHTMLParser, wanted: tuple[str, ...]) -> str | None:
+    """The content of the first of these that has one, each as name=value."""
+    found: dict[str, str] = {}
+    # Once through the tree, whatever is wanted.
+    for node in tree.css("meta"):
+        attributes = node.attributes
+        for name in ("name", "property", "itemprop"):
+            if value := attributes.get(name):
+                found.setdefault(f"{name}={value}", (attributes.get("content") or "").strip())
+    return next(filter(None, map(found.get, wanted)), None)
 
 
 # Joining to a base changes nothing of these.

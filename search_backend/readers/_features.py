@@ -22,7 +22,8 @@ _TAGS = (
     "main ul form header footer nav aside table details summary"
 )
 _TAG_NUMBER = {tag: float(number) for number, tag in enumerate(_TAGS.split())}
-_END = re.compile(r"[.!?:;。”\")…]$")
+_ENDS = frozenset('.!?:;。”")…')
+_DIGITS, _UPPERS = b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DIGIT, _UPPER = re.compile(r"\d"), re.compile(r"[A-Z]")
 _FIRST_WORD = re.compile(r"\w+")
 # Behind so many words a block says by itself what it is.
@@ -84,14 +85,21 @@ def columns(page: Layout, guesses: Sequence[float], kind: int) -> Columns:
 
 
 def _of_text(page: Layout) -> Columns:
-    texts = [block.text for block in page.blocks]
+    heads = [block.text[:200] for block in page.blocks]
     return [
         [len(block.text) / block.words for block in page.blocks],
-        [1.0 if _END.search(text) else 0.0 for text in texts],
-        [len(_DIGIT.findall(text, 0, 200)) / min(200, len(text)) for text in texts],
-        [len(_UPPER.findall(text, 0, 200)) / min(200, len(text)) for text in texts],
+        [1.0 if block.text[-1] in _ENDS else 0.0 for block in page.blocks],
+        [_share(head, _DIGITS, _DIGIT) for head in heads],
+        [_share(head, _UPPERS, _UPPER) for head in heads],
         [_TAG_NUMBER.get(page.boxes[block.box].tag, 40.0) for block in page.blocks],
     ]
+
+
+def _share(head: str, these: bytes, kind: re.Pattern[str]) -> float:
+    """The share of `these` characters, or all of their `kind`, among the first ones of a text."""
+    if head.isascii():
+        return (len(head) - len(head.encode().translate(None, these))) / len(head)
+    return len(kind.findall(head)) / len(head)
 
 
 def _of_neighbours(words: list[float], linked: list[float]) -> Columns:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from search_backend.readers._blocks import Block, Box, Layout, bare, normal, runs
 
@@ -15,6 +15,10 @@ LONGEST_URL = 2_000
 MOST_CELL_WORDS = 60
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _TELLING = frozenset((*_HEADINGS, "tr", "td", "th", "li", "pre", "blockquote"))
+# Joining to a page of the web changes nothing of these but what stands before.
+_is_in_site = re.compile(
+    r"/(?!/)(?!\S*/[./])[\w%+=&~/.:,@!'*-]*(?:\?[\w%+=&~/.:,@!'*-]+)?(?:#[\w%+=&~/.-]+)?", re.ASCII
+).fullmatch
 _UNSAFE = re.compile(r"[\s<>()]")
 
 
@@ -69,6 +73,10 @@ class _Around:
     code: bool = False
     quote: bool = False
 
+    def copy(self) -> _Around:
+        """Another one that says the same."""
+        return _Around(self.row, self.cell, self.item, self.heading, self.code, self.quote)
+
 
 def _surroundings(boxes: list[Box]) -> list[_Around]:
     found: list[_Around] = []
@@ -76,7 +84,7 @@ def _surroundings(boxes: list[Box]) -> list[_Around]:
         tag = box.tag
         around = found[box.parent] if box.parent >= 0 else _NOWHERE
         if tag in _TELLING:
-            around = replace(around)
+            around = around.copy()
             if tag == "tr":
                 around.row = at
             elif tag in ("td", "th"):
@@ -99,6 +107,9 @@ _NOWHERE = _Around()
 class _Writer:
     def __init__(self, boxes: list[Box], url: str) -> None:
         self._url = url
+        parts = urlsplit(url)
+        is_web = parts.scheme in ("http", "https") and parts.netloc
+        self._site = f"{parts.scheme}://{parts.netloc}" if is_web else ""
         self._around = _surroundings(boxes)
         self._items: set[int] = set()
         self._targets: dict[str, str] = {}
@@ -157,6 +168,8 @@ class _Writer:
     def _absolute(self, href: str) -> str:
         if not href or href.startswith("#") or len(href) > LONGEST_URL:
             return ""
+        if self._site and _is_in_site(href):
+            return self._site + href
         try:
             target = href if href.startswith("https://") else urljoin(self._url, href)
         except ValueError:

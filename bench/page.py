@@ -1,8 +1,10 @@
 """`python -m bench.page`: the page in a real browser, alone and while an answer streams in.
 
 Starts `searchloop serve` with a long session in its log and a model that says 100 words a second,
-opens Chromium, and prints: start to first answer, weight of the page, first paint, how long frames
-take while the answer grows, and the server's memory. Wants Chromium and the dev dependencies.
+opens Chromium, and prints each figure beside its aim: start to first paint, weight of the page,
+memory, and how long frames take while the answer grows. A frame that is late may be the machine's
+fault, so the same is measured on the page at rest, right before, and the page's own share is told
+as processor time of its main thread. Wants Chromium and the dev dependencies.
 """
 
 from __future__ import annotations
@@ -17,16 +19,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, Response, sync_playwright
+from playwright.sync_api import CDPSession, Page, Response, sync_playwright
 
 from agent.log import EventLog
+from bench.table import machine
 
 TURNS, WORDS_A_SECOND, SECONDS = 250, 100, 8  # a turn is two messages
+PAINT = "first-contentful-paint"
 BROWSERS = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
 _START = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+")
 _PARAGRAPH = (
@@ -86,18 +90,17 @@ class Talker(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def served(home: Path, ollama: int) -> Iterator[tuple[str, int, float]]:
-    """(start address, process id, seconds to it) of a server with its data in `home`."""
+def served(home: Path, ollama: int) -> Iterator[tuple[str, int]]:
+    """(start address, process id) of a server with its data in `home`."""
     env = {**os.environ, "SEARCHLOOP_HOME": str(home), "PYTHONUNBUFFERED": "1"}
     env["OLLAMA_HOST"] = f"127.0.0.1:{ollama}"
-    began = time.monotonic()
     command = [sys.executable, "-m", "cli", "serve", "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=env, text=True)
     assert process.stdout
     try:
         for line in process.stdout:
             if found := _START.search(line):
-                yield found[0], process.pid, time.monotonic() - began
+                yield found[0], process.pid
                 return
     finally:
         process.terminate()
@@ -127,70 +130,149 @@ def long_session(home: Path) -> str:
     return chat
 
 
-def look(page: Page, start: str, chat: str) -> Iterator[tuple[str, str]]:
-    """What the browser measures, as (name, figure)."""
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the result. Without an aim it is there to explain another."""
+
+    name: str
+    value: float
+    unit: str = ""
+    most: float | None = None
+    least: float | None = None
+
+    def line(self) -> str:
+        """Name, figure, aim and verdict, in columns."""
+        shown = f"{self.value:.2f}" if self.value < 10 and self.value % 1 else f"{self.value:.0f}"
+        aim, sign = (self.most, "<=") if self.least is None else (self.least, ">=")
+        if aim is None:
+            return f"{self.name:<36}{shown:>8} {self.unit}"
+        met = self.value <= aim if self.least is None else self.value >= aim
+        verdict = "met" if met else "MISSED"
+        return f"{self.name:<36}{shown:>8} {self.unit:<12}{sign} {aim:g}, {verdict}"
+
+
+def first_look(page: Page, start: str, began: float) -> Iterator[Figure]:
+    """A browser that was never here, and a server that was just started."""
     answers: list[Response] = []
     page.on("response", lambda answer: answers.append(answer))
-    page.goto(start)
+    page.goto(start, wait_until="commit")
+    page.wait_for_function(f"performance.getEntriesByName('{PAINT}').length > 0")
+    yield Figure("start to first paint", time.monotonic() - began, "s", most=1.0)
     page.locator(".health").first.wait_for()
     page.wait_for_load_state("networkidle")
     done = [answer.request.sizes() for answer in answers if answer.status == 200]
     weight = sum(size["responseBodySize"] + size["responseHeadersSize"] for size in done)
-    yield "page, everything", f"{len(answers)} requests, {weight / 1000:.0f} kB on the wire"
-    paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    yield Figure("requests for everything", len(answers), most=29)
+    yield Figure("on the wire, headers too", weight / 1000, "kB", most=150)
     paints = []
     for _ in range(5):
         page.reload()
         page.locator(".health").first.wait_for()
-        paints.append(page.evaluate(paint))
-    yield "first contentful paint", f"{sorted(paints)[2]:.0f} ms (median of 5)"
+        paints.append(page.evaluate(f"performance.getEntriesByName('{PAINT}')[0].startTime"))
+    yield Figure("first contentful paint, median of 5", sorted(paints)[2], "ms", most=200)
+
+
+def streaming(page: Page, start: str, chat: str) -> Iterator[Figure]:
+    """A long chat: opened, looked at, and answered at length."""
     began = time.monotonic()
     page.goto(start.partition("?")[0] + f"#/s/{chat}")
     page.reload()
     page.locator(".turn").nth(TURNS - 1).wait_for()
-    yield f"opening {TURNS * 2} messages", f"{time.monotonic() - began:.2f} s"
+    yield Figure(f"opening {TURNS * 2} messages", time.monotonic() - began, "s")
+    page.wait_for_load_state("networkidle")
+    rest = Frames.of(page)
+    yield Figure("frames at rest", rest.per_second, "a second")
     page.get_by_label("Your question").fill("Talk")
     page.get_by_label("Your question").press("Enter")
     page.locator(".turn.running .answer p").first.wait_for()
-    frames = sorted(page.evaluate(FRAMES, SECONDS * 1000))
-    at = partial(_share, frames)
-    per_second = len(frames) / SECONDS
-    yield (
-        f"frames at {WORDS_A_SECOND} words/s",
-        f"{per_second:.0f} a second; median {at(0.5):.1f} ms, p95 {at(0.95):.1f}, "
-        f"p99 {at(0.99):.1f}, longest {frames[-1]:.0f}",
-    )
+    busy = Frames.of(page)
+    words = f"frames at {WORDS_A_SECOND} words/s"
+    yield Figure(words, busy.per_second, "a second", least=round(0.97 * rest.per_second, 1))
+    yield Figure("  longer than 25 ms", 100 * busy.late, "%")
+    yield Figure("  the same at rest", 100 * rest.late, "%")
+    yield Figure("  median", busy.share(0.5), "ms")
+    yield Figure("  p95", busy.share(0.95), "ms")
+    yield Figure("  longest", busy.share(1), "ms")
+    yield Figure("  main thread, processor time", busy.own_ms, "ms a frame", most=8.3)
+    yield Figure("  layouts", busy.layouts, "a frame", most=2)
 
 
-def _share(ordered: list[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Some seconds of frames: their lengths in ms, and what the main thread did for each."""
+
+    lengths: list[float]
+    own_ms: float
+    layouts: float
+
+    @classmethod
+    def of(cls, page: Page) -> Frames:
+        """Watches the page as it is."""
+        tools = page.context.new_cdp_session(page)
+        tools.send("Performance.enable", {"timeDomain": "threadTicks"})
+        before = _metrics(tools)
+        lengths = sorted(page.evaluate(FRAMES, SECONDS * 1000))
+        after = _metrics(tools)
+        tools.detach()
+        spent = {name: (after[name] - before[name]) / len(lengths) for name in after}
+        return cls(lengths, spent["TaskDuration"] * 1000, spent["LayoutCount"])
+
+    @property
+    def per_second(self) -> float:
+        """Frames a second."""
+        return len(self.lengths) / SECONDS
+
+    @property
+    def late(self) -> float:
+        """The share of frames after which at least one was left out."""
+        return sum(length > 25 for length in self.lengths) / len(self.lengths)
+
+    def share(self, share: float) -> float:
+        """The length that this share of frames does not exceed."""
+        return self.lengths[min(len(self.lengths) - 1, int(share * len(self.lengths)))]
 
 
-def memory(pid: int) -> str:
-    """Resident memory of a process; the question is put to Linux."""
+def _metrics(tools: CDPSession) -> dict[str, float]:
+    return {m["name"]: m["value"] for m in tools.send("Performance.getMetrics")["metrics"]}
+
+
+def memory(name: str, pid: int, most: float | None = None) -> Iterator[Figure]:
+    """Resident memory of a process, where Linux tells it."""
     status = Path(f"/proc/{pid}/status")
     found = re.search(r"VmRSS:\s+(\d+)", status.read_text()) if status.exists() else None
-    return f"{int(found[1]) / 1024:.0f} MiB" if found else "unknown here"
+    if found:
+        yield Figure(name, int(found[1]) * 1024 / 1e6, "MB", most=most)
+
+
+def figures(browser: str, home: Path, ollama: int) -> Iterator[Figure]:
+    """All of them, as they are measured."""
+    chat = long_session(home)
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        page = launched.new_page()
+        began = time.monotonic()
+        with served(home, ollama) as (start, pid):
+            yield from first_look(page, start, began)
+            yield from memory("memory of the server, page open", pid, most=80)
+            yield from streaming(page, start, chat)
+            yield from memory("memory of the server, afterwards", pid)
+        launched.close()
 
 
 def main() -> int:
-    """0 when everything was measured, 2 without a browser."""
+    """0 when everything was measured, whatever the aims say; 2 without a browser."""
     browser = next((path for path in BROWSERS if Path(path).exists()), None)
     if browser is None:
         print("bench.page: no Chromium found", file=sys.stderr)
         return 2
     talker = ThreadingHTTPServer(("127.0.0.1", 0), Talker)
     threading.Thread(target=talker.serve_forever, daemon=True).start()
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        chat = long_session(Path(folder))
-        with served(Path(folder), talker.server_port) as (start, pid, seconds):
-            print(f"{'start to address':<28}{seconds:.2f} s")
-            print(f"{'memory, idle':<28}{memory(pid)}")
-            launched = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-            for name, figure in look(launched.new_page(), start, chat):
-                print(f"{name:<28}{figure}")
-            print(f"{'memory, afterwards':<28}{memory(pid)}")
-            launched.close()
+    for name, value in machine().items():
+        print(f"{name}: {value}")
+    print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    with tempfile.TemporaryDirectory() as folder:
+        for figure in figures(browser, Path(folder), talker.server_port):
+            print(figure.line(), flush=True)
     talker.shutdown()
     return 0
 

@@ -86,15 +86,15 @@ class Watched:
             if urlsplit(url).scheme != "data" and not url.startswith(self.origin)
         ]
 
-    def check(self) -> None:
-        """Nothing went elsewhere, nothing was refused by the browser, nothing broke."""
+    def faults(self) -> list[str]:
+        """What went elsewhere, what the browser refused, and what broke, since the last look."""
         for page in self.context.pages:
             self.problems += page.evaluate("window.violations ?? []")
-        foreign, problems = self.foreign, self.problems[:]
+        found = [f"a request to another host: {url}" for url in self.foreign]
+        found += [f"the page broke a rule: {problem}" for problem in self.problems]
         self.requests.clear()
         self.problems.clear()
-        assert not foreign, f"requests to other hosts: {foreign}"
-        assert not problems, f"the page broke a rule: {problems}"
+        return found
 
     def tidy(self) -> None:
         """One tab is left; what a test set is unset, but for `emulate_media`: each sets its own."""
@@ -160,12 +160,13 @@ def enter(profiles: Profiles, house: House) -> Iterator[Enter]:
         return page
 
     yield make
+    found = [watched.faults() for watched, _ in used]
     for watched, fresh in used:
-        watched.check()
         if fresh:
             watched.context.close()
         else:
             watched.tidy()
+    assert not any(found), found
 
 
 @pytest.fixture

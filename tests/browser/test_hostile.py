@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, choose_model, last_turn, wait_for_answer
+from web.markdown import render
 
 EVIL = "https://evil.example/collect?secret=1"
 HOSTILE = f"""\
@@ -75,7 +78,7 @@ def touch_everything(page: Page) -> None:
 
 def test_hostile_markdown_loads_and_runs_nothing(chatting: Page, ollama: LedOllama) -> None:
     """However the stream is cut: no request to anybody, no element that could make one."""
-    for count, size in enumerate((1, 7, 64, len(HOSTILE)), 1):
+    for count, size in enumerate((1, len(HOSTILE)), 1):
         pieces = [HOSTILE[i : i + size] for i in range(0, len(HOSTILE), size)]
         ollama.script = lambda messages, pieces=pieces: pieces
         ask(chatting, "Show me")
@@ -92,6 +95,34 @@ def check_answer(chatting: Page) -> None:
     expect(answer.locator("code").last).to_contain_text("<script>")
     touch_everything(chatting)
     assert not re.search(r"\d", "".join(answer.locator("a.chip").all_inner_texts()))
+
+
+DRAW_ALL = """async (text) => {
+  const { render } = await import("/static/dom.js");
+  const place = document.body.appendChild(document.createElement("div"));
+  const scheme = /^\\s*(javascript|data|vbscript|blob|file):/i;
+  const cite = (n) => document.createTextNode(n);
+  for (const blocks of JSON.parse(text)) {
+    place.replaceChildren(...blocks.map((block) => render(block, cite)));
+    const bad = place.querySelector(FORBIDDEN) ?? place.querySelector("a");
+    if (bad) return bad.outerHTML;
+    for (const node of place.querySelectorAll("*")) {
+      for (const { name, value } of node.attributes) {
+        if (name.startsWith("on") || scheme.test(value)) return `${name}=${value}`;
+      }
+    }
+  }
+  await new Promise((done) => setTimeout(done, 100));
+  return "";
+}"""
+
+
+def test_no_cut_of_the_stream_asks_anybody_for_anything(enter: Enter, house: House) -> None:
+    """Each beginning of the text is drawn; a request, had the policy let it pass, would be seen."""
+    page = enter(bypass_csp=True)
+    cuts = json.dumps([render(HOSTILE[:end]) for end in range(len(HOSTILE) + 1)])
+    assert page.evaluate(DRAW_ALL.replace("FORBIDDEN", json.dumps(FORBIDDEN)), cuts) == ""
+    assert page.evaluate("window.hacked") is None
 
 
 def test_hostile_words_in_questions_and_titles_are_words(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import JSHandle, Locator, Page, expect
 
 from tests.browser.house import MODEL, STALL, House, LedOllama
 from tests.browser.steps import ask, last_turn, model, wait_for_answer
@@ -72,6 +72,18 @@ def test_pinned_chats_stand_first_and_temporary_ones_nowhere(
     expect(page.locator("#temporary")).to_be_hidden()
 
 
+def dropped(page: Page, name: str, text: str) -> JSHandle:
+    """What the browser hands over when a file is dropped."""
+    return page.evaluate_handle(
+        """([name, text]) => {
+          const data = new DataTransfer();
+          data.items.add(new File([text], name));
+          return data;
+        }""",
+        [name, text],
+    )
+
+
 def test_a_file_goes_along_as_text(page: Page, house: House) -> None:
     """Its name and length stand beside the box, its text under its name; a picture is refused."""
     chooser = page.locator("#files")
@@ -80,6 +92,11 @@ def test_a_file_goes_along_as_text(page: Page, house: House) -> None:
     text = b"one ``` two\n````\nthree"
     chooser.set_input_files({"name": "notes.md", "mimeType": "text/plain", "buffer": text})
     expect(page.locator("#shelf")).to_contain_text("notes.md")
+    page.locator("#main").dispatch_event(
+        "drop", {"dataTransfer": dropped(page, "tides.csv", "a,b")}
+    )
+    expect(page.locator("#shelf li")).to_have_count(2)
+    page.get_by_role("button", name="Leave tides.csv out").click()
     ask(page, "What is in my notes?")
     wait_for_answer(page)
     expect(page.locator("#shelf")).to_be_hidden()

@@ -3,11 +3,12 @@
 // `on` holds again(turn, changes), edit(turn, text), show(id), removeTurn(turn), copyAnswer(turn,
 // button), exportAs(format), models() -> those that can be chosen.
 
-import { h, iconButton } from "./dom.js";
-import { questionParts } from "./files.js";
+import { h, icon, iconButton } from "./dom.js";
 import { nameOf, t, titleOf } from "./strings.js";
 
 const FORMATS = ["md", "html", "json", "trace"];
+// How files.js writes a file into a question.
+const ATTACHED = /\n\nAttached file: ([^\n]{1,200})\n(`{3,})\n([\s\S]*?)\n\2(?=\n\nAttached file: |$)/g;
 const MOST_MODELS = 12; // in the menu; the picker below has them all
 
 /** The question's bubble: {element, update(turn)}; it can be edited in place. */
@@ -53,13 +54,31 @@ export function questionView(first, on) {
   return { element, update };
 }
 
+// A question as the bubble shows it: its words, then each file folded under its name.
+function questionParts(question) {
+  const files = [...question.matchAll(ATTACHED)];
+  if (!files.length) return [question];
+  const words = question.slice(0, files[0].index);
+  return [
+    words,
+    ...files.map(([, name, , text]) =>
+      h(
+        "details",
+        { class: "attached" },
+        h("summary", {}, icon("page"), name, " ", h("span", { class: "hint" }, t("file.length", { n: text.length.toLocaleString() }))),
+        h("pre", { class: "plain-text", tabindex: "0", dir: "auto" }, text),
+      ),
+    ),
+  ];
+}
+
 // "‹ 2/3 ›": the questions that stand in each other's place.
 function versionsOf(turn, show) {
   const at = turn.versions.indexOf(turn.id);
   const of = turn.versions.length;
   if (of < 2) return [];
-  const to = (step, icon, label) =>
-    iconButton(icon, label, () => show(turn.versions[at + step]), {
+  const to = (step, symbol, label) =>
+    iconButton(symbol, label, () => show(turn.versions[at + step]), {
       class: "quiet",
       disabled: turn.running || !turn.versions[at + step],
     });
@@ -73,9 +92,9 @@ function versionsOf(turn, show) {
 /** The buttons under an answer that is over. */
 export function answerTools(turn, on) {
   const copy = iconButton("copy", t("turn.copy"), () => on.copyAnswer(turn, copy), { class: "quiet" });
-  const menu = (icon, label, items) => {
+  const menu = (symbol, label, items) => {
     const open = async () => (await import("./menu.js")).openMenu(button, label, items());
-    const button = iconButton(icon, label, open, {
+    const button = iconButton(symbol, label, open, {
       class: "quiet",
       "aria-haspopup": "menu",
       "aria-expanded": "false",

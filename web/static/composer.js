@@ -5,11 +5,11 @@
 // the server; until it answers the control is busy, and if it refuses the control goes back.
 
 import { setText } from "./dom.js";
-import { fileShelf } from "./files.js";
 import { t, titleOf } from "./strings.js";
 import { describeSwitch } from "./switch.js";
 
 const POINTED = 400; // milliseconds after which the switch tells more of itself
+const NO_FILES = { text: "", back() {} };
 const LONGEST = 1_000_000; // characters; the server takes no more
 
 /**
@@ -44,7 +44,8 @@ export function composer(el, on) {
     stop: el("stop"),
   };
   const { question } = page;
-  const shelf = fileShelf(el("shelf"), on.complain);
+  let shelf = null;
+  let shelving = null; // what is on its way to become `shelf`
   let slash = null;
   let commands = null; // what is on its way to become `slash`
   let facts = null;
@@ -139,7 +140,7 @@ export function composer(el, on) {
     if (facts.running || !text.trim()) return;
     if (facts.session.pending) held = facts.session.id;
     if (held) return;
-    const files = shelf.take();
+    const files = shelf?.take() ?? NO_FILES;
     fill("");
     question.focus();
     const before = sending;
@@ -174,12 +175,17 @@ export function composer(el, on) {
     send();
   }
 
+  async function addFiles(files) {
+    shelving ??= import("./files.js").then((made) => (shelf = made.fileShelf(el("shelf"), on.complain)));
+    await (await shelving).add(files);
+  }
+
   function onDrop(event) {
     const files = [...(event.dataTransfer?.files ?? [])];
     page.drop.classList.remove("dropping");
     if (!files.length) return;
     event.preventDefault();
-    shelf.add(files);
+    addFiles(files);
   }
 
   function onDrag(event) {
@@ -218,7 +224,7 @@ export function composer(el, on) {
   page.drop.addEventListener("drop", onDrop);
   page.attach.addEventListener("click", () => page.files.click());
   page.files.addEventListener("change", async () => {
-    await shelf.add([...page.files.files]);
+    await addFiles([...page.files.files]);
     page.files.value = "";
     question.focus();
   });

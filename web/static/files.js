@@ -1,14 +1,13 @@
-// Files that go along with a question, as text, and how they are shown in it.
+// Files that go along with a question, as text; fetched when somebody adds the first.
 //
 // They become part of the question's text, each under its name and in a fence that its own text
-// cannot close: what the model is sent is what the bubble shows.
+// cannot close: what the model is sent is what the bubble shows (`questionParts` in actions.js).
 
 import { h, icon, iconButton } from "./dom.js";
 import { Failure } from "./api.js";
 import { t } from "./strings.js";
 
 export const LONGEST = 200_000; // characters of one file
-const ATTACHED = /\n\nAttached file: ([^\n]{1,200})\n(`{3,})\n([\s\S]*?)\n\2(?=\n\nAttached file: |$)/g;
 
 /** The files waiting beside the box: {add(files), take() -> text, put(), clear()}. */
 export function fileShelf(shelf, complain) {
@@ -76,22 +75,4 @@ function attached({ name, text }) {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
   return `\n\nAttached file: ${name}\n${fence}\n${text}\n${fence}`;
-}
-
-/** A question as the bubble shows it: its words, then each file folded under its name. */
-export function questionParts(question) {
-  const files = [...question.matchAll(ATTACHED)];
-  if (!files.length) return [question];
-  const words = question.slice(0, files[0].index);
-  return [
-    words,
-    ...files.map(([, name, , text]) =>
-      h(
-        "details",
-        { class: "attached" },
-        h("summary", {}, icon("page"), name, " ", h("span", { class: "hint" }, t("file.length", { n: text.length.toLocaleString() }))),
-        h("pre", { class: "plain-text", tabindex: "0", dir: "auto" }, text),
-      ),
-    ),
-  ];
 }

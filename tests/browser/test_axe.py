@@ -15,6 +15,8 @@ from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, box, choose_model, last_turn, model, turn_on, wait_for_answer
 from tests.browser.test_approvals import REQUEST
+from tests.browser.test_evidence import ARABIC, URL, show
+from tests.browser.test_evidence import answered as told
 from tests.browser.test_looks import MISTAKE
 
 pytestmark = pytest.mark.integration
@@ -145,6 +147,36 @@ def failed(page: Page, ollama: LedOllama, **more: Any) -> None:
     wait_for_answer(page)
 
 
+def vouched(page: Page, house: House, **more: Any) -> None:
+    """Text from right to left, and the card of a place whose quote is in doubt."""
+    read = {"url": URL, "status": "ok", "title": "T", "invisible": 3}
+    show(page, house, told(house, ("page_opened", read), text=ARABIC, title="متى الجزر؟"))
+    page.locator(".activity > summary").click()
+    page.locator(".answer .chip").first.focus()
+    expect(page.locator("#card")).to_be_visible()
+
+
+def untrusted(page: Page, house: House, tmp_path: Path, **more: Any) -> None:
+    """A folder's servers that wait for trust."""
+    servers = '{"mcpServers": {"clock": {"command": "no-such-program"}}}'
+    (tmp_path / ".mcp.json").write_text(servers, "utf-8")
+    chat = house.call("POST", "/api/sessions", {"workspace": str(tmp_path)})["id"]
+    page.goto(f"{house.url}#/s/{chat}")
+    page.reload()
+    expect(page.get_by_role("button", name=f"Folder {tmp_path.name}")).to_be_visible()
+    settings(page)
+    page.locator("#settings nav").get_by_role("button", name="Tools").click()
+    expect(page.get_by_role("button", name="Trust this file")).to_be_visible()
+
+
+def explained(page: Page, **more: Any) -> None:
+    """An error in the server's own words, under those of the page."""
+    error = {"code": "forbidden", "message": "It said: not you.", "remedy": "Ask them."}
+    page.route("**/messages", lambda r: r.fulfill(status=502, json={"error": error}))
+    ask(page, "Why?")
+    expect(page.locator("#composer-notice .error-code")).to_be_visible()
+
+
 VIEWS: dict[str, Callable[..., None]] = {
     "empty": lambda page, **more: None,
     "answered": answered,
@@ -158,6 +190,9 @@ VIEWS: dict[str, Callable[..., None]] = {
     "planned": planned,
     "choosing": choosing,
     "naming": naming,
+    "vouched": vouched,
+    "untrusted": untrusted,
+    "explained": explained,
     "settings": settings,
 }
 
@@ -174,13 +209,13 @@ def faults(page: Page) -> dict[str, list[str]]:
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_axe_finds_nothing(
-    enter: Enter, house: House, ollama: LedOllama, size: str, view: str
+    enter: Enter, house: House, ollama: LedOllama, size: str, view: str, tmp_path: Path
 ) -> None:
     """WCAG 2.2 A and AA, and axe's good practice, in both themes."""
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     page = enter(bypass_csp=True, **(phone if size == "phone" else {}))
     page.add_script_tag(path=AXE)
-    VIEWS[view](page, house=house, ollama=ollama)
+    VIEWS[view](page, house=house, ollama=ollama, tmp_path=tmp_path)
     if not page.evaluate("'axe' in window"):  # the way to the view led over another page
         page.add_script_tag(path=AXE)
     subjects = page.locator("#settings nav button") if view == "settings" else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
@@ -133,4 +134,5 @@ def test_a_chip_shows_the_quote_of_its_own_place(page: Page, house: House) -> No
         chips.nth(place).focus()
         expect(card.locator("blockquote")).to_have_text([quote] if quote else [])
         expect(card.locator(".verdict")).to_have_text([verdict])
+        expect(chips.nth(place)).to_have_accessible_description(re.compile(f"{quote}.*{verdict}$"))
     expect(page.locator(".source .verdict")).to_have_text("cited · 1 of 3 places verified")

@@ -156,6 +156,14 @@ def test_agents_are_made_chosen_and_removed(page: Page, house: House, tmp_path: 
     dialog.get_by_role("button", name="Delete tide-planner").click()
     expect(dialog.get_by_text("tide-planner")).to_have_count(0)
     expect(dialog.get_by_role("button", name="Delete planner")).to_have_count(0)
+    dialog.get_by_role("button", name="Edit planner").click()
+    dialog.get_by_label("Description").fill("Mine")
+    dialog.get_by_role("button", name="Save").click()
+    mine = dialog.locator(".row").filter(has_text="planner")
+    expect(mine).to_contain_text("built in, changed by you")
+    mine.get_by_role("button", name="Put planner back as it came").click()
+    dialog.get_by_role("button", name="Drop my changes").click()
+    expect(mine).to_contain_text(copied["description"])
 
 
 def test_what_a_local_model_did_is_told(page: Page, house: House) -> None:

@@ -17,7 +17,9 @@ export function chips(card, open) {
 
   function show(chip, source) {
     clearTimeout(timer);
+    owner?.removeAttribute("aria-describedby");
     owner = chip;
+    chip.setAttribute("aria-describedby", card.id); // so that the quote is read out as well
     card.replaceChildren(...cardContent(source));
     card.showPopover();
     place(card, chip);
@@ -26,6 +28,7 @@ export function chips(card, open) {
   function hide() {
     clearTimeout(timer);
     if (!owner) return;
+    owner.removeAttribute("aria-describedby");
     owner = null;
     card.hidePopover();
   }

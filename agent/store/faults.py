@@ -52,6 +52,10 @@ _WORDS = {
         "The session database does not answer",
         "Start it, or correct SEARCHLOOP_DATABASE_URL; runs go on once it is back.",
     ),
+    "store_busy": (
+        "The session database has no connection to spare",
+        "Try again in a moment; if it lasts, look what holds its connections.",
+    ),
     "store_failed": ("The session store failed", "See the log, then try again."),
 }
 # https://www.sqlite.org/rescode.html, primary codes

@@ -193,7 +193,10 @@ class PostgresDatabase:
 
         try:
             yield
-        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+        except PoolTimeout as error:
+            busy = self._pool.get_stats()["pool_size"] == _CONNECTIONS
+            raise fault("store_busy" if busy else "store_down", self.where, error) from error
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             with suppress(Exception):  # connections that broke are not handed out again
                 self._pool.check()
             code = "disk_full" if isinstance(error, psycopg.errors.DiskFull) else "store_down"

@@ -12,6 +12,7 @@ import pytest
 from agent.errors import Conflict
 from agent.events import message_data, messages_from
 from agent.log import EventLog
+from agent.store.contract import Batch
 from agent.types import Message, Usage
 
 
@@ -224,3 +225,40 @@ def test_half_a_character_and_no_number_are_stored(log: EventLog, session: str) 
     clean = {"text": "a\ufffd", "pair": "😀", "n": None, "set": [1], "o": "x"}
     assert event.data == clean
     assert log.read(session)[0].data == clean
+
+
+def test_a_clock_that_jumps_changes_no_order(log: EventLog, session: str) -> None:
+    """The date goes back a year and on by two: events keep their order, for readers and followers
+    and the model; each has the time that the clock said.
+    """
+    times = [2e9, 2e9 - 3.2e7, 2e9 + 3.2e7, 2e9 - 3600, 2e9]
+    for number, at in enumerate(times):
+        log._db.append(
+            Batch(session, [("user_message", f'{{"text": "{number}"}}')], at, questions=1)
+        )
+    events = log.read(session)
+    assert [event.data["text"] for event in events] == ["0", "1", "2", "3", "4"]
+    assert [event.at for event in events] == times
+    assert [event.seq for event in log.read(session, after=2)] == [3, 4, 5]
+    assert [message.content[-1] for message in messages_from(events)] == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("hours", [-5, 5])
+def test_a_clock_that_jumps_moves_a_run_at_most(log: EventLog, session: str, hours: float) -> None:
+    """The store's own clock jumps under a lease: another may take the run over, but then the one
+    before writes nothing more, and a beat of the holder makes all well.
+    """
+    lease = log.leases.claim(session, "run", "us")
+    with log._db.transaction() as db:
+        db.execute("UPDATE runs SET beat = beat + ?", (hours * 3600,))
+    (seen,) = log.leases.held(session)
+    assert seen.silent >= LEASE
+    assert log.leases.beat("us") == {session: lease.fence}
+    (seen,) = log.leases.held(session)
+    assert seen.silent < LEASE
+    taken = log.leases.take_over(seen, "them")
+    assert taken is not None
+    with pytest.raises(Conflict) as caught:
+        log.append(session, [delta("x")], fence=lease.fence)
+    assert caught.value.code == "fenced"
+    assert log.append(session, [delta("x")], fence=taken.fence)

@@ -121,14 +121,25 @@ def test_any_server_stops_any_run(ground: Ground, tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_told_to_stop_hands_over(ground: Ground, tmp_path: Path) -> None:
-    """An update of one machine after the other interrupts no answer."""
-    with ground.host(tmp_path / "a") as a, ground.host(tmp_path / "b"):
+    """An update of one machine after the other interrupts no answer: the lease is given up and not
+    waited for, who followed on the one goes on at the other, and nothing counts as a crash.
+    """
+    with ground.host(tmp_path / "a") as a, ground.host(tmp_path / "b") as b:
+        leaving = Watcher(a, ground.session, time.time)
         a.start(ground.session)
         talking(ground)
         a.signal(signal.SIGTERM)
         until(ground.ends)
         assert [end["reason"] for end in ground.ends()] == ["stop"]
         assert a.process.wait(20) == 0
+        events = ground.log.read(ground.session)
+        (resumed,) = (e for e in events if e.type == "run_resumed")
+        assert resumed.data["takeovers"] == 0
+        assert ground.model.requests[0].gone.is_set()
+        assert len(ground.model.requests) == 2
+        last = leaving.seen[-1][1]["seq"]
+        rest = list(take_until_end(b, ground.session, last))
+        assert [e["seq"] for e in rest] == [e.seq for e in events if e.seq > last]
 
 
 def test_followers_on_another_machine_see_it_at_once(ground: Ground, tmp_path: Path) -> None:
@@ -144,7 +155,9 @@ def test_followers_on_another_machine_see_it_at_once(ground: Ground, tmp_path: P
 
 
 def test_the_database_goes_away_and_comes_back(tmp_path: Path) -> None:
-    """Meanwhile every request gets a sentence; afterwards the answer is whole, without restart."""
+    """At the start and in the middle: meanwhile every request gets a sentence; afterwards the
+    answer is whole, without restart.
+    """
     dialect = load("openai-chat")
     pieces = dialect.text("High water is ", "at 07:40.")
     with Postgres() as server:
@@ -158,7 +171,13 @@ def test_the_database_goes_away_and_comes_back(tmp_path: Path) -> None:
         model = FakeServer(reply)
         settings = {"SEARCHLOOP_DATABASE_URL": url, **dialect.settings(model.url)}
         (tmp_path / "a").mkdir()
+        server.stop()
         with model, Host(tmp_path / "a", **settings) as host:
+            status, told = host.ask("GET", "/api/sessions")
+            assert (status, told["error"]["code"]) == (503, "store_down")
+            assert "does not answer" in (tmp_path / "a" / "errors").read_text()
+            server.start()
+            until(lambda: host.ask("GET", "/api/sessions")[0] == 200)
             _, session = host.ask("POST", "/api/sessions", {"model": "openai-chat:tidewater-8b"})
             host.start(session["id"])
             until(lambda: host.ask("GET", "/api/sessions")[0] == 503)
@@ -178,9 +197,9 @@ def running(host: Host, session: str) -> bool:
     return status != 200 or bool(told["running"])
 
 
-def take_until_end(host: Host, session: str) -> Iterator[dict[str, Any]]:
+def take_until_end(host: Host, session: str, after: int = 0) -> Iterator[dict[str, Any]]:
     """The events up to the end of the run."""
-    for event in host.events(session):
+    for event in host.events(session, after):
         yield event
         if event["type"] == "run_finished":
             return

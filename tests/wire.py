@@ -1,0 +1,80 @@
+"""A wire between a program and a server, which can be cut where it hurts."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+
+
+class Wire:
+    """Passes on to a port of 127.0.0.1, at a port of its own. Use with `with`.
+
+    `lose(n)`: of the nth message from now on that holds `mark`, the answer is lost with its
+    connection: the server has done what it was asked, and nobody knows. With `dead` nobody gets
+    through after that, until `mend`.
+    """
+
+    def __init__(self, port: int, mark: bytes) -> None:
+        self._to = port
+        self._mark = mark
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._lock = threading.Lock()
+        self._count = self._fatal = 0
+        self._dying = self._dead = False
+        self.lost = threading.Event()
+
+    def lose(self, number: int, *, dead: bool = False) -> None:
+        """See above."""
+        with self._lock:
+            self._count, self._fatal, self._dying = 0, number, dead
+            self.lost.clear()
+
+    def mend(self) -> None:
+        """All goes through again."""
+        with self._lock:
+            self._fatal, self._dead = 0, False
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                if self._dead:
+                    client.close()
+                    continue
+                server = socket.create_connection(("127.0.0.1", self._to))
+                doomed = threading.Event()
+                for way in ((client, server, doomed, True), (server, client, doomed, False)):
+                    threading.Thread(target=self._pass, args=way, daemon=True).start()
+
+    def _pass(
+        self, source: socket.socket, target: socket.socket, doomed: threading.Event, asks: bool
+    ) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if asks and self._meets(data):
+                    doomed.set()
+                elif doomed.is_set() or (asks and self._dead):
+                    break  # this is the answer, or it comes too late
+                target.sendall(data)
+        if not asks and doomed.is_set():
+            self.lost.set()
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def _meets(self, data: bytes) -> bool:
+        with self._lock:
+            self._count += self._mark in data
+            fatal = self._mark in data and self._count == self._fatal
+            self._dead = self._dead or (fatal and self._dying)
+        return fatal
+
+    def __enter__(self) -> Wire:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *rest: object) -> None:
+        self._listener.close()

@@ -93,6 +93,25 @@ def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house
     expect(page.locator(".answer .chip").first).to_be_visible()
 
 
+LACKS = """async (models) => {
+  const { lackOf } = await import("/static/strings.js");
+  return models.map(lackOf);
+}"""
+
+
+def test_what_a_model_lacks_is_said_in_german(browser: Browser, house: House) -> None:
+    """A key by its name, a known sentence in German, any other as the server wrote it."""
+    page = browser.new_context(bypass_csp=True, locale="de-DE").new_page()
+    page.goto(house.start_url)
+    away = {"missing": "Ollama does not answer at http://127.0.0.1:9.", "remedy": "Start it."}
+    odd = {"missing": "It sulks", "remedy": "Wait."}
+    told = page.evaluate(LACKS, [{"missing": "OPENAI_API_KEY"}, away, odd])
+    page.context.close()
+    assert "OPENAI_API_KEY" in told[0]
+    assert told[1].startswith("Ollama antwortet nicht unter http://127.0.0.1:9.")
+    assert told[2] == "It sulks. Wait."
+
+
 def test_texts_from_right_to_left_are_laid_out_so(page: Page) -> None:
     """A Hebrew question stands from right to left; its neighbours do not."""
     question = page.get_by_label("Your question")

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { place } from "./menu.js";
-import { nameOf, t, titleOf } from "./strings.js";
+import { lackOf, nameOf, t, titleOf } from "./strings.js";
 
 /**
  * Opens the list at `anchor`. `models` as the server lists them, `current` the id in force;
@@ -103,11 +103,6 @@ export function openPicker(anchor, models, current, pick) {
 
 function textOf(model) {
   return `${model.id} ${titleOf(model)} ${badges(model).join(" ")}`.toLowerCase();
-}
-
-function lackOf({ missing, remedy }) {
-  const key = /^[A-Z0-9_]+$/.test(missing ?? "");
-  return key ? t("model.needs", { missing }) : [missing, remedy].filter(Boolean).join(". ");
 }
 
 function byProvider(models) {

@@ -189,12 +189,13 @@ function listed(turn) {
 
 function item(source, open) {
   const inside = !isWeb(source.url);
+  const best = source.marks?.find((mark) => mark.verified)?.quote ?? source.quote; // one that is there
   const body = [
     h("span", { class: "source-title", dir: "auto" }, source.title || source.url),
     h("span", { class: "source-host" }, placeOf(source.url)),
   ];
   const link = inside
-    ? h("button", { type: "button", class: "source-link", onclick: () => open(source) }, body)
+    ? h("button", { type: "button", class: "source-link", onclick: () => open({ ...source, quote: best }) }, body)
     : outLink(source.url, { class: "source-link", title: source.url }, body);
   return h(
     "li",

@@ -69,10 +69,22 @@ export function translated({ code = "", message = "", remedy = "", own = false }
   return { code, message: t(key), remedy: "", original: said };
 }
 
+/** What keeps a model from being chosen, as the server says of it: a key, or why and what to do. */
+export function lackOf({ missing, remedy } = {}) {
+  if (/^[A-Z0-9_]+$/.test(missing ?? "")) return t("model.needs", { missing });
+  const forms = texts === en || !missing ? [] : Object.keys(en).filter((key) => key.startsWith("error."));
+  for (const key of forms) {
+    const values = filled(en[key], missing);
+    if (values) return t(key, values);
+  }
+  return [missing, remedy].filter(Boolean).join(". ");
+}
+
 // The values with which `form` reads like `text`, or null.
 function filled(form, text) {
   const pattern = form.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+)");
-  return new RegExp(`^${pattern}$`, "s").exec(text)?.groups ?? null;
+  const fits = new RegExp(`^${pattern}$`, "s").exec(text);
+  return fits && { ...fits.groups };
 }
 
 const names = {

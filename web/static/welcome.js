@@ -1,7 +1,7 @@
 // The empty chat: what this can do, what is there and what is missing, and four questions to try.
 
 import { copyText, h, icon } from "./dom.js";
-import { english, nameOf, t, titleOf } from "./strings.js";
+import { english, lackOf, nameOf, t, titleOf } from "./strings.js";
 
 const EXTRACTIVE = "builtin:extractive";
 const QUESTIONS = ["welcome.q1", "welcome.q2", "welcome.q3", "welcome.q4"];
@@ -85,8 +85,7 @@ function keysChip(models, servers, { keyed }) {
 
 function modelChip(session, model) {
   if (!model || model.available === false) {
-    const lacks = [model?.missing, model?.remedy].filter(Boolean).join(". ");
-    const text = lacks || t("model.unlisted", { id: session.model });
+    const text = lackOf(model) || t("model.unlisted", { id: session.model });
     return chip("bad", t("welcome.model"), text);
   }
   const provider = model.id.split(":")[0];

@@ -29,8 +29,6 @@ from web.uvicorn_server import run_server
 from web.wsgi import LazyApp, OnThreads, Wsgi
 
 _WORKERS = 128  # made when they are needed; a page that stalls keeps one for its deadline
-# The first search need not wait for the framework; it is loaded when nobody waits.
-_LOAD_AFTER = 0.5  # seconds
 
 _log = logging.getLogger(__name__)
 
@@ -61,15 +59,12 @@ def _serve(args: argparse.Namespace, settings: Settings, own: BackendSettings) -
     listener, warning = listen(args.host, args.port, settings.token)
     quota = Quota(own.client_rate) if warning else None
     backend = Backend(settings, own, quota)
-    app = OnThreads(backend, _WORKERS, backend if backend.short else None)
+    app = OnThreads(backend, _WORKERS, backend)
     access = access_to(listener, args.host, "", names=args.name, open_to_all=True)
     if warning:
         print(warning, file=sys.stderr)
     print(f"The search backend is running at http://{args.host}:{access.port}  (Ctrl-C stops it)")
     sys.stdout.flush()
-    later = threading.Timer(_LOAD_AFTER, backend.load)
-    later.daemon = True
-    later.start()
     run_server(Gate(app, access, form_paths=form_paths()), listener)
     return OK
 
@@ -78,7 +73,7 @@ class Backend:
     """The backend as it is set up now: a WSGI application and the short way to its searches.
 
     It is made anew when another process has saved a key or a setting. Host, port, token and quota
-    stay as they were at the start.
+    stay as they were at the start. The framework is loaded by the first request that needs it.
     """
 
     def __init__(self, settings: Settings, own: BackendSettings, quota: Quota | None) -> None:
@@ -95,18 +90,14 @@ class Backend:
         self._look_again()
         return self._app(environ, start_response)
 
-    def at_hand(self, path: str, body: bytes) -> bytes | None:
+    def at_hand(self, method: str, path: str, body: bytes) -> bytes | None:
         """See `web.wsgi.Short`."""
         self._look_again()
-        return self.short.at_hand(path, body) if self.short else None
+        return self._short.at_hand(method, path, body)
 
-    def worked_out(self, path: str, body: bytes) -> bytes | None:
+    def worked_out(self, method: str, path: str, body: bytes) -> bytes | None:
         """See `web.wsgi.Short`."""
-        return self.short.worked_out(path, body) if self.short else None
-
-    def load(self) -> None:
-        """Loads what the first request that is no search would have to wait for."""
-        self._app.load()
+        return self._short.worked_out(method, path, body)
 
     def _use(self, own: BackendSettings) -> None:
         library, disk = Library(own.home), Disk(own.home, own.cache_bytes)
@@ -122,7 +113,7 @@ class Backend:
 
         self._app = LazyApp(make)
         # Whoever must show a token or is counted goes through the application.
-        self.short = ShortWay(chain) if token is None and quota is None else None
+        self._short = ShortWay(chain if token is None and quota is None else None)
 
     def _look_again(self) -> None:
         with self._lock:

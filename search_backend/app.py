@@ -139,7 +139,7 @@ def _add_routes(app: Flask, service: _Service, library: Library, secured: bool) 
 
     @app.get("/api/health")
     def health() -> Response:
-        return jsonify({"status": "ok", "service": "search_backend", "routes": openapi.routes()})
+        return jsonify(openapi.health())
 
     @app.get("/api/openapi.json")
     def described() -> Response:

@@ -176,6 +176,11 @@ def document(*, secured: bool = False) -> dict[str, Any]:
     }
 
 
+def health() -> dict[str, Any]:
+    """The answer of GET /api/health."""
+    return {"status": "ok", "service": "search_backend", "routes": routes()}
+
+
 def routes() -> list[str]:
     """METHOD PATH of every route."""
     return [f"{m.upper()} {p}" for p, methods in document()["paths"].items() for m in methods]

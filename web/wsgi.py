@@ -25,13 +25,13 @@ _Answer = tuple[int, list[Header], bytes]
 
 
 class Short(Protocol):
-    """Answers to some POSTs without the application: from the path and the body to the JSON of the
-    answer, or None for what the application has to do."""
+    """Answers to some requests without the application: the JSON of the answer, or None for what
+    the application has to do."""
 
-    def at_hand(self, path: str, body: bytes) -> bytes | None:
+    def at_hand(self, method: str, path: str, body: bytes) -> bytes | None:
         """An answer that waits for nothing, so it needs no thread."""
 
-    def worked_out(self, path: str, body: bytes) -> bytes | None:
+    def worked_out(self, method: str, path: str, body: bytes) -> bytes | None:
         """An answer that takes its time."""
 
 
@@ -46,13 +46,9 @@ class LazyApp:
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
-        return self.load()(environ, start_response)
-
-    def load(self) -> Wsgi:
-        """Makes it if it is not made yet."""
         with self._lock:
-            self._app = self._app or self._make()
-            return self._app
+            app = self._app = self._app or self._make()
+        return app(environ, start_response)
 
     def renew(self) -> None:
         """The next request meets an application made anew; those under way end in the old one."""
@@ -81,17 +77,17 @@ class OnThreads:
         await send({"type": "http.response.body", "body": answer})
 
     def _known(self, scope: Scope, body: bytes) -> _Answer | None:
-        if self._short is None or scope["method"] != "POST":
+        if self._short is None:
             return None
-        return _as_answer(self._short.at_hand(scope["path"], body))
+        return _as_answer(self._short.at_hand(scope["method"], scope["path"], body))
 
     async def _on_thread(self, scope: Scope, body: bytes) -> _Answer:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, self._call, scope, body)
 
     def _call(self, scope: Scope, body: bytes) -> _Answer:
-        if self._short is not None and scope["method"] == "POST":
-            answer = _as_answer(self._short.worked_out(scope["path"], body))
+        if self._short is not None:
+            answer = _as_answer(self._short.worked_out(scope["method"], scope["path"], body))
             if answer is not None:
                 return answer
         started: list[tuple[str, list[tuple[str, str]]]] = []

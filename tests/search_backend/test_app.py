@@ -294,18 +294,29 @@ def test_a_search_needs_no_framework(tmp_path: Path) -> None:
     library = Library(tmp_path, dict)
     chain = Chain(own, library, {"fake": Engine("fake", "Fake", search)})
     app = create_app(own, library=library, chain=chain)
-    short, path = ShortWay(chain), "/api/web-search"
+    short, client = ShortWay(chain), app.test_client()
+    path = "/api/web-search"
     body = b'{"query": "green  tea"}'
-    assert short.at_hand(path, body) is None
-    assert json.loads(short.worked_out(path, body))["status"] == "ok"
-    again = app.test_client().post(path, data=body, content_type="application/json")
-    assert short.at_hand(path, body) == short.worked_out(path, body) == again.get_data()
+    assert short.at_hand("POST", path, body) is None
+    assert json.loads(short.worked_out("POST", path, body) or b"")["status"] == "ok"
+    again = client.post(path, data=body, content_type="application/json").get_data()
+    assert short.at_hand("POST", path, body) == short.worked_out("POST", path, body) == again
     named = b'{"query": "green tea", "engine": "fake"}'
-    assert short.at_hand(path, b'{"query": "tea"}') is short.at_hand(path, named) is None
-    assert "cached" not in json.loads(short.worked_out(path, named))
+    assert short.at_hand("POST", path, b'{"query": "tea"}') is None
+    assert short.at_hand("POST", path, named) is None
+    assert "cached" not in json.loads(short.worked_out("POST", path, named) or b"")
+    health = "/api/health"
+    assert short.at_hand("GET", health, b"") == client.get(health).get_data()
     refused = (b'{"query": 5}', b"[", b'{"query": "tea", "engine": "none"}')
-    for where, other in (*((path, one) for one in refused), ("/api/open-page", body)):
-        assert short.at_hand(where, other) is short.worked_out(where, other) is None
+    for method, where, other in (
+        *(("POST", path, one) for one in refused),
+        *(("GET", path, body), ("POST", health, body), ("POST", "/api/open-page", body)),
+    ):
+        assert short.at_hand(method, where, other) is None
+        assert short.worked_out(method, where, other) is None
+    guarded = ShortWay(None)
+    assert guarded.at_hand("POST", path, body) is guarded.worked_out("POST", path, body) is None
+    assert guarded.at_hand("GET", health, b"")
 
 
 def test_all_times_is_no_time_range() -> None:

@@ -1,6 +1,6 @@
 """A real PostgreSQL server of the suite's own, on a free port of 127.0.0.1, gone when it is over.
 
-`url` gives each caller an empty database. The server writes without waiting for the disk: what is
+`url` gives each caller an empty store. The server writes without waiting for the disk: what is
 tested is that our processes may die, not that PostgreSQL may.
 """
 
@@ -86,10 +86,15 @@ class Postgres:
             self._server = None
 
     def url(self) -> str:
-        """The address of a new, empty database."""
+        """The address of an empty store: a schema of its own, which costs a hundredth of what a
+        database does, and holds everything that a store makes."""
+        import psycopg
+
         name = f"t{next(self._numbers)}"
-        self._run("createdb", "-h", "127.0.0.1", "-U", "tests", name)
-        return f"postgresql://tests@127.0.0.1:{self.port}/{name}"
+        address = f"postgresql://tests@127.0.0.1:{self.port}/postgres"
+        with psycopg.connect(address, autocommit=True) as db:
+            db.execute(f"CREATE SCHEMA {name}".encode())
+        return f"{address}?options=-csearch_path%3D{name}"
 
     def _run(self, program: str, *words: str, check: bool = True) -> int:
         assert self._bin is not None

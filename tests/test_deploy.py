@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.parser import build
+from tests.fakes import FakeServer, json_reply
+from web.app import LEAVE_SECONDS
 from web.compose import every_setting
 from web.gate import OPEN_PATHS
 from web.listen import PORT
+from web.uvicorn_server import STOP_SECONDS
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGE = (ROOT / "Containerfile").read_text("utf-8")
@@ -83,6 +89,41 @@ def test_services_are_closed(compose: dict[str, Any]) -> None:
     assert services["app"]["env_file"] == "server.env"
     plain = " ".join(str(s.get("environment", "")) for s in services.values())
     assert not re.search(r"PASSWORD|TOKEN|KEY|://\w+:\w+@", plain)
+
+
+def test_images_are_pinned_and_watched(compose: dict[str, Any]) -> None:
+    """No image moves under a server: each names a version; and each service is asked for health."""
+    services = compose["services"].values()
+    images = [s["image"] for s in services if "image" in s]
+    images += re.findall(r"^FROM (\S+)", IMAGE, re.MULTILINE)
+    assert [image for image in images if not re.search(r":\d+\.\d+", image)] == []
+    own = [name for name, s in compose["services"].items() if "healthcheck" not in s]
+    assert own == ["app"]
+    assert "HEALTHCHECK" in IMAGE
+
+
+def test_a_stop_leaves_time_to_drain(compose: dict[str, Any]) -> None:
+    """SIGTERM begins it, and nobody is killed before requests have ended and runs changed hands."""
+    assert re.search(r"^STOPSIGNAL SIGTERM$", IMAGE, re.MULTILINE)
+    grace = float(compose["services"]["app"]["stop_grace_period"].removesuffix("s"))
+    assert grace > STOP_SECONDS + LEAVE_SECONDS
+
+
+def test_the_health_check_of_the_image_works() -> None:
+    """Its very command: well with a server that is there, ill with one that is not."""
+    (command,) = re.findall(r"^ +CMD (\[.+\])$", IMAGE, re.MULTILINE)
+    program, *words = json.loads(command)
+    assert program == "python"
+    with FakeServer(
+        lambda received: json_reply({}, 200 if received.path in OPEN_PATHS else 404)
+    ) as up:
+        codes = []
+        for port in (up.port, 1):
+            asked = [word.replace(f":{PORT}/", f":{port}/") for word in words]
+            done = subprocess.run([sys.executable, *asked], capture_output=True, check=False)
+            codes.append(done.returncode)
+    assert codes[0] == 0
+    assert codes[1] != 0
 
 
 def test_settings_named_exist(compose: dict[str, Any]) -> None:

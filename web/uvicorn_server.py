@@ -16,7 +16,7 @@ from web.quick import Quick
 if TYPE_CHECKING:
     from uvicorn import Config
 
-_STOP_SECONDS = 5  # how long an ordinary request may go on once we are told to stop
+STOP_SECONDS = 5  # how long an ordinary request may go on once we are told to stop
 
 
 def run_server(app: App, listener: socket.socket) -> None:
@@ -41,5 +41,5 @@ def config(app: App, *, lifespan: Literal["on", "off"], http: type[Quick] | None
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=_STOP_SECONDS,
+        timeout_graceful_shutdown=STOP_SECONDS,
     )

@@ -153,3 +153,30 @@ def test_a_server_that_dies_in_mid_answer_and_comes_back(
     ask(page, "Are you there?")
     expect(page.locator(".turn")).to_have_count(2)
     expect(wait_for_answer(page).locator(".answer")).to_have_text("Back again.")
+
+
+@pytest.mark.integration
+def test_a_server_started_anew_knows_this_page_no_more(
+    enter: Enter, own_house: House, ollama: LedOllama
+) -> None:
+    """With another token nothing spins and nothing is claimed; signed in again, all is there."""
+    ollama.script = lambda messages: ["Words that were said", STALL]
+    page = enter(own_house, fresh=True)
+    ask(page, "Do not die")
+    expect(last_turn(page).locator(".answer")).to_contain_text("Words that were said")
+    own_house.stop(kill=True)
+    ollama.script = lambda messages: ["The whole answer."]
+    own_house.settings["SEARCHLOOP_TOKEN"] = "another-token-of-another-start"
+    own_house.start()
+    turn = wait_for_answer(page)
+    expect(turn.locator(".note")).to_contain_text("What became of this answer is not known here")
+    expect(turn.locator(".answer")).to_have_text("Words that were said")
+    expect(page.get_by_role("alert")).to_contain_text("no_token")
+    expect(page.locator(".spinner:visible, .activity.running")).to_have_count(0)
+    page.get_by_label("Your question").fill("Not lost")
+    page.context.new_page().goto(own_house.start_url)
+    page.bring_to_front()
+    page.evaluate("dispatchEvent(new Event('focus'))")
+    expect(last_turn(page).locator(".answer")).to_have_text("The whole answer.")
+    expect(page.get_by_role("alert")).to_have_text("")
+    expect(page.get_by_label("Your question")).to_have_value("Not lost")

@@ -22,6 +22,7 @@ const tabs = new BroadcastChannel("searchloop");
 let connectionTimer = 0;
 let refreshTimer = 0;
 let findTimer = 0;
+let barred = false; // the server does not know this page any more
 
 translate(document);
 const drawer = makeDrawer(el);
@@ -150,18 +151,30 @@ function forget() {
 async function reread(id) {
   try {
     const session = await api.readSession(id);
-    if (facts.session.id === id) adopt(facts, session);
+    if (facts.session.id !== id) return;
+    adopt(facts, session);
+    if (barred) resume(id);
     draw();
   } catch (failure) {
     if (facts.session.id === id && failure.status) refused(failure);
   }
 }
 
+// The server was started anew, and this browser has its new address: the chat is followed again.
+function resume(id) {
+  barred = false;
+  calm();
+  chat.show(id);
+}
+
 function refused(failure) {
-  chat.stop();
   connection("live");
   facts.running = false;
-  if (failure.status === 404) {
+  barred = failure.status !== 404;
+  if (barred) {
+    chat.lose();
+  } else {
+    chat.stop();
     adopt(facts, draft(facts));
     chat.show(null);
     history.replaceState(null, "", "#/");

@@ -11,7 +11,7 @@ const NEAR = 48; // pixels from the end that still count as "at the end"
 /**
  * The chat in `page` {scroller, turns, latest, announcer}.
  * `on` holds chip, open, retry, changed(chat, events), connection(state), refused(failure).
- * Returns {show(id), stop(), running(), lastQuestion(), jump(), turns(), shown()}.
+ * Returns {show(id), stop(), lose(), running(), lastQuestion(), jump(), turns(), shown()}.
  */
 export function chatView(page, on) {
   const announce = announcer(page.announcer);
@@ -45,6 +45,16 @@ export function chatView(page, on) {
     stream = null;
     cancelAnimationFrame(frame);
     frame = 0;
+  }
+
+  /** Follows no more, and says of an answer under way that nothing is known of it any more. */
+  function lose() {
+    stop();
+    const last = chat.turns.at(-1);
+    if (!last?.running) return;
+    const steps = last.steps.map((step) => (step.done ? step : { ...step, done: true, stopped: true }));
+    chat = { ...chat, turns: chat.turns.with(-1, { ...last, steps, running: false, reason: "lost" }) };
+    draw();
   }
 
   function take(event) {
@@ -119,6 +129,7 @@ export function chatView(page, on) {
   return {
     show,
     stop,
+    lose,
     jump,
     running: () => isRunning(chat),
     lastQuestion: () => chat.turns.at(-1)?.question ?? "",

@@ -38,7 +38,12 @@ export function toast(root, text, action, onend) {
 export function errorText(error) {
   if (!error || typeof error === "string") return error ?? "";
   const { message, remedy, original } = translated(error);
-  return [message, remedy, original ? `(${original})` : ""].filter(Boolean).join(" ");
+  return [remedy ? ended(message) : message, remedy, original ? `(${original})` : ""].filter(Boolean).join(" ");
+}
+
+// What somebody else said may lack the full stop before what is said next.
+function ended(message) {
+  return /[\p{L}\p{N}]$/u.test(message ?? "") ? `${message}.` : message;
 }
 
 /**
@@ -66,7 +71,7 @@ export function errorBox(error, { title, tone = "bad", onretry, details } = {}) 
       "div",
       {},
       title ? h("strong", {}, title, " ") : null,
-      h("span", { dir: "auto" }, message),
+      h("span", { dir: "auto" }, remedy ? ended(message) : message),
       remedy ? h("span", { class: "remedy", dir: "auto" }, ` ${remedy}`) : null,
       code && tone !== "info" ? h("code", { class: "error-code" }, code) : null,
       original ? h("details", { class: "original" }, h("summary", {}, t("error.original")), h("p", { lang: "en", dir: "auto" }, original)) : null,

@@ -397,6 +397,7 @@ export default {
   "end.cancelled.empty": "Angehalten, bevor etwas geschrieben war.",
   "end.limit": "Eine Grenze war erreicht, bevor die Antwort vollständig war.",
   "end.incomplete": "Die Antwort brach ab, bevor sie vollständig war.",
+  "end.lost": "Was aus dieser Antwort wurde, ist hier nicht bekannt: Die Seite ist nicht mehr verbunden. Vielleicht geht sie weiter.",
   "end.error": "Die Antwort ist gescheitert",
   "end.empty": "Das Modell hat ohne ein Wort geantwortet.",
   retry: "Noch einmal",

@@ -399,6 +399,7 @@ export default {
   "end.cancelled.empty": "Stopped before anything was written.",
   "end.limit": "A limit was reached before the answer was complete.",
   "end.incomplete": "The answer was cut off before it was complete.",
+  "end.lost": "What became of this answer is not known here: the page is no longer connected. It may well go on.",
   "end.error": "The answer failed",
   "end.empty": "The model answered without a word.",
   retry: "Retry",

@@ -396,6 +396,7 @@ export default {
   "end.cancelled.empty": "在写出任何内容之前已停止。",
   "end.limit": "回答完成之前达到了限额。",
   "end.incomplete": "回答在完成之前中断了。",
+  "end.lost": "这里不知道此回答的后续：本页已断开连接。它可能仍在继续。",
   "end.error": "回答失败",
   "end.empty": "模型没有给出任何文字。",
   retry: "重试",

@@ -60,7 +60,7 @@ export function turnView(first, on) {
     if (turn.suggestions !== shown?.suggestions) related.replaceChildren(...relatedOf(turn));
     if (ends(turn, shown)) ending.replaceChildren(...endingOf(turn, on.again));
     if (!turn.running) foot.replaceChildren(h("p", {}, footOf(turn)), answerTools(turn, on));
-    foot.hidden = turn.running;
+    foot.hidden = turn.running || turn.reason === "lost";
     element.classList.toggle("running", turn.running);
     element.setAttribute("aria-busy", String(turn.running));
     shown = turn;
@@ -176,7 +176,8 @@ function endingOf(turn, again) {
   const key = endingKey(turn);
   if (!key) return notes;
   const tone = turn.reason === "cancelled" ? "info" : "warn";
-  return [...notes, errorBox({ message: t(key) }, { tone, onretry: ask })];
+  const onretry = turn.reason === "lost" ? null : ask;
+  return [...notes, errorBox({ message: t(key) }, { tone, onretry })];
 }
 
 function endingKey(turn) {

@@ -41,8 +41,8 @@ export async function toolsPage(body, { facts }) {
     );
     const trust = () => act(() => api.trustMcp(folder, hash));
     return h(
-      "section",
-      { class: "note warn", "aria-label": t("tools.untrusted") },
+      "div",
+      { class: "note warn", role: "region", "aria-label": t("tools.untrusted") },
       icon("warn"),
       h(
         "div",

@@ -105,3 +105,56 @@ def test_code_is_coloured_and_copied_as_it_stands(enter: Enter, house: House) ->
     code.get_by_role("button", name="Copy code").click()
     expect(code.get_by_role("button")).to_have_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()") == CODE
+
+
+def test_what_was_searched_and_read_is_told_and_folded(page: Page, house: House) -> None:
+    """Who was asked in vain and why, what was read, how long; then one line, and the footer."""
+    limited = {"engine": "brave", "status": "error", "ms": 80, "error": {"code": "rate"}}
+    used = {"engine": "ddg", "status": "ok", "ms": 300}
+    one, two = ({"query": query, "by": "local"} for query in ("tides north", "tides south"))
+    done = {"status": "ok", "results": 5, "attempts": [limited, used]}
+    read = [
+        {"url": f"https://{place}.example/", "status": "ok", "title": place} for place in PLACES
+    ]
+    usage = {"searches": 2, "pages": 3, "seconds": 6.24, "input_tokens": 1200, "output_tokens": 80}
+    ended = {"run_id": "r", "reason": "stop", "answer": "High.", "search_path": "local:ddg"}
+    links = [{"text": "tide tables", "url": "https://provider.example/search?q=tide+tables"}]
+    log = EventLog(house.home / "data" / "sessions.sqlite3")
+    chat = log.create_session(model="openai:gpt-6-luna").id
+    asked = [("user_message", {"text": "Tides?"}), ("search_started", one)]
+    started = {"run_id": "r", "model": "openai:gpt-6-luna", "mode": "ask", "search": "auto"}
+    log.append(chat, [*asked, ("run_started", started)])
+    page.goto(f"{house.url}#/s/{chat}")
+    activity = last_turn(page).locator(".activity")
+    expect(activity.locator("li")).to_have_text("Searching the web: “tides north”")
+    expect(activity.locator(".spinner")).to_be_visible()
+    more = [("search_finished", {**one, **done}), ("page_opened", read[0])]
+    more += [("search_started", two), ("search_finished", {**two, **done, "attempts": [used]})]
+    log.append(chat, [*more, ("page_opened", read[1]), ("page_opened", read[2])])
+    expect(activity.locator("li")).to_have_text(
+        [
+            "Searched “tides north” · 5 results · Brave: too many requests · used DuckDuckGo",
+            "Read north.example · north",
+            "Searched “tides south” · 5 results · used DuckDuckGo",
+            "Read south.example · south",
+            "Read east.example · east",
+        ]
+    )
+    expect(activity.locator(".spinner")).to_have_count(0)
+    lists = {"citations": [], "sources": [], "usage": {**usage, "cost_usd": 0.0312}}
+    message = {"text": "High.", "tool_calls": [], "suggestions": links}
+    log.append(chat, [("message", message), ("run_finished", {**ended, **lists})])
+    log.close()
+    summary = activity.locator("summary").first
+    expect(summary).to_have_text("Searched 2 queries, read 3 pages, 6.2\u00a0s")
+    expect(activity.locator("li").first).to_be_hidden()
+    foot = last_turn(page).locator(".turn-foot p")
+    expect(foot).to_have_text(
+        "local: DuckDuckGoOpenAI · gpt-6-luna2 searches3 pages6.2\u00a0s"
+        "1,200 tokens in, 80 outabout 0.03 USD"
+    )
+    related = last_turn(page).locator(".related")
+    expect(related).to_contain_text("Related searches at provider.example")
+    link = related.get_by_role("link", name="tide tables")
+    expect(link).to_have_attribute("href", links[0]["url"])
+    expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.house import MODEL, STALL, LedOllama
@@ -41,6 +42,44 @@ def test_from_the_switch_to_an_open_source_by_keyboard(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
     assert page.evaluate("document.activeElement.matches('.chip')")
+
+
+@pytest.mark.integration
+def test_the_rest_of_the_way_by_keyboard(page: Page, ollama: LedOllama) -> None:
+    """Asked again and stopped, an older version, the export, the settings, another chat."""
+    ollama.script = lambda messages: ["Yes."]
+    choose_model(page, f"ollama:{MODEL}")
+    box(page).focus()
+    page.keyboard.type("Is it?")
+    page.keyboard.press("Enter")
+    wait_for_answer(page)
+    ollama.script = lambda messages: [STALL]
+    tab_to(page, ".turn-foot [aria-label='Ask again']", "Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem").first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".versions")).to_have_text("2/2")
+    expect(page.get_by_role("button", name="Stop answering")).to_be_visible()
+    page.keyboard.press("Escape")
+    wait_for_answer(page)
+    tab_to(page, "[aria-label='Earlier version']", "Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_have_text("Yes.")
+    tab_to(page, ".turn-foot [aria-label='Export this chat']")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem").first).to_be_focused()
+    page.keyboard.press("End")
+    expect(page.get_by_role("menuitem", name="Trace of every event")).to_be_focused()
+    page.keyboard.press("Escape")
+    tab_to(page, "#open-settings", "Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Settings")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#open-settings")).to_be_focused()
+    tab_to(page, "#new-chat", "Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(box(page)).to_be_focused()
+    expect(page.locator(".turn")).to_have_count(0)
 
 
 def test_enter_sends_shift_enter_breaks_and_up_brings_back(page: Page, ollama: LedOllama) -> None:

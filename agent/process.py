@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -27,11 +28,14 @@ def files() -> float | None:
         return None
 
 
-def more_files() -> None:
-    """Lets this process have as many open files as it may: whoever follows a session is one.
+def be_a_server() -> None:
+    """Makes room for many readers: each is an open file and some objects that live long."""
+    _more_files()
+    _rest_seldom()
 
-    Usual systems start a program with room for 1,024 and let it ask for more.
-    """
+
+def _more_files() -> None:
+    """Usual systems start a program with room for 1,024 and let it ask for more."""
     try:
         import resource
 
@@ -41,6 +45,16 @@ def more_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     except (ImportError, OSError, ValueError):  # Windows; or a system that says no after all
         pass
+
+
+def _rest_seldom() -> None:
+    """Looks for cycles less often than a script does, and not at what was there at the start.
+
+    A server with a thousand readers holds some hundred thousand objects that live long; to go over
+    them again and again costs time, and pauses that readers can see.
+    """
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 GAUGES: Mapping[str, tuple[str, Callable[[], float | None]]] = {

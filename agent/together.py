@@ -1,7 +1,8 @@
 """What all runs of a process are saying at one moment is one transaction.
 
-A run that speaks alone is written at once. When many do, each waits for up to `GAP` for the others:
-a store is asked a hundred times a second, not once for each word of each run.
+A run that speaks alone is written at once. When many do, each waits a moment for the others, the
+longer the more there is to do: a store is asked a hundred times a second at the most, and a loop
+that is full gathers words instead of falling behind.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from agent.errors import Conflict
 from agent.log import EventLog
 from agent.parcel import Passing
 
-GAP = 0.01  # seconds between two writes
+GAP = 0.01  # seconds between two writes, at the least
+_MOST = 0.08
+_SHARE = 4.0  # how many times as long as one turn of the loop nothing is written
 
 
 class Speaker(Protocol):
@@ -56,6 +59,7 @@ class Together:
         self._timer = None
         loop = asyncio.get_running_loop()
         self._next = loop.time() + GAP
+        loop.call_soon(self._turned, loop.time())
         speakers, self._wanting = self._wanting, {}
         taken = [(each, given) for each in speakers if (given := each.take())]
         if not taken:
@@ -72,6 +76,11 @@ class Together:
         self._writing = loop.create_task(self._write(taken), context=Context())
         for speaker, _ in taken:
             speaker.wait_for(self._writing)
+
+    def _turned(self, began: float) -> None:
+        """The loop has been round once since."""
+        turn = asyncio.get_running_loop().time() - began
+        self._next = max(self._next, began + min(_SHARE * turn, _MOST))
 
     async def _write(self, taken: Sequence[tuple[Speaker, Passing]]) -> None:
         """Writes on a thread: a store that lets wait. Who speaks meanwhile goes together next."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from agent.process import more_files
+from agent.process import be_a_server
 
 _DUE = re.compile(rb"(\d{10}\.\d{6});")
 _TAIL = 20  # bytes: a stamp may be cut in two
@@ -117,5 +117,5 @@ def _spread(late: list[float]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    more_files()
+    be_a_server()
     asyncio.run(Crowd(json.loads(sys.argv[1])).run())

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
 from agent.errors import AgentError, ConfigError
-from agent.process import more_files
+from agent.process import be_a_server
 from web.access import Access
 from web.api import House
 from web.app import Web, create_app
@@ -68,7 +68,7 @@ def serve(
         if on_start:
             on_start(serving)
 
-    more_files()
+    be_a_server()
     serving = Serving(create_app(house, access), access, started)
     try:
         serving.run(listener)

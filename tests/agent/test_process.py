@@ -11,8 +11,8 @@ import pytest
 _ASKED = """
 import json, resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-from agent.process import more_files
-more_files()
+from agent.process import be_a_server
+be_a_server()
 print(json.dumps(resource.getrlimit(resource.RLIMIT_NOFILE)))
 """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import h11
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from search_backend.framing import MOST_BYTES, MOST_HEAD, AnswerReader, BadAnswer
@@ -87,7 +87,6 @@ def theirs(pieces: Sequence[bytes]) -> Said:
     return ("unfinished",)
 
 
-@settings(max_examples=400, deadline=None)
 @given(answers, st.lists(st.integers(1, 40), max_size=12), st.booleans())
 def test_it_says_what_the_library_says(data: bytes, sizes: list[int], hangs_up: bool) -> None:
     """Any bytes, cut anyhow, with or without an end of the connection behind them."""

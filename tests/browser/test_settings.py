@@ -43,6 +43,12 @@ def test_settings_are_kept_and_hold_at_once(page: Page, house: House, tmp_path: 
     expect(dialog.locator(".row strong").first).to_have_text("Library")
     dialog.locator(".row").first.get_by_role("button", name="Test").click()
     expect(dialog.locator(".row").first).to_contain_text(re.compile(r"\d results? in \d+ ms"))
+    blocked = dialog.locator("#set-SEARCH_BLOCKED_DOMAINS")
+    blocked.fill("ads.example")
+    with page.expect_response(lambda r: r.request.method == "PATCH" and r.ok):
+        blocked.blur()
+    dialog.get_by_role("button", name="Add the key of Brave").click()
+    expect(dialog.get_by_label("BRAVE_API_KEY")).to_be_visible()
     (tmp_path / "trains.md").write_text("# Trains\n\nThey run at night.", "utf-8")
     dialog = opened(page, "Library")
     dialog.get_by_label("Add a folder").fill(str(tmp_path))
@@ -60,7 +66,9 @@ def test_settings_are_kept_and_hold_at_once(page: Page, house: House, tmp_path: 
     page.reload()
     expect(switch(page)).to_be_checked()
     assert page.evaluate("getComputedStyle(document.body).colorScheme") == "dark"
+    assert 'SEARCH_BLOCKED_DOMAINS = "ads.example"' in written
     names = ("SEARCHLOOP_MAX_SEARCHES", "SEARCHLOOP_SEARCH", "SEARCH_ENGINES")
+    names += ("SEARCH_BLOCKED_DOMAINS",)
     house.call("PATCH", "/api/settings", {"settings": dict.fromkeys(names)})
 
 

@@ -51,7 +51,7 @@ export function settingsDialog(dialog, on) {
     body.scrollTop = 0;
     try {
       await store.load();
-      const leave = (await pages[name](page, { ...on, store })) ?? leaving;
+      const leave = (await pages[name](page, { ...on, store, show })) ?? leaving;
       if (page.isConnected && dialog.open) leaving = leave;
       else leave();
     } catch (failure) {

@@ -10,7 +10,7 @@ import { reasonOf } from "./switch.js";
 const TRIAL = "weather"; // what a test searches for
 
 /** Engines, each with its state and a test, and what every search is held to. */
-export async function enginesPage(body, { store, changed }) {
+export async function enginesPage(body, { store, changed, show }) {
   const list = h("ol", { class: "rows" });
   const problem = h("p", { class: "problem", role: "alert" });
   body.append(h("p", { class: "muted" }, t("settings.search.lead")), list, problem);
@@ -37,11 +37,12 @@ export async function enginesPage(body, { store, changed }) {
           : null,
       ]);
     });
-    const unused = others.map((engine) =>
-      row(engine, [
-        h("button", { type: "button", class: "small", disabled: !free || !engine.available, onclick: order([...names, engine.name]) }, t("engine.use")),
-      ]),
-    );
+    const keyless = (engine) => engine.missing?.some((name) => name.endsWith("_KEY"));
+    const addKey = ({ name }) =>
+      h("button", { type: "button", class: "small", onclick: () => show("keys"), "aria-label": t("engine.key.of", { name: nameOf(name) }) }, t("engine.key"));
+    const use = ({ name, available }) =>
+      h("button", { type: "button", class: "small", disabled: !free || !available, onclick: order([...names, name]) }, t("engine.use"));
+    const unused = others.map((engine) => row(engine, [keyless(engine) ? addKey(engine) : use(engine)]));
     list.replaceChildren(...rows, ...unused);
   }
 
@@ -72,7 +73,7 @@ function row(engine, buttons) {
     { class: engine.available ? "row" : "row away" },
     h("span", { class: "number" }, place),
     h("div", { class: "grow" }, h("strong", {}, nameOf(engine.name)), said),
-    test,
+    engine.available ? test : null,
     buttons,
   );
 }

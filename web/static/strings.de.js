@@ -63,6 +63,8 @@ export default {
   "set.SEARCH_COUNTRY": "Land der Ergebnisse (zwei Buchstaben)",
   "engine.up": "{name} früher fragen",
   "engine.remove": "{name} nicht fragen",
+  "engine.key": "Schlüssel eintragen",
+  "engine.key.of": "Schlüssel von {name} eintragen",
   "engine.use": "Verwenden",
   "engine.test": "Testen",
   "engine.testing": "Wird gefragt …",

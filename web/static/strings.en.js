@@ -65,6 +65,8 @@ export default {
   "set.SEARCH_COUNTRY": "Country of results (two letters)",
   "engine.up": "Ask {name} earlier",
   "engine.remove": "Do not ask {name}",
+  "engine.key": "Add its key",
+  "engine.key.of": "Add the key of {name}",
   "engine.use": "Use",
   "engine.test": "Test",
   "engine.testing": "Asking…",

@@ -63,6 +63,8 @@ export default {
   "set.SEARCH_COUNTRY": "结果所属国家（两个字母）",
   "engine.up": "提前询问 {name}",
   "engine.remove": "不询问 {name}",
+  "engine.key": "添加密钥",
+  "engine.key.of": "添加 {name} 的密钥",
   "engine.use": "使用",
   "engine.test": "测试",
   "engine.testing": "正在询问…",

@@ -57,7 +57,7 @@ def crowd(
     hosts: int,
     *,
     view: str,
-    deltas: int = 200,
+    deltas: int = 150,
     runs: int = RUNS,
     at_once: int = READERS,
 ) -> Iterator[Figure]:
@@ -89,7 +89,7 @@ def crowd(
     yield Figure("cores that the readers took", late["cpu"] / seconds, "")
 
 
-def idle(count: int = 5000, seconds: float = 20.0) -> Iterator[Figure]:
+def idle(count: int = 5000, seconds: float = 16.0) -> Iterator[Figure]:
     """Readers of 500 sessions in which nothing happens, but for the heartbeat."""
     with Host({}) as host:
         sessions = [host.session("builtin:extractive") for _ in range(500)]

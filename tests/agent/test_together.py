@@ -11,19 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.backend import LocalBackend
 from agent.errors import Conflict, StoreError
 from agent.events import Event
 from agent.leases import holder
 from agent.log import EventLog
 from agent.parcel import Passing
 from agent.recorder import Recorder
+from agent.runner import Runner
 from agent.store.contract import Batch
 from agent.store.postgres_append import MOST_BYTES, deltas_values
 from agent.store.sqlite import SqliteDatabase
 from agent.tables import STEPS
 from agent.together import Together
 from agent.types import TextDelta
-from tests.agent.scripted import no_room
+from tests.agent.scripted import MODEL, Scripted, SearchApp, no_room, says, settings
 from tests.postgres import Postgres
 from tests.waiting import until
 
@@ -193,4 +195,26 @@ def test_a_store_that_stays_away_ends_the_run_with_an_error(tmp_path: Path) -> N
     log._db.close()
     log._db = store
     asyncio.run(scenario(log, store, session))
+    log.close()
+
+
+@pytest.mark.integration
+def test_two_hundred_runs_share_ten_connections(postgres: Postgres, tmp_path: Path) -> None:
+    """All at once on one process: each answers whole, none is told that the store is down."""
+
+    async def scenario(log: EventLog) -> None:
+        script = [says("High water is at 07:40.") for _ in range(200)]
+        backend = LocalBackend(SearchApp({}))
+        runner = Runner(settings(tmp_path), log, backend, providers=[Scripted(script)])
+        sessions = [log.create_session(model=MODEL).id for _ in range(200)]
+        await asyncio.gather(*(runner.start(session, "When?") for session in sessions))
+        await asyncio.gather(*(runner.wait(session) for session in sessions))
+        ends = [log.last_event(session).data for session in sessions]
+        assert {(end["reason"], end["answer"]) for end in ends} == {
+            ("stop", "High water is at 07:40.")
+        }
+        await runner.aclose()
+
+    log = EventLog(postgres.url())
+    asyncio.run(scenario(log))
     log.close()

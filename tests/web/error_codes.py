@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from functools import cache
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.source_tree import modules
+
+FOLDERS = ("agent", "search_backend", "web")
 # What acts before there is a page, or for the command line alone.
 _NO_PAGE = frozenset(
     f"{name}.py"
@@ -47,18 +49,18 @@ MADE = {
 }
 
 
-def codes() -> set[str]:
+@cache
+def codes() -> frozenset[str]:
     """All of them."""
     found = {code for known in MADE.values() for code in known}
-    for folder in ("agent", "search_backend", "web"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if str(path.relative_to(ROOT)) not in _NO_PAGE:
-                found |= set(_written(ast.parse(path.read_text("utf-8"))))
-    return found - {"welcome"}  # a redirect, which nobody sees
+    for module in modules(*FOLDERS):
+        if module.path not in _NO_PAGE:
+            found |= set(_written(module.nodes))
+    return frozenset(found - {"welcome"})  # a redirect, which nobody sees
 
 
-def _written(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _written(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Call):
             called = node.func
             name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.web.error_codes import ROOT, codes
+from tests.source_tree import ROOT, modules
+from tests.web.error_codes import FOLDERS, codes
 
 STATIC = ROOT / "web" / "static"
 LANGUAGES = sorted(path.name.split(".")[1] for path in STATIC.glob("strings.*.js"))
@@ -25,14 +26,13 @@ def words(language: str) -> dict[str, str]:
 
 def texts() -> Iterator[str]:
     """Every text in the server's code, with ` for what is filled in."""
-    for folder in ("agent", "search_backend", "web"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if isinstance(node, ast.JoinedStr):
-                    parts = [getattr(part, "value", "") for part in node.values]
-                    yield "".join(part if isinstance(part, str) else "`" for part in parts)
-                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    yield re.sub(r"\{\w+\}", "`", node.value)
+    for module in modules(*FOLDERS):
+        for node in module.nodes:
+            if isinstance(node, ast.JoinedStr):
+                parts = [getattr(part, "value", "") for part in node.values]
+                yield "".join(part if isinstance(part, str) else "`" for part in parts)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield re.sub(r"\{\w+\}", "`", node.value)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -137,8 +137,9 @@ class Runner:
             raise
         before.append(dated_question(question_text(said), day_of(time.time()), before))
         question = replace(question, touches=tuple(plan["files"]) if plan else ())
-        run = Run(question, lease, self._together, self._backend, before, self._protection)
-        await self._begin(run)
+        await self._begin(
+            Run(question, lease, self._together, self._backend, before, self._protection)
+        )
         return run_id
 
     async def _question(
@@ -213,16 +214,16 @@ class Runner:
             self._runs.pop(session_id, None)
 
     async def cancel(self, session_id: str) -> bool:
-        """Stops the session's run, wherever it is, and waits until it has said so.
+        """Stops the session's run, wherever it is, and waits for that; False if there is none."""
+        ours = await self._end(session_id)  # another may have taken it over unnoticed
+        return await self._keeper.cancel(session_id) or ours
 
-        False when there is none.
-        """
-        task = self._tasks.get(session_id)
-        if task is None:
-            return await self._keeper.cancel(session_id)
-        task.cancel()
-        await asyncio.wait([task])
-        return True
+    async def _end(self, session_id: str) -> bool:
+        """Stops a run of ours; False when there is none."""
+        if found := session_id in self._tasks:
+            self._stop(session_id)
+            await self.wait(session_id)
+        return found
 
     def _stop(self, session_id: str) -> None:
         if session_id in self._tasks:
@@ -244,6 +245,7 @@ class Runner:
     async def _resume(self, lease: Lease) -> None:
         """Goes on with a run that we have taken over; one that cannot go on is closed."""
         log = self._log
+        await self._end(lease.session)  # one of ours that was relieved and has not noticed
         try:
             events = await log.aside(log.read, lease.session)
             past = Past.of(events, lease.run_id)
@@ -273,14 +275,11 @@ class Runner:
         return Run(question, lease, self._together, self._backend, messages, self._protection, past)
 
     async def aclose(self, *, hand_over: bool = False) -> None:
-        """Stops every run and closes the connections.
-
-        With `hand_over` other processes go on with the runs; else the log says that they ended.
-        """
+        """Stops all runs: with `hand_over` others go on with them, else the log says they ended."""
         await self._keeper.aclose()
         for session_id in list(self._tasks):
             self._runs[session_id].leaving = hand_over
-            await self.cancel(session_id)
+            await self._end(session_id)
         for source in self._bring:
             await source.aclose()
         await self._transport.aclose()

@@ -120,8 +120,9 @@ def sqlite_errors(path: Path | str) -> Iterator[None]:
     except (JSONDecodeError, UnicodeDecodeError) as error:
         raise fault("damaged", path, error) from error
     except sqlite3.Error as error:
-        # Without a code: a text in a row is not UTF-8.
-        primary = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        odd = isinstance(error, sqlite3.OperationalError)  # without a code: a text is not UTF-8
+        other = sqlite3.SQLITE_CORRUPT if odd else sqlite3.SQLITE_INTERNAL
+        primary = getattr(error, "sqlite_errorcode", other) & 0xFF
         code = _unopened(path) if primary == sqlite3.SQLITE_CANTOPEN else _SQLITE.get(primary)
         raise fault(code or "store_failed", path, error) from error
     except MemoryError as error:

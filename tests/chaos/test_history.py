@@ -41,7 +41,10 @@ from tests.chaos.house import play
 pytestmark = pytest.mark.integration
 
 Op = tuple[int, str]
-ACTIONS = ("send", "slow", "save", "cancel", "edit", "approve", "deny", "toggle", "reload", "kill")
+ACTIONS = (
+    *("send", "slow", "save", "cancel", "edit", "approve", "deny", "toggle", "reload", "kill"),
+    "usurp",
+)
 
 
 class Dying(SqliteDatabase):
@@ -132,6 +135,8 @@ class World:
         server = self.servers[client % 2]
         if action == "kill":
             await self._kill(client % 2)
+        elif action == "usurp":
+            await self._usurp(server)
         elif action == "reload":
             got: list[Event] = []
             self.followed.append((got, asyncio.create_task(self._follow(server, got))))
@@ -184,6 +189,13 @@ class World:
             db.execute("UPDATE runs SET beat = -1e9 WHERE owner = ?", (owner,))
         await fresh.runner.recover()
 
+    async def _usurp(self, server: Server) -> None:
+        """It holds the other for dead, which only was silent, and takes its run."""
+        with server.db.transaction() as db:
+            owner = server.runner._keeper._name
+            db.execute("UPDATE runs SET beat = -1e9 WHERE owner <> ?", (owner,))
+        await server.runner.recover()
+
     async def end(self) -> list[Event]:
         """Stops what runs, closes all, and gives the history."""
         await self.servers[0].runner.recover()
@@ -230,7 +242,7 @@ def judge(world: World, events: list[Event]) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(ACTIONS)), max_size=14))
 def test_any_history_makes_sense(ops: list[Op]) -> None:
-    """Sends, stops, edits, decisions, switches, reloads and kills, in any order."""
+    """Sends, stops, edits, decisions, switches, reloads, kills and takeovers, in any order."""
 
     async def scenario() -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -54,6 +54,12 @@ _MARK = re.compile(
 )
 _QUOTED = re.compile(r"=\s*+(?:\"[^\"]*+\"|'[^']*+')")
 _NAME = re.compile(r"[^\s/=]++")
+# All but those that tell of the page.
+_SCRIPT = re.compile(
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))"
+    r"|<script(?=[\s/>])(?![^>]{0,200}ld\+json)[^>]*+>?.*?(?:</script[^>]*+>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
 _ATTRIBUTE = re.compile(
     r"([a-zA-Z][\w:-]{0,40})(?:\s*=\s*(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++)))?"
 )
@@ -82,6 +88,9 @@ _is_name = re.compile(r"[a-z][a-z0-9-]*").fullmatch
 
 def bounded(html: str) -> tuple[str, bool]:
     """The markup within the bounds, and whether it was longer than the cap."""
+    if len(html) > MOST_CHARACTERS:
+        # Most of so long a page is scripts as a rule, and its text may stand behind them.
+        html = _SCRIPT.sub(" ", html)
     cut = len(html) > MOST_CHARACTERS
     html = html[:MOST_CHARACTERS]
     return (html if _is_harmless(html) else _Rewriter().rewrite(html)), cut

@@ -1,10 +1,11 @@
 """`python -m bench.extraction_fit --data DIR --out FILE`: fit what the HTML reader chooses text by.
 
-Learned from the `train` part of WCXB's development split alone (see `bench.extraction`). A block of
-text is right when most of its runs of four words stand in the page's right text. First a logistic
-regression weighs names (tags, classes, first words), then boosted trees weigh what the blocks look
-like; the trees see guesses of regressions that were not fitted on the same hosts. Takes some ten
-minutes and 3 GB. It needs packages that the project itself does not:
+Learned from a part of WCXB's development split alone (see `bench.extraction`; `extraction_labels`
+tells which blocks are right). One logistic regression weighs the names of a page (classes, address)
+to tell its sort, one those around a block (tags, classes, first words). Boosted trees weigh what a
+block looks like, and others how it fits into what the first ones took. Each of these sees only what
+models made of a page that were not fitted on its host. Takes some ten minutes and 4 GB. It needs
+packages that the project itself does not:
 
     python -m venv fit && fit/bin/pip install numpy scipy scikit-learn lightgbm selectolax
 """
@@ -14,10 +15,9 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -26,31 +26,36 @@ from urllib.parse import urlsplit
 
 from selectolax.lexbor import LexborHTMLParser
 
-from bench.extraction import Sample, wcxb
+from bench.extraction import WORD, Sample, wcxb
+from bench.extraction_labels import right_blocks
 from search_backend.charset import decode
 from search_backend.readers import _about
 from search_backend.readers._blocks import Layout, layout, written
 from search_backend.readers._bounds import bounded
-from search_backend.readers._features import SHORT, columns, text_names
+from search_backend.readers._choose import About
+from search_backend.readers._context import context
+from search_backend.readers._features import columns, same_ways, text_names, wrappers
+from search_backend.readers._genre import GENRES, page_names
 from search_backend.readers._hidden import remove_hidden
 
-_WORD = re.compile(r"\w+")
 LEAST_HOSTS = 8
 LEAST_WEIGHT = 0.03
 PARTS = 4
-TREES = 72
-# (expected F1, cut below it, cut above it); a few were compared on the held part and on Zyte.
-CUT = (0.85, 0.35, 0.55)
+FIRST_TREES, SECOND_TREES = 48, 72
+# What a block of an article must reach, and what another one must of the page's expected F1.
+CUT = (0.55, 0.45)
 FOREST = {
     "objective": "binary",
     "learning_rate": 0.12,
     "num_leaves": 31,
+    "max_bin": 63,
     "min_data_in_leaf": 100,
     "feature_fraction": 0.5,
     "bagging_fraction": 0.7,
     "bagging_freq": 1,
     "lambda_l2": 5,
     "verbose": -1,
+    "num_threads": 1,
     "seed": 1,
 }
 
@@ -60,125 +65,171 @@ class Example:
     """A page with, for each block, whether it is right and how much that matters."""
 
     page: Layout
-    kind: int
+    about: About
+    sort: str
     part: int
     right: list[bool]
     weights: list[float]
-    names: list[Counter[str]]
 
 
 def example(sample: Sample) -> Example:
     """The page as the reader sees it."""
     body = gzip.decompress(sample.file.read_bytes())
     tree = LexborHTMLParser(bounded(decode(body, "utf-8"))[0])
-    kind = _about.kind(tree)
+    about = About(_about.kind(tree), sample.url)
     remove_hidden(tree)
     page = layout(written(tree))
-    right = _right(page, sample.truth)
-    truth, total = len(_WORD.findall(sample.truth)), sum(block.words for block in page.blocks)
+    truth, total = len(WORD.findall(sample.truth)), sum(block.words for block in page.blocks)
     scale = max(30, truth) ** 0.75 * max(50, total) ** 0.25
     weights = [(min(block.words, 200) + 0.5) / scale for block in page.blocks]
     host = (urlsplit(sample.url).hostname or sample.name).removeprefix("www.")
     part = zlib.crc32(host.encode()) // 3 % PARTS
-    return Example(page, kind, part, right, weights, _names(page))
+    return Example(page, about, sample.group, part, right_blocks(page, sample.truth), weights)
 
 
-def _right(page: Layout, truth: str) -> list[bool]:
-    wanted = _WORD.findall(truth.lower())
-    runs = {n: set(_runs(wanted, n)) for n in range(1, 5)}
-    found = []
-    for block in page.blocks:
-        words = _WORD.findall(block.text.lower())
-        length = min(4, len(words))
-        has = list(_runs(words, length)) if words else []
-        found.append(sum(run in runs[length] for run in has) > len(has) / 2)
-    return found
-
-
-def _runs(words: Sequence[str], length: int) -> Iterable[tuple[str, ...]]:
-    return (tuple(words[i : i + length]) for i in range(len(words) - length + 1))
-
-
-def _names(page: Layout) -> list[Counter[str]]:
+def block_names(page: Layout) -> list[Counter[str]]:
     """What the regression sees of each block, with a mark for `path` and for `near`."""
     ways: list[Counter[str]] = []
-    for box in page.boxes:
-        own = Counter(f"path {name}" for name in box.names)
+    for box, is_wrapper in zip(page.boxes, wrappers(page), strict=True):
+        own = Counter(() if is_wrapper else (f"path {name}" for name in box.names))
         ways.append(own + ways[box.parent] if box.parent >= 0 else own)
     found = []
     for block in page.blocks:
+        box = page.boxes[block.box]
+        near = [*box.names, *(page.boxes[box.parent].names if box.parent >= 0 else ())]
+        near += text_names(block.text, block.words)
         counts = Counter(ways[block.box])
-        up = page.boxes[block.box].parent
-        near = [*page.boxes[block.box].names, *(page.boxes[up].names if up >= 0 else ())]
-        near += text_names(block.text, block.words) if block.words <= SHORT else []
         counts.update(f"near {name}" for name in near)
         found.append(counts)
     return found
 
 
 class Fit:
-    """The two models; numpy and the rest are loaded here and nowhere else."""
+    """The four models; numpy and the rest are loaded here and nowhere else."""
 
-    def __init__(self, examples: Sequence[Example], hosts: Sequence[str]) -> None:
+    def __init__(self, examples: Sequence[Example]) -> None:
         self._np: Any = import_module("numpy")
-        self._examples = examples
-        seen: dict[str, set[str]] = defaultdict(set)
-        for one, host in zip(examples, hosts, strict=True):
-            for name in set().union(*one.names):
-                seen[name].add(host)
-        known = sorted(name for name, where in seen.items() if len(where) >= LEAST_HOSTS)
-        self._index = {name: number for number, name in enumerate(known)}
-        self._right = self._np.array([r for one in examples for r in one.right], int)
-        weights = self._np.array([w for one in examples for w in one.weights])
+        # A page without text teaches nothing.
+        self._examples = [one for one in examples if one.right]
+        sizes = [len(one.right) for one in self._examples]
+        self._ends = [0, *self._np.cumsum(sizes).tolist()]
+        self._right = self._np.array([r for one in self._examples for r in one.right], int)
+        weights = self._np.array([w for one in self._examples for w in one.weights])
         self._weights = weights / weights.mean()
-        self._part = self._np.array([one.part for one in examples for _ in one.right])
+        self._page_parts = self._np.array([one.part for one in self._examples])
+        self._parts = self._page_parts.repeat(sizes)
 
     def run(self) -> dict[str, Any]:
         """The model in the shape of `main_text.json`."""
-        table = self._table()
+        genres, sorts = self._genres()
+        bias, names, guesses = self._guesses()
+        rows = self._rows(
+            lambda one, at: columns(
+                one.page,
+                guesses[self._ends[at] : self._ends[at + 1]].tolist(),
+                same_ways(one.page.boxes),
+                (one.about.kind, *sorts[at].tolist()),
+            )
+        )
+        odds = self._np.zeros(len(rows))
+        for part in range(PARTS):
+            other = self._parts != part
+            odds[~other] = self._forest(rows, other, FIRST_TREES).predict(rows[~other])
+        first = self._forest(rows, self._parts >= 0, FIRST_TREES)
+        more = self._rows(
+            lambda one, at: context(
+                one.page,
+                odds[self._ends[at] : self._ends[at + 1]].tolist(),
+                same_ways(one.page.boxes),
+            )
+        )
+        rows = self._np.concatenate([rows, more], axis=1)
+        second = self._forest(rows, self._parts >= 0, SECOND_TREES)
+        trees = {"first": _trees(first), "second": _trees(second)}
+        return {"bias": bias, "cut": CUT, "names": names, "genres": genres, **trees}
+
+    def _genres(self) -> tuple[dict[str, list[float]], Any]:
+        """The weights by which the sort of a page is told, and the odds of each page's sorts."""
+        pages = [page_names(one.page, one.about.url, one.about.kind) for one in self._examples]
+        index = self._known([[Counter(names)] for names in pages])
+        table = self._table([Counter(names) for names in pages], index)
+        sorts = self._np.array([GENRES.index(one.sort) for one in self._examples])
+        kind = import_module("sklearn.linear_model").LogisticRegression
+        odds = self._np.zeros((len(pages), len(GENRES)))
+        for part in range(PARTS):
+            other = self._page_parts != part
+            model = kind(C=0.03, max_iter=60).fit(table[other], sorts[other])
+            odds[~other] = model.predict_proba(table[~other])
+        model = kind(C=0.03, max_iter=60).fit(table, sorts)
+        weights = {name: _short(model.coef_[:, at]) for name, at in index.items()}
+        kept = {name: row for name, row in weights.items() if any(row)}
+        return {"": _short(model.intercept_), **kept}, odds
+
+    def _guesses(self) -> tuple[float, dict[str, list[float]], Any]:
+        """(bias, weights of names, guesses)."""
+        names = [block_names(one.page) for one in self._examples]
+        index = self._known(names)
+        table = self._table([block for page in names for block in page], index)
+        kind = import_module("sklearn.linear_model").LogisticRegression
+
+        def fitted(rows: Any) -> Any:
+            model = kind(C=0.03, max_iter=50)
+            return model.fit(table[rows], self._right[rows], self._weights[rows])
+
         guesses = self._np.zeros(len(self._right))
         for part in range(PARTS):
-            other = self._part != part
-            guesses[~other] = self._regression(table, other).decision_function(table[~other])
-        model = self._regression(table, self._part >= 0)
-        weights = dict(zip(self._index, model.coef_[0].round(2), strict=True))
-        kept = {name: float(w) for name, w in weights.items() if abs(w) >= LEAST_WEIGHT}
-        names = sorted({name[5:] for name in kept})
-        return {
-            "bias": round(float(model.intercept_[0]), 3),
-            "cut": CUT,
-            "names": {n: [kept.get(f"path {n}", 0), kept.get(f"near {n}", 0)] for n in names},
-            "trees": self._forest(guesses.clip(-12, 12)),
+            here = self._parts == part
+            guesses[here] = fitted(~here).decision_function(table[here])
+        model = fitted(self._parts >= 0)
+        weights = {name: float(model.coef_[0][at]) for name, at in index.items()}
+        bare = sorted({name.partition(" ")[2] for name in weights})
+        rows = {
+            name: _short([weights.get(f"{mark} {name}", 0.0) for mark in ("path", "near")])
+            for name in bare
         }
+        kept = {name: row for name, row in rows.items() if any(row)}
+        return round(float(model.intercept_[0]), 3), kept, guesses.clip(-12, 12)
 
-    def _table(self) -> Any:
+    def _known(self, pages: Sequence[Sequence[Counter[str]]]) -> dict[str, int]:
+        """The names that are used by several hosts, numbered."""
+        seen: dict[str, set[str]] = defaultdict(set)
+        for one, blocks in zip(self._examples, pages, strict=True):
+            host = urlsplit(one.about.url).hostname or ""
+            for name in set().union(*blocks):
+                seen[name].add(host)
+        known = sorted(name for name, where in seen.items() if len(where) >= LEAST_HOSTS)
+        return {name: number for number, name in enumerate(known)}
+
+    def _table(self, rows: Sequence[Mapping[str, int]], index: dict[str, int]) -> Any:
         ends, where, counts = [0], list[int](), list[int]()
-        for one in self._examples:
-            for names in one.names:
-                known = [(self._index[n], c) for n, c in names.items() if n in self._index]
-                where += [number for number, _ in known]
-                counts += [count for _, count in known]
-                ends.append(len(where))
-        shape = (len(ends) - 1, len(self._index))
+        for names in rows:
+            known = [(index[n], count) for n, count in names.items() if n in index]
+            where += [number for number, _ in known]
+            counts += [count for _, count in known]
+            ends.append(len(where))
         values = self._np.array(counts, "float32")
+        shape = (len(rows), len(index))
         return import_module("scipy.sparse").csr_matrix((values, where, ends), shape=shape)
 
-    def _regression(self, table: Any, rows: Any) -> Any:
-        kind = import_module("sklearn.linear_model").LogisticRegression
-        return kind(C=0.03, max_iter=50).fit(table[rows], self._right[rows], self._weights[rows])
+    def _rows(self, features: Callable[[Example, int], Sequence[Sequence[float]]]) -> Any:
+        found = [
+            self._np.array(features(one, at), "float32").T for at, one in enumerate(self._examples)
+        ]
+        return self._np.concatenate(found)
 
-    def _forest(self, guesses: Any) -> list[Any]:
+    def _forest(self, rows: Any, used: Any, trees: int) -> Any:
         lightgbm: Any = import_module("lightgbm")
-        rows, start = [], 0
-        for one in self._examples:
-            end = start + len(one.right)
-            if one.right:
-                found = columns(one.page, list(guesses[start:end]), one.kind)
-                rows.append(self._np.array(found, "float32").T)
-            start = end
-        data = lightgbm.Dataset(self._np.concatenate(rows), self._right, weight=self._weights)
-        told = lightgbm.train(FOREST, data, TREES).dump_model()
-        return [_tree(tree["tree_structure"]) for tree in told["tree_info"]]
+        data = lightgbm.Dataset(rows[used], self._right[used], weight=self._weights[used])
+        return lightgbm.train(FOREST, data, trees)
+
+
+def _short(weights: Sequence[float]) -> list[float]:
+    """Rounded; those that hardly weigh are left out."""
+    return [round(float(w), 2) if abs(w) >= LEAST_WEIGHT else 0 for w in weights]
+
+
+def _trees(forest: Any) -> list[Any]:
+    return [_tree(tree["tree_structure"]) for tree in forest.dump_model()["tree_info"]]
 
 
 def _tree(node: dict[str, Any]) -> Any:
@@ -194,10 +245,10 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.extraction_fit", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, metavar="DIR")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--part", choices=("train", "all"), default="all")
     args = parser.parse_args(argv)
-    samples = list(wcxb(args.data / "wcxb", "train"))
-    hosts = [urlsplit(sample.url).hostname or sample.name for sample in samples]
-    model = Fit([example(sample) for sample in samples], hosts).run()
+    examples = [example(sample) for sample in wcxb(args.data / "wcxb", args.part)]
+    model = Fit(examples).run()
     args.out.write_text(json.dumps(model, separators=(",", ":")) + "\n", "ascii")
     return 0
 

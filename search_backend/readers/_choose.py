@@ -1,4 +1,7 @@
-"""Which blocks of a page are its main text: an additive guess by names, then a forest of trees.
+"""Which blocks of a page are its main text: a guess by names, then two forests of trees.
+
+The first forest sees how a block and its neighbours look, the second also how the block fits into
+what the first one took.
 
 The numbers lie in `main_text.json`, made by `bench/extraction_fit.py` from the development part of
 a public benchmark. The trees are compiled to one Python function of the features of a block: that
@@ -16,7 +19,9 @@ from importlib.resources import files
 from typing import Any, TypeAlias
 
 from search_backend.readers._blocks import Layout
-from search_backend.readers._features import Columns, columns, name_scores
+from search_backend.readers._context import context, expected
+from search_backend.readers._features import Columns, Weights, columns, name_scores, same_ways
+from search_backend.readers._genre import GENRES, genre, page_names
 
 # A leaf's value, or (feature, threshold, branch up to it, branch above it).
 Tree: TypeAlias = "float | tuple[int, float, Tree, Tree]"
@@ -25,20 +30,31 @@ Score: TypeAlias = Callable[..., float]
 # Every so many trees, blocks beyond this score are not argued about any more.
 EARLY_TREES = 12
 CLEAR = 2.2
+ARTICLE = GENRES.index("article")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a page tells of itself: its kind (see `_about.kind`) and its address."""
+
+    kind: int
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Weights of names on the way to a block (`path`) and next to it (`near`), and the forest.
+    """What weighs in the first guess and in what sort of page it is, and the two forests.
 
-    `cut` is (expected F1, cut below it, cut from it on): a page that is clear may be choosy.
+    `cut` holds what a block of an article must reach to be kept, and what one of another page must
+    reach: a share of the F1 that the page is expected to have.
     """
 
-    path: dict[str, float]
-    near: dict[str, float]
+    names: dict[str, Weights]
     bias: float
-    score: Score
-    cut: tuple[float, float, float]
+    genres: dict[str, list[float]]
+    first: Score
+    second: Score
+    cut: tuple[float, float]
 
 
 @cache
@@ -50,11 +66,14 @@ def model() -> Model:
 
 def parse(data: dict[str, Any]) -> Model:
     """The model in the shape of `main_text.json`."""
-    path = {name: pair[0] for name, pair in data["names"].items()}
-    near = {name: pair[1] for name, pair in data["names"].items()}
-    score = compiled(data["trees"])
-    low, below, above = data["cut"]
-    return Model(path, near, data["bias"], score, (low, below, above))
+    return Model(
+        names={name: tuple(weights) for name, weights in data["names"].items()},
+        bias=data["bias"],
+        genres=data["genres"],
+        first=compiled(data["first"]),
+        second=compiled(data["second"]),
+        cut=tuple(data["cut"]),
+    )
 
 
 def compiled(trees: Sequence[Tree]) -> Score:
@@ -91,31 +110,22 @@ class Choice:
     expected: float
 
 
-def chosen(page: Layout, kind: int, by: Model | None = None) -> Choice:
-    """The main text of a page that says it is of this `kind` (see `_about.kind`)."""
+def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
+    """The main text of a page: a look at each block, then a look at how it fits what was found."""
     if not page.blocks:
         return Choice([], 0.0)
     by = by or model()
-    guesses = name_scores(page, by.path, by.near, by.bias)
-    odds = likelihoods(columns(page, guesses, kind), by.score)
-    words = [block.words for block in page.blocks]
-    limit, below, above = by.cut
-    hope = expected(odds, words)
-    least = above if hope >= limit else below
+    sort = genre(page_names(page, about.url, about.kind), by.genres)
+    guesses = name_scores(page, by.names, by.bias)
+    ways = same_ways(page.boxes)
+    found = columns(page, guesses, ways, (about.kind, *sort))
+    first = likelihoods(found, by.first)
+    odds = likelihoods(found + context(page, first, ways), by.second)
+    hope = expected(odds, [block.words for block in page.blocks])
+    least = by.cut[0] if sort[ARTICLE] > 0.5 else by.cut[1] * hope
     return Choice([i for i, odd in enumerate(odds) if odd > least], hope)
 
 
 def likelihoods(features: Columns, score: Score) -> list[float]:
     """For each block how likely it is main text, 0 to 1."""
     return [1.0 / (1.0 + math.exp(-value)) for value in map(score, *features)]
-
-
-def expected(odds: Sequence[float], words: Sequence[int]) -> float:
-    """The best F1 that a cut through these odds is expected to have."""
-    whole = sum(odd * word for odd, word in zip(odds, words, strict=True))
-    right = taken = best = 0.0
-    for odd, word in sorted(zip(odds, words, strict=True), reverse=True):
-        right += odd * word
-        taken += word
-        best = max(best, 2 * right / (taken + whole))
-    return best

@@ -15,6 +15,8 @@ from itertools import accumulate
 from search_backend.readers._blocks import Box, Layout
 
 Columns = list[Sequence[float]]
+# The weights of a name on the way to a block and next to it.
+Weights = tuple[float, float]
 
 LONG = 25
 _TAGS = (
@@ -28,6 +30,7 @@ _DIGIT, _UPPER = re.compile(r"\d"), re.compile(r"[A-Z]")
 _FIRST_WORD = re.compile(r"\w+")
 # Behind so many words a block says by itself what it is.
 SHORT = 14
+NEARLY_ALL = 0.9
 
 
 def text_names(text: str, words: int) -> list[str]:
@@ -43,34 +46,56 @@ def text_names(text: str, words: int) -> list[str]:
     ]
 
 
-def name_scores(
-    page: Layout, path: Mapping[str, float], near: Mapping[str, float], bias: float
-) -> list[float]:
+def wrappers(page: Layout) -> list[bool]:
+    """For each box whether it holds nearly all words; its names tell no block from another."""
+    held = [0] * len(page.boxes)
+    for block in page.blocks:
+        held[block.box] += block.words
+    for at in range(len(held) - 1, 0, -1):
+        held[page.boxes[at].parent] += held[at]
+    least = NEARLY_ALL * held[0] if held else 0
+    return [words >= least for words in held]
+
+
+def name_scores(page: Layout, weights: Mapping[str, Weights], bias: float) -> list[float]:
     """A first guess for each block, by the names of the elements around it and its first words."""
     ways: list[float] = []
     own: list[float] = []
     known: dict[tuple[str, ...], tuple[float, float]] = {}
-    for box in page.boxes:
+    for box, is_wrapper in zip(page.boxes, wrappers(page), strict=True):
         sums = known.get(box.names)
         if sums is None:
-            sums = known[box.names] = (
-                sum(path.get(name, 0.0) for name in box.names),
-                sum(near.get(name, 0.0) for name in box.names),
-            )
-        ways.append(sums[0] + (ways[box.parent] if box.parent >= 0 else 0.0))
+            found = [weights[name] for name in box.names if name in weights]
+            sums = known[box.names] = (sum(w[0] for w in found), sum(w[1] for w in found))
+        way = 0.0 if is_wrapper else sums[0]
+        ways.append(way + (ways[box.parent] if box.parent >= 0 else 0.0))
         own.append(sums[1])
     scores = []
     for block in page.blocks:
         at, up = block.box, page.boxes[block.box].parent
         score = bias + ways[at] + own[at] + (own[up] if up >= 0 else 0.0)
-        if block.words <= SHORT:
-            score += sum(near.get(name, 0.0) for name in text_names(block.text, block.words))
+        for name in text_names(block.text, block.words):
+            if name in weights:
+                score += weights[name][1]
         scores.append(max(-12.0, min(12.0, score)))
     return scores
 
 
-def columns(page: Layout, guesses: Sequence[float], kind: int) -> Columns:
-    """One column a feature, one entry a block. `kind` is what the page says it is."""
+def same_ways(boxes: Sequence[Box]) -> list[int]:
+    """For each box a number that it shares with all boxes of its names, inside like boxes."""
+    found: list[int] = []
+    for box in boxes:
+        found.append(hash((found[box.parent] if box.parent >= 0 else 0, box.names)))
+    return found
+
+
+def columns(
+    page: Layout,
+    guesses: Sequence[float],
+    ways: Sequence[int],
+    told: Sequence[float],
+) -> Columns:
+    """One column a feature, one entry a block. `told` holds what is known of the whole page."""
     blocks = page.blocks
     words = [float(block.words) for block in blocks]
     linked = [block.linked for block in blocks]
@@ -79,8 +104,8 @@ def columns(page: Layout, guesses: Sequence[float], kind: int) -> Columns:
     found += _of_text(page)
     found += _of_neighbours(words, linked)
     found += _of_guesses(guesses, words)
-    found += _of_boxes(page, words, linked, total)
-    found += _of_page(page, words, linked, guesses, total, kind)
+    found += _of_boxes(page, words, linked, total, ways)
+    found += _of_page(page, words, linked, guesses, total, told)
     return found
 
 
@@ -145,13 +170,15 @@ def _of_guesses(guesses: Sequence[float], words: list[float]) -> Columns:
     return [guesses, around(2), around(8)]
 
 
-def _of_boxes(page: Layout, words: list[float], linked: list[float], total: float) -> Columns:
+def _of_boxes(
+    page: Layout, words: list[float], linked: list[float], total: float, ways: Sequence[int]
+) -> Columns:
     boxes = page.boxes
     held, links, prose, inside = _held(page, words, linked)
-    depth, group, repeats, main = _places(boxes, held)
+    depth, repeats, main = _places(boxes, held)
     groups: dict[int, list[float]] = {}
     for block, word, link in zip(page.blocks, words, linked, strict=True):
-        sums = groups.setdefault(group[block.box], [0.0, 0.0, 0.0])
+        sums = groups.setdefault(ways[block.box], [0.0, 0.0, 0.0])
         sums[0] += 1
         sums[1] += word
         sums[2] += word * link
@@ -160,7 +187,7 @@ def _of_boxes(page: Layout, words: list[float], linked: list[float], total: floa
     for block in page.blocks:
         at = block.box
         if (row := rows.get(at)) is None:
-            count, word, link = groups[group[at]]
+            count, word, link = groups[ways[at]]
             values = [
                 *(float(depth[at]), count, word / count, link / word, word / total),
                 *(float(repeats[at]), held[main[at]] / total if main[at] >= 0 else -1.0),
@@ -200,24 +227,21 @@ def _held(
     return held, links, prose, inside
 
 
-def _places(
-    boxes: list[Box], held: list[float]
-) -> tuple[list[int], list[int], list[int], list[int]]:
-    """For each box its depth, a number for its way, how often its like repeats, its main box."""
+def _places(boxes: list[Box], held: list[float]) -> tuple[list[int], list[int], list[int]]:
+    """For each box its depth, how often its like repeats, its main box."""
     size = len(boxes)
     alike = Counter((box.parent, box.names) for at, box in enumerate(boxes) if held[at])
-    depth, group, repeats, main = [0] * size, [0] * size, [1] * size, [-1] * size
+    depth, repeats, main = [0] * size, [1] * size, [-1] * size
     for at, box in enumerate(boxes):
         up = box.parent
         is_main = box.tag in ("main", "article") or "r=main" in box.names
         repeats[at] = alike[up, box.names]
-        group[at] = hash((group[up] if up >= 0 else 0, box.names))
         main[at] = at if is_main else -1
         if up >= 0:
             depth[at] = depth[up] + 1
             repeats[at] = max(repeats[at], repeats[up])
             main[at] = at if is_main else main[up]
-    return depth, group, repeats, main
+    return depth, repeats, main
 
 
 def _of_page(
@@ -226,7 +250,7 @@ def _of_page(
     linked: list[float],
     guesses: Sequence[float],
     total: float,
-    kind: int,
+    told: Sequence[float],
 ) -> Columns:
     count = len(words)
     long = [w for w, link in zip(words, linked, strict=True) if w >= LONG and link < 0.3]
@@ -241,7 +265,7 @@ def _of_page(
         sum(long) / total,
         sum(g * min(w, 60.0) for g, w in zip(guesses, words, strict=True)) / total,
         max(guesses),
-        float(kind),
+        *told,
     )
     before = [0.0, *accumulate(words[:-1])]
     return [

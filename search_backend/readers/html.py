@@ -1,44 +1,30 @@
 """HTML to the main text as Markdown, without what the page hides.
 
 Bound the markup, take out what a visitor cannot see, cut the page into blocks of text, and keep the
-blocks that are likely to be main text. Where the page says it is an article and the blocks are in
-doubt, trafilatura is asked as well. https://trafilatura.readthedocs.io/
+blocks that are likely to be main text.
 """
 
 from __future__ import annotations
 
-import logging
 import re
 from dataclasses import replace
 
 from selectolax.lexbor import LexborHTMLParser
 
 from search_backend.charset import decode
-from search_backend.clean import clean, cleaned, invisible, tidy
+from search_backend.clean import cleaned
 from search_backend.readers import Reader, _about
 from search_backend.readers._blocks import Layout, layout, written
 from search_backend.readers._bounds import bounded
-from search_backend.readers._choose import chosen
+from search_backend.readers._choose import About, chosen
 from search_backend.readers._hidden import remove_hidden
 from search_backend.readers._markdown import markdown
 from search_backend.types import Page, Problem
 
-_log = logging.getLogger(__name__)
-
-# Shorter texts may have missed the point; they are compared with the whole page.
-THIN = 250
 # Of so short a page everything is kept that is no furniture.
 SHORT_PAGE = 120
 # A page in more pieces is a table or a register; sorting them would take seconds.
 MOST_BLOCKS = 6_000
-# Below this expected F1 the blocks of an article are in doubt.
-DOUBT = 0.9
-ARTICLE = 1
-# What trafilatura finds must have this share of our words, or it took a part for the whole.
-LEAST_SHARE = 0.2
-# Beyond this it takes seconds.
-MOST_FOR_EXTRACTION = 500_000
-MOST_TAGS_FOR_EXTRACTION = 30_000
 # Few words from this much markup: the text is made by scripts.
 SHELL_MARKUP = 15_000
 SHELL_WORDS = 40
@@ -72,10 +58,10 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     asks = any(
         _ASKS_FOR_SCRIPTS.search(node.text(deep=True) or "") for node in tree.css("noscript")
     )
-    kind = _about.kind(tree)
+    about = About(_about.kind(tree), url)
     remove_hidden(tree)
     links = _about.links(tree, url)
-    text, unseen = _main(tree, layout(written(tree)), url, kind)
+    text, unseen = _main(layout(written(tree)), about)
     page = replace(page, text=text, links=links, invisible=unseen)
     words = len(text.split(None, SHELL_WORDS))
     asks = asks or _ASKS_FOR_SCRIPTS.search(text[:2000]) is not None
@@ -93,19 +79,15 @@ def _shell(page: Page) -> Page:
     return replace(page, text="", status="needs_js", error=problem)
 
 
-def _main(tree: LexborHTMLParser, page: Layout, url: str, kind: int) -> tuple[str, int]:
+def _main(page: Layout, about: About) -> tuple[str, int]:
     """The main text, and how many invisible characters were taken out of it."""
     if len(page.blocks) > MOST_BLOCKS:
-        return cleaned(markdown(page, _all_but_furniture(page), url))
-    choice = chosen(page, kind)
+        return cleaned(markdown(page, _all_but_furniture(page), about.url))
+    choice = chosen(page, about)
     words = sum(page.blocks[index].words for index in choice.blocks)
-    if kind == ARTICLE and choice.expected < DOUBT:
-        other = tidy(_extract(tree, url))
-        if len(other) > THIN and len(other.split()) > words * LEAST_SHARE:
-            return other, invisible(tree.html or "")
     if sum(block.words for block in page.blocks) < SHORT_PAGE or not words:
-        return cleaned(markdown(page, _all_but_furniture(page), url))
-    return cleaned(markdown(page, choice.blocks, url))
+        return cleaned(markdown(page, _all_but_furniture(page), about.url))
+    return cleaned(markdown(page, choice.blocks, about.url))
 
 
 def _all_but_furniture(page: Layout) -> list[int]:
@@ -116,32 +98,6 @@ def _all_but_furniture(page: Layout) -> list[int]:
         furniture[at] = own or (box.parent >= 0 and furniture[box.parent])
     kept = [at for at, block in enumerate(page.blocks) if not furniture[block.box]]
     return kept or list(range(len(page.blocks)))
-
-
-def _extract(tree: LexborHTMLParser, url: str) -> str:
-    markup = clean(tree.html or "")
-    if len(markup) > MOST_FOR_EXTRACTION or markup.count("<") > MOST_TAGS_FOR_EXTRACTION:
-        return ""
-    from trafilatura import extract
-
-    # It warns about every page in which it finds nothing; that is our business, not the terminal's.
-    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
-    try:
-        found = extract(
-            markup,
-            url=url,
-            fast=True,
-            output_format="markdown",
-            include_links=True,
-            include_tables=True,
-            include_comments=False,
-            with_metadata=False,
-        )
-    except Exception:
-        # Strange markup may be too much for it; the page still has its structure.
-        _log.warning("extraction failed, reading by structure", exc_info=True)
-        return ""
-    return found or ""
 
 
 READER = Reader(

@@ -9,7 +9,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from search_backend.readers import read
 from search_backend.readers._bounds import LARGE, bounded
-from search_backend.readers._choose import Tree, compiled, expected, likelihoods
+from search_backend.readers._choose import Tree, compiled, likelihoods
+from search_backend.readers._context import expected
 from search_backend.types import Page
 
 WORDS = "The harbour was built in three stages, and each of them is described here at some length. "
@@ -157,6 +158,15 @@ def test_the_head_of_a_page_that_is_written_anew_stays_a_head() -> None:
     assert tree.css_first("head title") is not None
     assert tree.body is not None
     assert set(tree.body.text()) == {"x"}
+
+
+def test_scripts_do_not_push_the_text_of_a_page_beyond_the_cap() -> None:
+    """Shops write megabytes of them before the first word; what is told of the page stays."""
+    told = '<script type="application/ld+json">{"datePublished": "2026-03-04"}</script>'
+    script = f"<script>{'x=1;' * 600_000}</script>"
+    found = page(f"{script}<main>{f'<p>{WORDS * 3}</p>' * 3}</main><!--{script}-->", told)
+    assert (found.text.count("three stages"), found.cut) == (9, False)
+    assert found.published == "2026-03-04"
 
 
 @pytest.mark.parametrize(

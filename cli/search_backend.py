@@ -28,7 +28,7 @@ from web.listen import access_to, listen
 from web.uvicorn_server import run_server
 from web.wsgi import LazyApp, OnThreads, Wsgi
 
-_WORKERS = 128  # made when they are needed; a page that stalls keeps one for its deadline
+WORKERS = 128  # made when they are needed; a page that stalls keeps one for its deadline
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def _serve(args: argparse.Namespace, settings: Settings, own: BackendSettings) -
     listener, warning = listen(args.host, args.port, settings.token)
     quota = Quota(own.client_rate) if warning else None
     backend = Backend(settings, own, quota)
-    app = OnThreads(backend, _WORKERS, backend)
+    app = OnThreads(backend, WORKERS, backend)
     access = access_to(listener, args.host, "", names=args.name, open_to_all=True)
     if warning:
         print(warning, file=sys.stderr)

@@ -2,28 +2,35 @@
 
 From stdin: two lengths of four bytes, a JSON object {url, content_type, charset}, the body. To
 stdout: a length of four bytes and a page as JSON. JSON and not pickle, because a parser that a page
-has taken over must not be able to make the parent run anything. It ends when stdin does.
+has taken over must not be able to make the parent run anything. It ends when stdin does, and with
+status 0 between two documents when it has had nothing to do for a while or has grown.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
+import select
 import signal
 import struct
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, BinaryIO
 
 from search_backend.readers import read
 from search_backend.types import Page, Problem
 
 ASKED = struct.Struct(">II")
+_PIECE = 64 * 1024
 ANSWERED = struct.Struct(">I")
 # Fields of a page that no reader fills.
 NOT_READ = frozenset({"attempts", "freshness", "reader"})
-# What a document may take beyond the process itself.
-MOST_MEMORY = 192 * 2**20
+# What a document may take beyond the process itself, and what of it may stay.
+MOST_MEMORY = 60 * 2**20
+MOST_KEPT = 28 * 2**20
+# The part of a document that any reader but that of PDF looks at.
+MOST_READ = 8 * 2**20
 
 
 def main() -> None:
@@ -33,20 +40,33 @@ def main() -> None:
     source, target = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # Nothing that a library prints may get between the answers.
     os.dup2(2, 1)
-    seconds = int(sys.argv[1])
+    seconds, idle = int(sys.argv[1]), float(sys.argv[2])
     warm_up()
-    bound_memory()
-    while (request := take(source)) is not None:
+    most = bound_memory() + MOST_KEPT
+    while has_work(source, idle) and (request := take(source)) is not None:
         bound_time(seconds)
-        head, body = request
+        head, body, cut = request
         try:
             page = read(body, **head)
+            page = replace(page, cut=page.cut or cut)
         except MemoryError:
             page = failed(head["url"], TOO_LARGE)
+        del request, body
         told = {name: value for name, value in asdict(page).items() if name not in NOT_READ}
         answer = json.dumps(told).encode()
         target.write(ANSWERED.pack(len(answer)) + answer)
         target.flush()
+        del page, told, answer
+        if memory() > most:
+            break
+
+
+def has_work(source: BinaryIO, seconds: float) -> bool:
+    """Whether something comes, or the end, before it has waited too long."""
+    try:
+        return bool(select.select([source], [], [], seconds)[0])
+    except OSError:  # not a system on which one can wait for a pipe
+        return True
 
 
 def warm_up() -> None:
@@ -55,17 +75,26 @@ def warm_up() -> None:
     read(words.encode(), url="https://localhost/", content_type="text/html")
 
 
-def bound_memory() -> None:
-    """Where the system can do that."""
+def bound_memory() -> int:
+    """The bytes taken now; what is taken from now on is bounded, where the system can do that."""
+    now = memory()
     try:
         import resource
 
-        with open("/proc/self/statm", encoding="ascii") as file:
-            now = int(file.read().split()[0]) * resource.getpagesize()
-        most = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (now + MOST_MEMORY, most))
+        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (now + MOST_MEMORY, most))
     except (ImportError, OSError, ValueError):
         pass
+    return now
+
+
+def memory() -> int:
+    """Bytes of this process's own data, 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[5]) * mmap.PAGESIZE
+    except OSError:
+        return 0
 
 
 def bound_time(seconds: int) -> None:
@@ -80,13 +109,19 @@ def bound_time(seconds: int) -> None:
         pass
 
 
-def take(source: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
-    """(arguments, body) of the next request; None at the end."""
+def take(source: BinaryIO) -> tuple[dict[str, Any], bytes, bool] | None:
+    """(arguments, body, whether that is not all of it) of the next request; None at the end."""
     lengths = source.read(ASKED.size)
     if len(lengths) < ASKED.size:
         return None
-    head, body = ASKED.unpack(lengths)
-    return json.loads(source.read(head)), source.read(body)
+    head, size = ASKED.unpack(lengths)
+    arguments = json.loads(source.read(head))
+    body = source.read(min(size, MOST_READ))
+    if size > MOST_READ and b"%PDF-" in body[:1024]:
+        return arguments, body + source.read(size - MOST_READ), False
+    for at in range(MOST_READ, size, _PIECE):
+        source.read(min(_PIECE, size - at))
+    return arguments, body, size > MOST_READ
 
 
 def failed(url: str, problem: Problem) -> Page:

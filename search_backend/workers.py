@@ -1,8 +1,9 @@
 """Read large or foreign documents in processes that stall nobody and can be killed.
 
 Small pages are read where they are: that is cheap and bounded. A worker starts when the first large
-page comes, is used again, and is killed with the page that takes too long or too much. Workers end
-with this process, however it ends, because their stdin does.
+page comes, is used again, and is killed with the page that takes too long or too much. One that has
+grown or has had nothing to do for a minute ends by itself; all end with this process, however it
+ends, because their stdin does.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from search_backend.worker import ANSWERED, ASKED, TOO_LARGE, failed
 # A page of this size is read in some 20 ms; the way to a worker and back costs 1.
 SMALL = 128 * 1024
 SECONDS = 5.0
+IDLE_SECONDS = 60.0
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "from search_backend.worker import main; main()"
@@ -31,13 +33,21 @@ _START = (
 
 
 class Workers:
-    """Up to `most` processes; `seconds` are for one document, waiting for a process included."""
+    """Up to `most` processes; `seconds` are for one document, waiting for a process included.
+
+    A process ends that has had nothing to do for `idle` seconds.
+    """
 
     def __init__(
-        self, most: int | None = None, seconds: float = SECONDS, small: int = SMALL
+        self,
+        most: int | None = None,
+        seconds: float = SECONDS,
+        small: int = SMALL,
+        idle: float = IDLE_SECONDS,
     ) -> None:
         self._free = threading.Semaphore(most or min(4, os.cpu_count() or 1))
         self._seconds = seconds
+        self._idle_seconds = idle
         self._small = small
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
@@ -65,8 +75,12 @@ class Workers:
         if worker is not None and not worker.alive():
             worker.kill()
             worker = None
-        worker = worker or _Worker(self._seconds)
+        worker = worker or _Worker(self._seconds, self._idle_seconds)
         page = worker.ask(head, body, until)
+        if page is None and worker.has_retired():
+            worker.kill()
+            worker = _Worker(self._seconds, self._idle_seconds)
+            page = worker.ask(head, body, until)
         if page is None:
             worker.kill()
         else:
@@ -88,10 +102,10 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRAR
 class _Worker:
     """One process, for one document at a time."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, idle: float) -> None:
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-I", "-c", _START, str(max(1, round(seconds)))),
+                *(sys.executable, "-I", "-c", _START, str(max(1, round(seconds))), str(idle)),
                 json.dumps(sys.path),
             ],
             stdin=subprocess.PIPE,
@@ -104,6 +118,12 @@ class _Worker:
     def alive(self) -> bool:
         """Whether it still runs."""
         return self._process.poll() is None
+
+    def has_retired(self) -> bool:
+        """Whether it ended by itself, between two documents."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(1) == 0
+        return False
 
     def ask(self, head: bytes, body: bytes, until: float) -> Page | None:
         """The page; None if the process died or had to be killed over it."""

@@ -13,8 +13,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
+MOST_BYTES = 6 * 2**20
 MOST_CHARACTERS = 2_000_000
-MOST_TAGS = 150_000
+# A parsed element and what is made of it take some 700 bytes.
+MOST_ELEMENTS = 60_000
 # Up to here depth and repetition cost milliseconds, whatever the markup.
 HARMLESS_TAGS = 4_000
 HARMLESS_REPEATS = 400_000
@@ -93,7 +95,10 @@ def bounded(html: str) -> tuple[str, bool]:
         html = _SCRIPT.sub(" ", html)
     cut = len(html) > MOST_CHARACTERS
     html = html[:MOST_CHARACTERS]
-    return (html if _is_harmless(html) else _Rewriter().rewrite(html)), cut
+    if _is_harmless(html):
+        return html, cut
+    html, ended = _Rewriter().rewrite(html)
+    return html, cut or ended
 
 
 def _is_harmless(html: str) -> bool:
@@ -115,8 +120,13 @@ def _is_shallow(html: str) -> bool:
 
     Only an end right after the matching start counts as one, so this errs towards deep.
     """
+    if html.count("<") > 4 * MOST_ELEMENTS:
+        return False
     found = _MARK.findall(html)
-    if len(found) > MOST_TAGS:
+    if (
+        len(found) > MOST_ELEMENTS
+        and sum(name[:1] not in ("", "/") for name, _ in found) > MOST_ELEMENTS
+    ):
         return False
     ends: dict[str, str] = {}  # what ends it; nothing for a tag that is not counted
     opened: list[str] = []
@@ -173,16 +183,21 @@ class _Rewriter:
         self._formatting = 0
         self._attributes = cache(_attributes)
 
-    def rewrite(self, html: str) -> str:
-        """The same text in tags that nest at most DEEPEST deep."""
+    def rewrite(self, html: str) -> tuple[str, bool]:
+        """The same text in tags that nest at most DEEPEST deep, up to MOST_ELEMENTS; and whether
+        there was more."""
         written: list[str] = []
-        position = 0
+        position = elements = 0
         for match in _TOKEN.finditer(html):
             written.append(html[position : match.start()])
             position = match.end()
-            written.append(self._token(match))
+            token = self._token(match)
+            written.append(token)
+            elements += token[:1] == "<" and token[1] != "/"
+            if elements >= MOST_ELEMENTS:
+                return "".join(written), True
         written.append(html[position:])
-        return "".join(written)
+        return "".join(written), False
 
     def _token(self, match: re.Match[str]) -> str:
         raw, sheet, ends, name, attributes = match.groups()

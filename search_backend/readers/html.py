@@ -15,7 +15,7 @@ from search_backend.charset import decode
 from search_backend.clean import cleaned
 from search_backend.readers import Reader, _about
 from search_backend.readers._blocks import Layout, layout, written
-from search_backend.readers._bounds import bounded
+from search_backend.readers._bounds import MOST_BYTES, bounded
 from search_backend.readers._choose import About, chosen
 from search_backend.readers._hidden import remove_hidden
 from search_backend.readers._markdown import markdown
@@ -41,7 +41,8 @@ _ASKS_FOR_SCRIPTS = re.compile(
 
 def read(body: bytes, url: str, charset: str | None) -> Page:
     """The page with its title, author, date, language, links. An empty shell is needs_js."""
-    markup, cut = bounded(decode(body, charset))
+    markup, cut = bounded(decode(body[:MOST_BYTES], charset))
+    cut = cut or len(body) > MOST_BYTES
     tree = LexborHTMLParser(markup)
     # Read before scripts go: some pages tell their date only there.
     page = Page(

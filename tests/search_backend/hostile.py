@@ -47,6 +47,7 @@ class HostileServer:
         self.server_names: list[str | None] = []
         self.sent = 0
         self._stop = threading.Event()
+        self._connections: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._context = self._tls() if tls else None
@@ -56,8 +57,15 @@ class HostileServer:
         self._threads[0].start()
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def stop(self) -> None:
+        """End the scripts that hang or never end, and hang up on those who say nothing."""
         self._stop.set()
+        for connection in tuple(self._connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
         with contextlib.suppress(OSError):
             # Closing alone does not wake a thread that waits in accept.
             socket.create_connection(("127.0.0.1", self.port), 1).close()
@@ -81,6 +89,7 @@ class HostileServer:
             if self._stop.is_set():
                 connection.close()
                 return
+            self._connections.append(connection)
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
             self._threads.append(thread)
             thread.start()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,11 @@ import pytest
 from search_backend.readers import read
 from search_backend.worker import failed
 from search_backend.workers import Workers
+from tests.waiting import until
 
 URL = "https://example.org/"
 TEXT = "<p>Some words about the harbour and how it was built in three stages.</p>"
 LARGE = f"<title>Harbour</title><main>{TEXT * 3000}</main>".encode()
-# Tables in cells are as slow as markup gets.
-SLOW = b"<table><tr><td>" * 400_000
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +28,12 @@ def workers() -> Iterator[Workers]:
     pool = Workers(most=1, seconds=20)
     yield pool
     pool.close()
+
+
+def memory(pid: int, name: str) -> int:
+    """Bytes of a process, by the name in its status; 0 when it has ended."""
+    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
 def pids() -> set[int]:
@@ -82,6 +88,57 @@ def test_a_worker_is_used_again_and_replaced_when_it_is_gone() -> None:
     pool.close()
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+def test_a_worker_without_work_ends_and_is_missed_by_nobody() -> None:
+    """An idle backend has no other process; the next page starts one."""
+    pool, before = Workers(most=1, seconds=20, idle=0.01), pids()
+    assert opened(pool, LARGE) == "ok"
+    (worker,) = pids() - before
+    until(lambda: ") Z " in Path(f"/proc/{worker}/stat").read_text("ascii"))
+    assert opened(pool, LARGE) == "ok"
+    pool.close()
+    assert pids() == before
+
+
+HOSTILE = {
+    "a million cells": b"<table>" + (b"<tr>" + b"<td>1" * 10) * 100_000,
+    "five million tags": b"<br>" * 5_000_000,
+    "an attribute": b"<p title='" + b"x" * 10_000_000 + b"'>hello world",
+    "references": b"<p>" + b"&amp;<b>&lt;</b>" * 600_000,
+}
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+def test_a_hostile_page_costs_little_memory() -> None:
+    """At most 64 MiB at any moment over what the process has without work."""
+    before, idle = pids(), dict[int, int]()
+    with closing(Workers(most=1, seconds=20, small=0)) as pool:
+        for name, body in HOSTILE.items():
+            assert opened(pool, TEXT.encode()) == "ok"  # by another process if one has grown
+            (worker,) = pids() - before
+            idle.setdefault(worker, memory(worker, "VmRSS"))
+            Path(f"/proc/{worker}/clear_refs").write_text("5", "ascii")  # the peak begins anew
+            page = pool.read(body, url=URL, content_type="text/html")
+            assert (name, page.status in ("ok", "needs_js"), page.cut) == (name, True, True)
+            peak = memory(worker, "VmHWM")
+            assert peak > idle[worker], name
+            assert peak < idle[worker] + 64 * 2**20, name
+
+
+def test_memory_beyond_the_bound_is_refused() -> None:
+    """Where a page slips through what bounds it, its process says so and reads on."""
+    program = (
+        "from search_backend import worker\n"
+        "worker.warm_up(); worker.bound_memory()\n"
+        "try: bytearray(worker.MOST_MEMORY + 2**20)\n"
+        "except MemoryError: print('refused')\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, capture_output=True, cwd=root, check=False)
+    assert run.stdout == b"refused\n"
+
+
 def test_a_worker_knows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of this process's environment it has what a program needs to run, and nothing else."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
@@ -95,9 +152,9 @@ def test_a_worker_knows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_page_that_takes_too_long_is_given_up() -> None:
     """With its process, and the next page is read by another."""
-    pool = Workers(most=1, seconds=1)
+    pool = Workers(most=1, seconds=0.01)  # no process is up by then
     try:
-        page = pool.read(SLOW, url=URL, content_type="text/html")
+        page = pool.read(LARGE, url=URL, content_type="text/html")
         assert page.status == "error"
         assert page.error is not None
         assert page.error.code == "too_complex"

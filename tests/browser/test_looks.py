@@ -25,7 +25,7 @@ DESKTOP, PHONE, SMALL = (
     {"width": 390, "height": 844},
     {"width": 320, "height": 640},
 )
-MOST_REQUESTS, MOST_BYTES, FIRST_PAINT_MS = 30, 130_000, 200
+MOST_REQUESTS, MOST_BYTES, FIRST_PAINT_MS = 30, 150_000, 200
 MISTAKE = r"\b(null|undefined|NaN)\b|\[object|\{\w+\}"  # what a program says, and people do not
 PAINT_SLACK = 4  # the suite may share its machine; the figure itself is for an idle one
 
@@ -122,7 +122,7 @@ def test_the_picture_for_the_readme(enter: Enter, house: House, screenshots: Pat
 
 @pytest.mark.parametrize("locale", ["en-US", "de-DE"])
 def test_the_page_is_small_and_paints_at_once(enter: Enter, locale: str) -> None:
-    """Whole, with its headers and nothing cached, under 30 requests and 130 kB on the wire, a
+    """Whole, with its headers and nothing cached, under 30 requests and 150 kB on the wire, a
     second catalogue included; and the first paint within its time."""
     page = enter(locale=locale)
     wire: list[float] = []

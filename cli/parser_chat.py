@@ -104,13 +104,14 @@ def sessions(commands: Any) -> None:
     )
     command.usage = (
         "searchloop sessions [-o text|json] [TEXT ... | undo ID | cancel ID | backup FILE | "
-        "restore FILE | check]"
+        "restore [FILE] | check]"
     )
     command.add_argument(
         "query",
         nargs="*",
         metavar="TEXT",
         help="only sessions with this text; `undo ID` takes back what its last answer did to files,"
-        " `cancel ID` stops an answer, `backup` and `restore` copy, `check` looks for damage",
+        " `cancel ID` stops an answer, `backup` and `restore` copy, `check` looks for damage, and"
+        " `restore` without a file brings back what can be read of a damaged store",
     )
     output(command)

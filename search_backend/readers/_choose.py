@@ -30,6 +30,8 @@ Score: TypeAlias = Callable[..., float]
 # Every so many trees, blocks beyond this score are not argued about any more.
 EARLY_TREES = 12
 CLEAR = 2.2
+# A page in more blocks is looked at once: the second look would take as long again.
+MOST_FOR_SECOND = 2_000
 ARTICLE = GENRES.index("article")
 
 
@@ -120,7 +122,9 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
     ways = same_ways(page.boxes)
     found = columns(page, guesses, ways, (about.kind, *sort))
     first = likelihoods(found, by.first)
-    odds = likelihoods(found + context(page, first, ways), by.second)
+    odds = first
+    if len(page.blocks) <= MOST_FOR_SECOND:
+        odds = likelihoods(found + context(page, first, ways), by.second)
     hope = expected(odds, [block.words for block in page.blocks])
     least = by.cut[0] if sort[ARTICLE] > 0.5 else by.cut[1] * hope
     return Choice([i for i, odd in enumerate(odds) if odd > least], hope)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from search_backend.readers._blocks import Layout, layout, written
-from search_backend.readers._choose import About, chosen, model
+from search_backend.readers._choose import MOST_FOR_SECOND, About, chosen, model
 from search_backend.readers._context import best_run, context
 from search_backend.readers._features import columns, same_ways, wrappers
 from search_backend.readers._genre import GENRES, genre, page_names
@@ -82,6 +82,15 @@ def test_what_holds_the_whole_page_tells_no_block_from_another() -> None:
         assert not wrappers(page)[3]
         found = chosen(page, About(1, "https://example.org/blog/harbour")).blocks
         assert found == list(range(8))
+
+
+def test_a_page_of_very_many_blocks_is_chosen_from_by_the_first_look() -> None:
+    """A long article keeps its text and loses its menu all the same."""
+    text = "<p>The harbour was built in three stages, and each is described here at length.</p>"
+    menu = "<nav><ul><li><a href=/>Home</a><li><a href=/shop>Shop</a></ul></nav>"
+    page = parsed(f"{menu}<main><article>{text * MOST_FOR_SECOND}</article></main>")
+    found = chosen(page, About(1, "https://example.org/blog/harbour")).blocks
+    assert found == list(range(2, MOST_FOR_SECOND + 2))
 
 
 def test_the_model_that_is_shipped_fits_the_features() -> None:

@@ -60,6 +60,7 @@ def test_the_rest_of_the_way_by_keyboard(page: Page, ollama: LedOllama) -> None:
     page.keyboard.press("Enter")
     expect(page.locator(".versions")).to_have_text("2/2")
     expect(page.get_by_role("button", name="Stop answering")).to_be_visible()
+    expect(box(page)).to_be_focused()
     page.keyboard.press("Escape")
     wait_for_answer(page)
     tab_to(page, "[aria-label='Earlier version']", "Shift+Tab")

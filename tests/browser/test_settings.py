@@ -47,7 +47,7 @@ def test_settings_are_kept_and_hold_at_once(page: Page, house: House, tmp_path: 
     blocked.fill("ads.example")
     with page.expect_response(lambda r: r.request.method == "PATCH" and r.ok):
         blocked.blur()
-    dialog.get_by_role("button", name="Add the key of Brave").click()
+    dialog.get_by_role("button", name="Add its key: Brave").click()
     expect(dialog.get_by_label("BRAVE_API_KEY")).to_be_visible()
     (tmp_path / "trains.md").write_text("# Trains\n\nThey run at night.", "utf-8")
     dialog = opened(page, "Library")

@@ -43,7 +43,7 @@ const ask = asking(facts, {
 });
 const chat = chatView(
   { scroller: el("scroller"), turns: el("turns"), latest: el("latest"), announcer: el("announcer") },
-  { ...ask, chip, open: openReader, models, changed: chatChanged, connection, refused },
+  { ...ask, again: thenWrite(ask.again), edit: thenWrite(ask.edit), chip, open: openReader, models, changed: chatChanged, connection, refused },
 );
 const box = composer(el, {
   change: ask.changeSettings,
@@ -59,6 +59,15 @@ const box = composer(el, {
   recall: chat.lastQuestion,
 });
 const sidebar = sessionList(el("sessions"), { open: openSession, change, remove });
+
+// The button that was pressed goes away with its turn: the focus goes to the question box, unless that
+// would bring up a keyboard on the screen.
+function thenWrite(act) {
+  return (...given) => {
+    if (!matchMedia("(pointer: coarse)").matches) box.focus();
+    return act(...given);
+  };
+}
 
 /** A part of the page that is fetched when it is first used. */
 function later(fetched) {

@@ -64,7 +64,7 @@ export default {
   "engine.up": "{name} früher fragen",
   "engine.remove": "{name} nicht fragen",
   "engine.key": "Schlüssel eintragen",
-  "engine.key.of": "Schlüssel von {name} eintragen",
+  "engine.key.of": "Schlüssel eintragen: {name}",
   "engine.use": "Verwenden",
   "engine.test": "Testen",
   "engine.testing": "Wird gefragt …",

@@ -66,7 +66,7 @@ export default {
   "engine.up": "Ask {name} earlier",
   "engine.remove": "Do not ask {name}",
   "engine.key": "Add its key",
-  "engine.key.of": "Add the key of {name}",
+  "engine.key.of": "Add its key: {name}",
   "engine.use": "Use",
   "engine.test": "Test",
   "engine.testing": "Asking…",

@@ -64,7 +64,7 @@ export default {
   "engine.up": "提前询问 {name}",
   "engine.remove": "不询问 {name}",
   "engine.key": "添加密钥",
-  "engine.key.of": "添加 {name} 的密钥",
+  "engine.key.of": "添加密钥：{name}",
   "engine.use": "使用",
   "engine.test": "测试",
   "engine.testing": "正在询问…",

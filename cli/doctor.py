@@ -13,12 +13,14 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from agent.errors import AgentError
 from agent.library import Agent
+from agent.log import EventLog
 from agent.mcp import McpServers
 from agent.models import ModelInfo
 from agent.providers import split_model
@@ -62,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
 def _machine(settings: Settings) -> Iterator[Finding]:
     yield Finding("ok", "Python", platform.python_version())
     yield _home(settings.home)
+    yield _sessions(settings)
     options = {row[0] for row in sqlite3.connect(":memory:").execute("PRAGMA compile_options")}
     if "ENABLE_FTS5" in options:
         yield Finding("ok", "SQLite", f"{sqlite3.sqlite_version}, with full-text search")
@@ -80,6 +83,21 @@ def _home(home: Path) -> Finding:
         return Finding("ok", "Data", str(home))
     command = "export SEARCHLOOP_HOME=$HOME/searchloop"
     return Finding("missing", "Data", f"{home} cannot be written", command)
+
+
+def _sessions(settings: Settings) -> Finding:
+    """Whether they can be read and written; damage that was not met yet `sessions check` finds."""
+    try:
+        with closing(EventLog(settings.store)) as log:
+            log.sessions(limit=1)
+            trouble: AgentError | None = log.trouble
+    except AgentError as error:
+        trouble = error
+    if trouble is None:
+        return Finding("ok", "Sessions", "can be read and written")
+    command = _COMMAND.search(trouble.remedy)
+    said = f"{trouble.message} {trouble.remedy}"
+    return Finding("missing", "Sessions", said, command[1] if command else "")
 
 
 def _servers(settings: Settings) -> Iterator[Finding]:

@@ -53,6 +53,8 @@ def test_a_damaged_store_is_shown_named_and_restored(cli: Cli, left: str, tmp_pa
     assert checked.code == 1
     assert "is damaged" in checked.out
     assert "1 sessions can be read." in checked.out
+    told = {f["what"]: f for f in cli("doctor", "-o", "json").json["findings"]}["Sessions"]
+    assert (told["state"], told["command"]) == ("missing", "searchloop sessions restore")
     refused = cli("ask", "and now?", "--session", left)
     assert refused.code == 1
     assert "`searchloop sessions restore`" in refused.err

@@ -301,22 +301,15 @@ def test_a_newer_store_can_be_read_and_is_left_alone(store: Path | str) -> None:
 
 @pytest.mark.integration
 def test_a_database_that_may_only_be_read(postgres: Postgres) -> None:
-    """A standby, or a user without rights: sessions are shown, and it comes back by itself."""
-    import psycopg
-
+    """A standby, or a user without rights: sessions are shown, and each change says why not."""
     url = postgres.url()
     filled(url).close()
-    name = url.rpartition("/")[2]
-    switch = f"ALTER DATABASE {name} SET default_transaction_read_only = %s"
-    with psycopg.connect(url, autocommit=True) as db:
-        db.execute((switch % "on").encode())
-    log = EventLog(url)
-    listed = log.sessions()
-    assert len(listed) == SESSIONS
-    assert code_of(lambda: log.append(listed[0].id, [NOTICE])) == "read_only"
-    with psycopg.connect(url, autocommit=True) as db:
-        db.execute("SET default_transaction_read_only = off")
-        db.execute((switch % "off").encode())
-    with closing(EventLog(url)) as other:
-        assert other.append(listed[0].id, [NOTICE])
-    log.close()
+    with closing(EventLog(f"{url}%20-cdefault_transaction_read_only%3Don")) as log:
+        assert log.trouble is not None
+        listed = log.sessions()
+        assert len(listed) == SESSIONS
+        assert len(log.read(listed[0].id)) == 120
+        assert code_of(lambda: log.append(listed[0].id, [NOTICE])) == "read_only"
+        assert code_of(lambda: log.create_session(model="m")) == "read_only"
+    with closing(EventLog(url)) as log:
+        assert log.append(listed[0].id, [NOTICE])

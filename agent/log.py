@@ -22,7 +22,7 @@ from agent.leases import Leases, no_session
 from agent.parcel import Parcel, Passing, Pending, parcel
 from agent.session import Session
 from agent.store import open_store
-from agent.store.contract import Heard
+from agent.store.contract import Batch, Heard
 from agent.text import column_text, like_pattern, object_in, to_json
 
 P = ParamSpec("P")
@@ -157,8 +157,11 @@ class EventLog:
 
     def _pushed(self, given: Parcel, last: int) -> list[Event]:
         stored = given.events(last)
-        self._followers.push(given.batch.session, stored)
+        self._publish(given.batch, stored)
         return stored
+
+    def _publish(self, batch: Batch, stored: list[Event]) -> None:
+        self._followers.push(batch.session, stored)
 
     def read(self, session_id: str, after: int = 0, limit: int = -1) -> list[Event]:
         """The stored events with a number above `after`, in order; `limit` of them if given."""

@@ -25,6 +25,7 @@ from agent.events import Event
 from agent.log import EventLog
 from agent.parcel import Passing, Pending
 from agent.running import Running, current
+from agent.store.contract import Batch
 from agent.transport import Transport
 from agent.wire import Headers, Redirected, Response
 
@@ -106,7 +107,6 @@ class ObservedLog(EventLog):
         if ours and ours.exchanges and any(kind in _ANSWERS for kind, _ in events):
             recorded = ours.exchanges.copy()
             events = [*(("exchange", data) for data in recorded), *events]
-        began = time.perf_counter()
         try:
             how = {"fence": fence, "after": after}
             stored = super().append(session_id, events, durable=durable, **how)
@@ -114,22 +114,22 @@ class ObservedLog(EventLog):
             if conflict.code == "fenced":
                 self._observer.lost(session_id)
             raise
-        self._observer.stored(session_id, stored, time.perf_counter() - began)
         if ours:
             del ours.exchanges[: len(recorded)]
         return stored
 
     def append_deltas(self, deltas: Sequence[Passing]) -> list[list[Event] | Conflict]:
         """See `EventLog.append_deltas`."""
-        began = time.perf_counter()
         done = super().append_deltas(deltas)
-        seconds = time.perf_counter() - began
         for each, became in zip(deltas, done, strict=True):
             if isinstance(became, Conflict):
                 self._observer.lost(each.session)
-            else:
-                self._observer.stored(each.session, became, seconds)
         return done
+
+    def _publish(self, batch: Batch, stored: list[Event]) -> None:
+        # First of all: whoever sees the end of a run may end the program.
+        self._observer.stored(batch.session, stored, max(0.0, time.time() - batch.at))
+        super()._publish(batch, stored)
 
 
 class ObservedTransport(Transport):

@@ -12,6 +12,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from agent.backend import LocalBackend
 from agent.errors import ConfigError, StoreError
 from agent.events import messages_from
 from agent.log import EventLog
-from agent.parcel import Pending
+from agent.parcel import Passing, Pending
 from agent.runner import Runner
 from agent.settings import Environment, Settings
 from agent.tools import Tool, tool
@@ -225,6 +226,11 @@ class Mortal(EventLog):
             raise StoreError("dead", "This process is gone.", "Start another.")
         return super().append(session_id, events, durable=durable, fence=fence)
 
+    def append_deltas(self, deltas: Sequence[Passing]) -> Any:
+        if self.dead:
+            raise StoreError("dead", "This process is gone.", "Start another.")
+        return super().append_deltas(deltas)
+
 
 class Walk:
     """One session on its way through providers, settings and accidents."""
@@ -314,7 +320,8 @@ class Walk:
             held.cancel()
             if not over.done():
                 self.log.dead = end == "crash"
-                await self.runner.cancel(self._session)
+                with suppress(StoreError) if self.log.dead else nullcontext():
+                    await self.runner.cancel(self._session)
         await over
         if self.log.dead:
             await self.close()

@@ -8,7 +8,8 @@ import json
 import logging
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import pytest
 from agent.events import Event
 from agent.logs import OURS, configure
 from agent.metrics import Metrics
-from agent.observing import Asked
+from agent.observing import Asked, ObservedLog, Observers
 from agent.replay import read_trace, replay
 from agent.settings import Environment
 from agent.telemetry import Telemetry
@@ -302,6 +303,29 @@ def test_labels_are_bounded_and_plain() -> None:
     found = numbers(metrics.text())
     assert len(found) < 250
     assert sum(n for name, n in found.items() if "searches_total" in name) == 502
+
+
+def test_observers_are_told_before_followers(tmp_path: Path) -> None:
+    """Whoever sees the end of a run may end the program, and nothing of it must be missing then."""
+    waiting: list[bool] = []
+    follower: Any = None
+
+    class Looking(Observers):
+        def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
+            waiting.append(bool(follower.take(0)))
+
+    log = ObservedLog(tmp_path / "sessions.sqlite3", Looking())
+    session = log.create_session(model="p:m").id
+
+    async def told() -> list[Event]:
+        nonlocal follower
+        follower = log._followers.join(session)
+        log.append(session, [("run_finished", {})])
+        return follower.take(0) or []
+
+    with closing(log):
+        assert len(asyncio.run(told())) == 1
+    assert waiting == [False]
 
 
 @pytest.mark.parametrize("content", [False, True])

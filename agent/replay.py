@@ -188,13 +188,13 @@ class _Answer:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = data
-        self.status_code = data["status"]
-        self.headers = {"content-type": data.get("kind", "")}
+        self.status = data["status"]
+        self.headers = [(b"content-type", data.get("kind", "").encode("latin-1", "replace"))]
         self.stream = self._pieces()
 
     async def __aenter__(self) -> Response:
         if "location" in self._data:
-            raise redirected(_NOWHERE, self.status_code, self._data["location"])
+            raise redirected(_NOWHERE, self.status, self._data["location"])
         return Response(self, lambda error: error)
 
     async def __aexit__(

@@ -1,9 +1,5 @@
 """Moves bytes to model providers and back: the one place that opens such connections.
 
-A pool that holds hundreds of connections is scanned at every request, which halves the speed of
-300 concurrent runs. So each connection is a pool of its own here (a lane): a request takes the lane
-used last for that origin, or opens one, and gives it back when its answer is over.
-
 No redirect is followed and no netrc is read: a key goes to the origin that the user named and
 nowhere else. Proxies of the environment are honoured, except for this machine itself. Bodies are
 asked for uncompressed, so that no event waits in a decompressor. The HTTP library is imported with
@@ -14,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent.errors import ConfigError, ProviderError
+from agent.errors import ProviderError
+from agent.lanes import Lanes
 from agent.wire import (
     Headers,
     Origin,
@@ -40,14 +36,11 @@ from agent.wire import (
 )
 
 if TYPE_CHECKING:
-    import ssl
-
+    import httpcore2
     import httpx2
 
 __all__ = ["Response", "Timeouts", "Transport"]
 
-IDLE_SECONDS = 30.0
-IDLE_LANES = 128
 JSON_LIMIT = 8 * 1024 * 1024
 
 
@@ -60,7 +53,7 @@ class Transport:
         limits = timeouts or Timeouts()
         self._offline = offline
         self._timeout = {"connect": limits.connect, "read": limits.read, "write": limits.write}
-        self._lanes = _Lanes(trust_env)
+        self._lanes = Lanes(trust_env)
         self._known: dict[str, tuple[Origin, httpx2.URL]] = {}
 
     def named(self, provider: str) -> Transport:
@@ -129,13 +122,21 @@ class Transport:
     def _exchange(
         self, method: str, url: str, headers: Headers, body: bytes | None
     ) -> AbstractAsyncContextManager[Response]:
-        import httpx2
+        import httpcore2
 
         origin, address = self._locate(url)
-        request = httpx2.Request(
+        fields = [(k.encode(), v.encode()) for k, v in request_headers(headers).items()]
+        if body is not None:
+            fields.append((b"content-length", str(len(body)).encode()))
+        request = httpcore2.Request(
             method,
-            address,
-            headers=request_headers(headers),
+            httpcore2.URL(
+                scheme=address.raw_scheme,
+                host=address.raw_host,
+                port=address.port,
+                target=address.raw_path,
+            ),
+            headers=[(b"host", address.netloc), *fields],
             content=body,
             extensions={"timeout": self._timeout},
         )
@@ -164,11 +165,11 @@ class Transport:
 class _Exchange:
     """One request and its answer, as an async context manager."""
 
-    def __init__(self, lanes: _Lanes, origin: Origin, request: httpx2.Request) -> None:
+    def __init__(self, lanes: Lanes, origin: Origin, request: httpcore2.Request) -> None:
         self._lanes = lanes
         self._origin = origin
         self._request = request
-        self._lane: httpx2.AsyncHTTPTransport | None = None
+        self._lane: httpcore2.AsyncConnectionPool | None = None
         self._response: Response | None = None
 
     async def __aenter__(self) -> Response:
@@ -198,94 +199,25 @@ class _Exchange:
             await self._lanes.give(self._origin, self._lane)
 
 
-class _Lanes:
-    """Connections by origin, the one used last first."""
-
-    def __init__(self, trust_env: bool) -> None:
-        self._trust_env = trust_env
-        self._idle: dict[Origin, list[tuple[float, httpx2.AsyncHTTPTransport]]] = {}
-        self._tls: ssl.SSLContext | None = None
-        self._plain: ssl.SSLContext | None = None
-        self._closed = False
-
-    def take(self, origin: Origin) -> httpx2.AsyncHTTPTransport:
-        idle = self._idle.get(origin)
-        return idle.pop()[1] if idle else self._open(origin)
-
-    async def give(self, origin: Origin, lane: httpx2.AsyncHTTPTransport) -> None:
-        idle = self._idle.setdefault(origin, [])
-        now = time.monotonic()
-        idle.append((now, lane))
-        if self._closed or len(idle) > IDLE_LANES or idle[0][0] < now - IDLE_SECONDS:
-            await idle.pop(0)[1].aclose()
-
-    async def aclose(self) -> None:
-        self._closed = True
-        lanes = [lane for idle in self._idle.values() for _, lane in idle]
-        self._idle.clear()
-        for lane in lanes:
-            await lane.aclose()
-
-    def _open(self, origin: Origin) -> httpx2.AsyncHTTPTransport:
-        import httpx2
-
-        limits = httpx2.Limits(max_connections=1, keepalive_expiry=IDLE_SECONDS)
-        proxy = _proxy(origin) if self._trust_env else None
-        try:
-            return httpx2.AsyncHTTPTransport(
-                verify=self._context(origin, proxy), limits=limits, proxy=proxy
-            )
-        except (ImportError, ValueError, httpx2.InvalidURL):
-            # Not chained: the library's message holds the address, password included.
-            raise ConfigError(
-                "bad_proxy",
-                "The proxy address of the environment cannot be used.",
-                "Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY: http://host:port "
-                "(socks5:// needs the package socksio).",
-            ) from None
-
-    def _context(self, origin: Origin, proxy: str | None) -> ssl.SSLContext:
-        """Certificates are loaded once, and not at all while every provider speaks plain http."""
-        import ssl
-
-        import httpx2
-
-        if origin.scheme == "https" or (proxy or "").startswith("https"):
-            self._tls = self._tls or httpx2.create_ssl_context(trust_env=self._trust_env)
-            return self._tls
-        self._plain = self._plain or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        return self._plain
-
-
-def _proxy(origin: Origin) -> str | None:
-    from urllib.request import getproxies, proxy_bypass
-
-    if origin.here or proxy_bypass(f"{origin.host}:{origin.port}"):
-        return None
-    proxies = getproxies()
-    proxy = proxies.get(origin.scheme) or proxies.get("all")
-    return proxy if not proxy or "://" in proxy else f"http://{proxy}"
-
-
 def _translate(error: Exception, origin: Origin, *, started: bool) -> Exception:
     """What a failure below means. `started`: the answer's headers had arrived."""
     import ssl
 
-    import httpx2
+    import httpcore2
 
-    if isinstance(error, httpx2.ConnectError | httpx2.ProxyError):
+    if isinstance(error, httpcore2.ConnectError | httpcore2.ProxyError):
         tls = _cause(error, ssl.SSLError)
         if tls is not None:
             return not_trusted(origin, getattr(tls, "verify_message", ""))
-        return unreachable(origin, isinstance(error, httpx2.ProxyError))
-    if isinstance(error, httpx2.ConnectTimeout):
+        return unreachable(origin, isinstance(error, httpcore2.ProxyError))
+    if isinstance(error, httpcore2.ConnectTimeout):
         return connect_timeout(origin)
-    if isinstance(error, httpx2.TimeoutException):
+    if isinstance(error, httpcore2.TimeoutException):
         return silent(origin)
     # An end of file is a protocol error to the library; only its words tell it from garbage.
-    if isinstance(error, httpx2.NetworkError) or "without sending" in str(error):
+    if isinstance(error, httpcore2.NetworkError) or "without sending" in str(error):
         return cut_off(origin) if started else connection_lost(origin)
-    if isinstance(error, httpx2.ProtocolError):
+    if isinstance(error, httpcore2.ProtocolError):
         return garbage(origin)
     return error
 

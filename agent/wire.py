@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -59,17 +59,20 @@ class Origin:
 class RawResponse(Protocol):
     """What is asked of the library's response."""
 
-    status_code: int
-    headers: Any
+    status: int
     stream: Any
+
+    @property
+    def headers(self) -> Sequence[tuple[bytes, bytes]]:
+        """As they came."""
 
 
 class Response:
     """An answer whose body is still to be read. `headers` has lower-case names."""
 
     def __init__(self, raw: RawResponse, translate: Callable[[Exception], Exception]) -> None:
-        self.status = raw.status_code
-        self.headers: Mapping[str, str] = {k.lower(): v for k, v in raw.headers.items()}
+        self.status = raw.status
+        self.headers: Mapping[str, str] = _headers(raw.headers)
         self._raw = raw
         self._translate = translate
         self._body: Any = raw.stream.__aiter__()
@@ -119,6 +122,15 @@ class Response:
         """Closes the connection unless the body was read to its end."""
         await self._raw.stream.aclose()
         await self._body.aclose()
+
+
+def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Lower-case names; what is said twice is one value with a comma."""
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        key, text = name.decode("ascii").lower(), value.decode("latin-1")
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found
 
 
 def request_headers(headers: Headers) -> dict[str, str]:

@@ -81,14 +81,15 @@ DOORS: Mapping[str, tuple[str, ...]] = {
         *("search_backend.engine_http", "search_backend.exchange", "search_backend.race"),
     ),
     "ssl": (
-        *("agent.transport", "search_backend.fetch"),
+        *("agent.transport", "agent.lanes", "search_backend.fetch"),
         *("search_backend.engine_http", "search_backend.exchange"),
     ),
     "h11": ("search_backend.framing",),
     "http.client": ("search_backend.fetch",),
-    "urllib.request": ("agent.transport",),  # getproxies: which proxies the user has set
+    "urllib.request": ("agent.lanes",),  # getproxies: which proxies the user has set
     # MCP servers stand in the user's settings; the SDK moves the bytes over a client made there.
-    "httpx2": ("agent.transport", "agent.mcp.http"),
+    "httpx2": ("agent.transport", "agent.lanes", "agent.mcp.http"),
+    "httpcore2": ("agent.transport", "agent.lanes", "agent.sockets"),
     "httpx": (),
     "requests": (),
     "aiohttp": (),

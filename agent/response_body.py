@@ -96,11 +96,11 @@ def unreadable(server: str, api: str, what: str = "an event") -> ProviderError:
     )
 
 
-def incomplete(server: str) -> IncompleteError:
-    """The bytes ended, the answer did not."""
+def incomplete(server: str, why: str = "") -> IncompleteError:
+    """The bytes ended, the answer did not. `why` is a sentence, if the server gave a reason."""
     return IncompleteError(
         "incomplete",
-        f"The answer of {server} ended before it was finished.",
+        f"The answer of {server} ended before it was finished. {why}".rstrip(),
         "Try again.",
         retryable=True,
     )

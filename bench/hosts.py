@@ -2,68 +2,36 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import re
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-TOKEN = "bench-" + "t" * 40
+from tests.crash import hosts as served
+from tests.crash.hosts import ROOT, TOKEN
+
+__all__ = ["TOKEN", "Aside", "Host"]
 
 
-class Host:
-    """`searchloop serve` with these settings, in a new folder. Use with `with`.
-
-    `prefix` is a command that the server is started by.
-    """
+class Host(served.Host):
+    """`searchloop serve` with these settings, in a new folder. Use with `with`."""
 
     def __init__(self, settings: Mapping[str, str], prefix: Sequence[str] = ()) -> None:
         self._home = tempfile.TemporaryDirectory(prefix="bench-")
-        home = self._home.name
-        own = {"SEARCHLOOP_HOME": home, "HOME": home, "SEARCHLOOP_TOKEN": TOKEN}
-        own["SEARCHLOOP_LOG_LEVEL"] = "error"
-        self.process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "cli", "serve", "--port", "0"],
-            cwd=ROOT,
-            env={"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1", **own, **settings},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        found = re.search(r"127\.0\.0\.1:(\d+)", self.process.stdout.readline())
-        if not found:
-            raise SystemExit("the server did not start")
-        self.port = int(found[1])
-
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of one answer."""
-        headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
-        text = None if body is None else json.dumps(body)
-        connection = http.client.HTTPConnection("127.0.0.1", self.port)
-        connection.request(method, path, text, headers)
-        reply = connection.getresponse()
-        data = json.loads(reply.read() or b"null")
-        connection.close()
-        if reply.status >= 400:
-            raise SystemExit(f"{method} {path}: {data}")
-        return data
+        own = {"SEARCHLOOP_LOG_LEVEL": "error", **settings}
+        super().__init__(Path(self._home.name), prefix, **own)
 
     def session(self, model: str) -> str:
         """A new session's id."""
-        return str(self.ask("POST", "/api/sessions", {"model": model})["id"])
-
-    def start(self, session: str) -> None:
-        """Asks a question, which is acknowledged."""
-        self.ask("POST", f"/api/sessions/{session}/messages", {"text": "Go on."})
+        status, data = self.ask("POST", "/api/sessions", {"model": model})
+        if status >= 400:
+            raise SystemExit(f"no new session: {data}")
+        return str(data["id"])
 
     def memory(self) -> float:
         """Its resident memory in MB."""
@@ -75,25 +43,13 @@ class Host:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def signal(self, number: signal.Signals) -> None:
-        """Sends the process a signal."""
-        self.process.send_signal(number)
-
-    def __enter__(self) -> Host:
-        return self
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for number in (signal.SIGCONT, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                self.process.send_signal(number)
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        super().__exit__(kind, error, trace)
         self._home.cleanup()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 
 from cli.parser import build
 from tests.fakes import FakeServer, json_reply
@@ -26,8 +27,7 @@ IGNORED = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
-    """The compose file, read by whatever YAML reader is installed with the development tools."""
-    yaml = pytest.importorskip("yaml")
+    """The compose file."""
     read: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
     return read
 

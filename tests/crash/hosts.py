@@ -10,26 +10,28 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
-from tests.crash.harness import ROOT
-
+ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "t" * 40
 
 
 class Host:
-    """`searchloop serve` with these settings. Use with `with`."""
+    """`searchloop serve` with these settings. Use with `with`.
 
-    def __init__(self, home: Path, **settings: str) -> None:
+    `prefix` is a command that the server is started by.
+    """
+
+    def __init__(self, home: Path, prefix: Sequence[str] = (), **settings: str) -> None:
         own = {"SEARCHLOOP_HOME": str(home), "SEARCHLOOP_TOKEN": TOKEN, **settings}
         env = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONUNBUFFERED": "1", **own}
         with (home / "errors").open("ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "cli", "serve", "--port", "0"],
+                [*prefix, sys.executable, "-m", "cli", "serve", "--port", "0"],
                 cwd=ROOT,
                 env=env,
                 stdout=subprocess.PIPE,
@@ -79,7 +81,7 @@ class Host:
         """Sends the process a signal."""
         self.process.send_signal(number)
 
-    def __enter__(self) -> Host:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

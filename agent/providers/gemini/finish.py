@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.errors import IncompleteError, ProviderError
+from agent.response_body import incomplete
 from agent.types import Usage
 
 # The model stumbled; asking again usually helps.
@@ -85,13 +86,7 @@ def empty(server: str, *, shown: bool) -> ProviderError:
 
 def unfinished(server: str, reason: str | None = None) -> IncompleteError:
     """A stream that did not say that it was finished, or said something unknown."""
-    why = f" It gives the reason {reason}." if reason else ""
-    return IncompleteError(
-        "incomplete",
-        f"The answer of {server} ended before it was finished.{why}",
-        "Try again.",
-        retryable=True,
-    )
+    return incomplete(server, f"It gives the reason {reason}." if reason else "")
 
 
 def usage(counts: Mapping[str, Any], searches: int, pages: int) -> Usage:

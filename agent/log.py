@@ -217,12 +217,13 @@ class EventLog:
         page at a time.
         """
         poll = _POLL if self._db.quick else _POLL_TOLD
+        last = await self.aside(self.last_seq, session_id)
+        if last is None:
+            return
+        after, behind = min(after, last), True  # a client may know of more than there is
         follower = self._followers.join(session_id)
         try:
             self.hear()
-            last = await self.aside(self.last_seq, session_id)
-            after = min(after, last or 0)
-            behind = True
             while True:
                 batch = None if behind else follower.take(after)
                 if batch is None:

@@ -40,11 +40,9 @@ async def follow_to_the_end(log: EventLog, session: str, after: int = 0) -> list
 
 async def joined(log: EventLog, session: str, count: int = 1) -> None:
     """Until so many follow."""
-    for _ in range(1000):
-        if len(log._followers.of(session)) == count:
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("nobody follows")
+    async with asyncio.timeout(20):
+        while len(log._followers.of(session)) != count:
+            await asyncio.sleep(0.001)
 
 
 def check(got: list[Event], log: EventLog, session: str, after: int = 0) -> None:

@@ -171,12 +171,13 @@ class Lineup:
 
     def _resting(self, engine: Engine) -> Problem:
         seconds, reason = self.circuits.resting(engine.name) or (0.0, "")
-        when = f"asked again in {seconds:.0f} s" if seconds else "being tried again just now"
-        return Problem(
-            "resting",
-            f"{engine.title} failed a moment ago ({reason}); it is {when}.",
-            "Wait, or name the engine to ask it now.",
-        )
+        told = f"{engine.title} failed a moment ago ({reason}); it is being tried again just now."
+        if seconds:
+            told = (
+                f"{engine.title} failed a moment ago ({reason}); "
+                f"it is asked again in {seconds:.0f} s."
+            )
+        return Problem("resting", told, "Wait, or name the engine to ask it now.")
 
     def _problem(self, error: SearchBackendError) -> Problem:
         """Engines quote what they were sent; a key must not travel on in their words."""

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import ROOT, House
+from tests.browser.test_looks import TOO_WIDE
 
 pytestmark = pytest.mark.integration
 
@@ -30,14 +31,17 @@ def places(entry: Any) -> set[str]:
 
 
 def test_every_language_has_the_same_words(browser: Browser, house: House) -> None:
-    """Keys and places are those of the English catalogue, and each key is used somewhere."""
+    """Keys and places are those of the English catalogue, and each key is used somewhere.
+
+    What the server says in English itself is held by tests/web/test_server_words.py."""
     page = browser.new_context(bypass_csp=True).new_page()
     page.goto(house.start_url)
     catalogues = page.evaluate(KEPT, LANGUAGES)
     page.context.close()
     assert {"en", "de", "zh"} <= set(catalogues)
     english = catalogues["en"]
-    for name, catalogue in catalogues.items():
+    for name, whole in catalogues.items():
+        catalogue = {k: v for k, v in whole.items() if k.split(".")[0] not in ("help", "about")}
         assert catalogue.keys() == english.keys(), name
         wrong = [k for k in english if places(catalogue[k]) != places(english[k])]
         assert wrong == [], name
@@ -48,6 +52,7 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
     made = {"set", "settings", "theme", "mode", "step", "attempt", "effect", "export", "tools"}
     made |= {"error"}  # by code, see tests/web/test_error_words.py
     made |= {"approval", "source", "end", "doing", "done", "slash", "pull", "library", "sidebar"}
+    made |= {"list", "name", "origin", "attempt"}
     assert heads <= made | {"missing", "via", "badge"}, "a text that nobody says"
 
 
@@ -58,12 +63,65 @@ def test_the_browser_chooses_and_the_setting_overrules(
     """Words, numbers and `lang` follow the browser's language until another one is chosen."""
     page = enter(fresh=True, locale=locale)
     expect(page.get_by_role("switch", name=words)).to_be_visible()
-    assert page.evaluate("document.documentElement.lang") == locale[:2]
+    assert page.evaluate("document.documentElement.lang") in (locale, locale[:2])
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.locator("#open-settings").click()
     with page.expect_navigation():
         page.locator("#set-language").select_option("en")
     expect(page.get_by_role("switch", name="Web search")).to_be_visible()
+
+
+ENGLISH = r"\b(the|of|and|with|is|are|not|from|for|your|this|nothing|settings|library)\b"
+OTHERS = "code, pre, cite, option, [lang=en], .answer, .bubble, .source-title"
+OTHERS += ", #title, #sessions, #announcer"  # what people, pages and models wrote
+SAID = """(others) => {
+  const said = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let text = walk.nextNode(); text; text = walk.nextNode()) {
+    const node = text.parentElement;
+    if (!node.closest(others) && node.checkVisibility()) said.push(text.data);
+  }
+  return said;
+}"""
+HALF_WIDTH = r"[\u4e00-\u9fff][,;:?!]|[,;:?!][\u4e00-\u9fff]"
+
+
+def speaks_one_language(page: Page, where: str) -> None:
+    """No word of another language is left, no punctuation of one, and everything has its room."""
+    said = page.evaluate(SAID, OTHERS)
+    assert [text for text in said if re.search(ENGLISH, text, re.IGNORECASE)] == [], where
+    assert [text for text in said if re.search(HALF_WIDTH, text)] == [], where
+    assert page.evaluate(TOO_WIDE) == [], where
+    assert page.evaluate("document.documentElement.scrollWidth") == 320, where
+
+
+@pytest.mark.parametrize("locale", ["de-DE", "zh-CN"])
+def test_nothing_is_left_in_english(enter: Enter, locale: str) -> None:
+    """From the empty page over a searched answer, menus and settings, on the smallest phone."""
+    phone = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
+    page = enter(locale=locale, **phone)
+    speaks_one_language(page, "empty")
+    for menu in ("agent", "workspace", "mode", "model"):
+        page.locator(f"#{menu}").click()
+        expect(page.locator(":popover-open")).to_be_visible()
+        speaks_one_language(page, menu)
+        page.keyboard.press("Escape")
+    page.locator("#switch").click()
+    expect(page.locator("#web-search")).to_be_checked()
+    page.locator("#question").fill("SEARCHLOOP_OFFLINE")
+    page.locator("#send").click()
+    expect(page.locator(".turn")).to_have_attribute("aria-busy", "false")
+    page.locator(".activity > summary").click()
+    expect(page.locator(".steps")).to_be_visible()
+    speaks_one_language(page, "answer")
+    page.locator("#open-sidebar").click()
+    page.locator("#open-settings").click()
+    subjects = page.locator("#settings nav button")
+    for name in subjects.all_inner_texts():
+        subjects.filter(has_text=re.compile(f"^{name}$")).click()
+        expect(page.locator(".settings-page h3")).to_have_text(name)
+        page.wait_for_load_state("networkidle")
+        speaks_one_language(page, name)
 
 
 def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house: House) -> None:

@@ -224,7 +224,8 @@ def test_the_searches_are_told_while_they_run(page: Page, ollama: LedOllama) -> 
     expect(turn.locator(".step").first).to_be_hidden()
     summary.click()
     expect(turn.locator(".step").first).to_contain_text("Searched “search switch”")
-    expect(turn.locator(".step").first).to_contain_text("used Library")
+    trail = "DuckDuckGo: not asked, this machine is offline · used Library"
+    expect(turn.locator(".step").first).to_contain_text(trail)
     assert turn.locator(".step.open").count() == 0
     expect(turn.locator(".answer .chip")).to_have_text("1")
     expect(turn.locator(".thoughts-text")).to_contain_text("I should search.")

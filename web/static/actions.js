@@ -4,7 +4,7 @@
 // button), exportAs(format), models() -> those that can be chosen.
 
 import { h, icon, iconButton } from "./dom.js";
-import { nameOf, t, titleOf } from "./strings.js";
+import { nameOf, number, t, titleOf } from "./strings.js";
 
 const FORMATS = ["md", "html", "json", "trace"];
 // How files.js writes a file into a question.
@@ -65,7 +65,7 @@ function questionParts(question) {
       h(
         "details",
         { class: "attached" },
-        h("summary", {}, icon("page"), name, " ", h("span", { class: "hint" }, t("file.length", { n: text.length.toLocaleString() }))),
+        h("summary", {}, icon("page"), name, " ", h("span", { class: "hint" }, t("file.length", { n: number(text.length) }))),
         h("pre", { class: "plain-text", tabindex: "0", dir: "auto" }, text),
       ),
     ),

@@ -6,7 +6,7 @@
 import { h, icon, outLink, placeOf, render, setText } from "./dom.js";
 import { errorText } from "./notes.js";
 import { isRead } from "./steps.js";
-import { has, nameOf, t } from "./strings.js";
+import { clauses, has, named, nameOf, number, t, translated } from "./strings.js";
 
 /** A view of a turn's steps: {element, update(turn)}. */
 export function activityView(cite) {
@@ -67,7 +67,7 @@ function done(turn) {
   if (tools) parts.push(t("done.tools", { n: tools }));
   const seconds = durationOf(turn);
   if (!parts.length) return t("done.nothing", { s: seconds });
-  const text = [...parts, seconds].join(", ");
+  const text = clauses([...parts, seconds]);
   return text[0].toUpperCase() + text.slice(1);
 }
 
@@ -75,7 +75,7 @@ function done(turn) {
 export function durationOf(turn) {
   const seconds = turn.usage?.seconds ?? Math.max(0, (turn.endedAt ?? turn.at) - turn.startedAt);
   if (seconds < 0.1) return t("seconds.few");
-  return t("seconds", { s: seconds < 10 ? seconds.toFixed(1) : Math.round(seconds) });
+  return t("seconds", { s: number(seconds, seconds < 10 ? 1 : 0) });
 }
 
 function lineOf(step, cite) {
@@ -117,16 +117,16 @@ const LINES = {
     return [
       "ended",
       outLink(step.url, { class: "plain", title: step.url }, t("step.read", { host })),
-      step.title ? more(step.title) : null,
+      step.title ? more(h("cite", {}, step.title)) : null,
       step.unseen ? more(t("page.unseen", { n: step.unseen })) : null,
     ];
   },
 
   servers({ names, missing = [], done, stopped }) {
-    if (!done || stopped) return [done ? "ended" : "open", t("step.connecting", { names: names.join(", ") })];
+    if (!done || stopped) return [done ? "ended" : "open", t("step.connecting", { names: named(names) })];
     const there = names.filter((name) => !missing.includes(name));
-    const came = there.length ? t("step.connected", { names: there.join(", ") }) : "";
-    const not = missing.length ? t("step.notconnected", { names: missing.join(", ") }) : "";
+    const came = there.length ? t("step.connected", { names: named(there) }) : "";
+    const not = missing.length ? t("step.notconnected", { names: named(missing) }) : "";
     return [not ? "failed" : "ended", [came, not].filter(Boolean).join(" · ")];
   },
 
@@ -167,19 +167,21 @@ function trailOf(step) {
   const attempts = step.attempts ?? [];
   const used = attempts.find((a) => a.status === "ok");
   const parts = attempts.filter((a) => a.status !== "ok").map(inVain);
-  if (step.years?.length) parts.push(t("step.years", { years: step.years.join(", ") }));
+  if (step.years?.length) parts.push(t("step.years", { years: named(step.years) }));
   if (used) parts.push(t("step.used", { engine: nameOf(used.engine) }));
   return parts;
 }
 
+// In a few words, or in the server's sentence, which may begin with the engine itself.
 function inVain({ engine, status, error }) {
+  const name = nameOf(engine);
   const exact = `attempt.${error?.code}`;
-  const why = status !== "skipped" && has(exact) ? t(exact) : errorText(error) || t(`attempt.${status}`);
-  return t("attempt", { engine: nameOf(engine), why });
+  const why = has(exact) ? t(exact) : (error && translated(error).message) || t(`attempt.${status}`);
+  return why.startsWith(name) ? why : t("attempt", { engine: name, why });
 }
 
-function more(text) {
-  return h("span", { class: "step-more" }, ` · ${text}`);
+function more(what) {
+  return h("span", { class: "step-more" }, " · ", what);
 }
 
 function plain(text) {

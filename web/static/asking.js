@@ -5,7 +5,7 @@ import { copyFrom } from "./dom.js";
 import { adopt } from "./facts.js";
 import { toast } from "./notes.js";
 import { IN_TEXT } from "./state.js";
-import { t } from "./strings.js";
+import { number, t } from "./strings.js";
 
 /**
  * `facts` are the page's; `page` holds draw(), complain(failure), calm(), told(), follow(id),
@@ -102,7 +102,7 @@ export function asking(facts, page) {
   }
 
   function tooLong(length, most) {
-    const [n, limit] = [length.toLocaleString(), most.toLocaleString()];
+    const [n, limit] = [number(length), number(most)];
     refuse("question_too_long", t("composer.toolong", { n }), t("composer.toolong.next", { limit }));
   }
 

@@ -3,7 +3,7 @@
 
 import { h } from "./dom.js";
 import { openMenu, place } from "./menu.js";
-import { nameOf, t } from "./strings.js";
+import { named, nameOf, t } from "./strings.js";
 import { costText, leavingText } from "./switch.js";
 
 const MODES = ["ask", "plan", "agent"];
@@ -27,7 +27,7 @@ export function openModes(anchor, current, pick) {
 export function openVias(anchor, { session, models, engines }, pick) {
   const model = models.find((m) => m.id === session.model);
   const own = Boolean(model?.capabilities?.native_search) && !engines.offline;
-  const names = engines.ready.map(nameOf).join(", ");
+  const names = named(engines.ready.map(nameOf));
   const [first] = engines.ready;
   const ways = {
     auto: [t("via.auto"), t(own ? "via.auto.native" : "via.auto.local")],

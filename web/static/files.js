@@ -5,7 +5,7 @@
 
 import { h, icon, iconButton } from "./dom.js";
 import { Failure } from "./api.js";
-import { t } from "./strings.js";
+import { number, t } from "./strings.js";
 
 export const LONGEST = 200_000; // characters of one file
 
@@ -22,7 +22,7 @@ export function fileShelf(shelf, complain) {
           { class: "file" },
           icon("page"),
           h("span", { dir: "auto" }, file.name),
-          h("span", { class: "hint" }, t("file.length", { n: file.text.length.toLocaleString() })),
+          h("span", { class: "hint" }, t("file.length", { n: number(file.text.length) })),
           iconButton("close", t("file.remove", { name: file.name }), () => drop(file), { class: "quiet" }),
         ),
       ),
@@ -58,7 +58,7 @@ export function fileShelf(shelf, complain) {
 
 async function textOf(file) {
   const refused = (key) =>
-    new Failure(0, { code: "bad_file", message: t(key, { name: file.name }), remedy: t("file.next", { most: LONGEST.toLocaleString() }) });
+    new Failure(0, { code: "bad_file", message: t(key, { name: file.name }), remedy: t("file.next", { most: number(LONGEST) }) });
   if (file.size > LONGEST * 4) throw refused("file.toolong");
   let text;
   try {

@@ -5,7 +5,7 @@
 import { openPage } from "./api.js";
 import { h, hostOf, iconButton, isWeb, outLink, render } from "./dom.js";
 import { errorText } from "./notes.js";
-import { t } from "./strings.js";
+import { number, t } from "./strings.js";
 
 const CHUNK = 40000; // characters asked for at a time
 const MOST_TRIES = 8; // parts that are fetched to find a quote
@@ -64,7 +64,7 @@ async function load(source, body, foot, offset, signal, tries = 0) {
   place?.scrollIntoView({ block: place.matches("mark") ? "center" : "start" });
   const shown = offset + page.content_length;
   foot.replaceChildren(
-    h("span", { class: "muted" }, t("reader.length", { shown: shown.toLocaleString(), all: page.original_length.toLocaleString() })),
+    h("span", { class: "muted" }, t("reader.length", { shown: number(shown), all: number(page.original_length) })),
     page.invisible ? h("span", { class: "muted" }, t("page.unseen", { n: page.invisible })) : "",
   );
   if (page.next_offset === null || page.next_offset === undefined) return;

@@ -9,7 +9,7 @@ import { agentsPage } from "./settings_agents.js";
 import { keysPage, modelsPage } from "./settings_models.js";
 import { enginesPage, libraryPage } from "./settings_search.js";
 import { toolsPage } from "./settings_tools.js";
-import { chooseLanguage, chosenLanguage, languages, t } from "./strings.js";
+import { chooseLanguage, chosenLanguage, helpOf, languages, originOf, sentences, t, titleOf } from "./strings.js";
 
 const THEME = "searchloop.theme";
 const LIMITS = ["STEPS", "SEARCHES", "PAGES", "TOKENS", "SECONDS", "COST_USD"];
@@ -104,7 +104,8 @@ export function settingField(store, name, { label, hint, make = textBox } = {}) 
   const problem = h("p", { class: "problem", role: "alert", id: `${id}-problem` });
   const control = make(setting.value || setting.default, setting);
   const start = setting.origin === "default";
-  const fixed = setting.changeable ? "" : t(start ? "settings.start" : "settings.fixed", { origin: setting.origin });
+  const origin = originOf(setting.origin);
+  const fixed = setting.changeable ? "" : t(start ? "settings.start" : "settings.fixed", { origin });
   control.id = id;
   control.disabled = !setting.changeable;
   control.setAttribute("aria-describedby", `${id}-hint ${id}-problem`);
@@ -119,13 +120,12 @@ export function settingField(store, name, { label, hint, make = textBox } = {}) 
     }
     control.removeAttribute("aria-busy");
   });
-  const words = fixed && hint ? `${hint.replace(/\.$/, "")}. ${fixed}` : hint || fixed;
   return h(
     "div",
     { class: "field" },
     h("label", { for: id }, label ?? t(`set.${name}`)),
     control,
-    h("p", { class: "muted", id: `${id}-hint` }, words),
+    h("p", { class: "muted", id: `${id}-hint` }, sentences(hint, fixed)),
     problem,
   );
 }
@@ -147,7 +147,7 @@ export function choice(options) {
 }
 
 function generalPage(body, { store, facts }) {
-  const models = facts().models.filter((m) => m.available !== false).map((m) => [m.id, m.id]);
+  const models = facts().models.filter((m) => m.available !== false).map((m) => [m.id, titleOf(m)]);
   const searches = ["off", "auto", "native", "local"].map((s) => [s, t(`via.${s}`)]);
   body.append(
     localField("theme", t("set.theme"), ["", "light", "dark"].map((v) => [v, t(`theme.${v || "system"}`)]), localStorage.getItem(THEME) ?? "", (value) => {
@@ -187,6 +187,6 @@ function everyPage(body, { store }) {
   body.append(h("p", { class: "muted" }, t("settings.all.lead")));
   for (const setting of store.all()) {
     const label = h("code", {}, setting.name);
-    body.append(settingField(store, setting.name, { label, hint: setting.help }));
+    body.append(settingField(store, setting.name, { label, hint: helpOf(setting) }));
   }
 }

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { h, iconButton } from "./dom.js";
 import { errorText } from "./notes.js";
-import { setsText } from "./setup.js";
+import { aboutOf, setsText } from "./setup.js";
 import { t } from "./strings.js";
 
 const MODES = ["ask", "plan", "agent"];
@@ -39,7 +39,7 @@ export async function agentsPage(body, { facts }) {
         { class: "grow" },
         h("strong", {}, name),
         origin ? h("span", { class: "muted" }, ` · ${t(origin)}`) : null,
-        h("p", { dir: "auto" }, agent.description),
+        h("p", { dir: "auto" }, aboutOf(agent)),
         h("p", { class: "muted", dir: "auto" }, setsText(agent)),
       ),
       iconButton("pencil", t("agents.edit", { name }), () => edit(agent, name), { class: "quiet", "data-edit": name }),

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { copyText, h, iconButton } from "./dom.js";
 import { errorText } from "./notes.js";
 import { badges } from "./picker.js";
-import { t, titleOf } from "./strings.js";
+import { helpOf, originOf, sentences, t, titleOf } from "./strings.js";
 
 const LOOK = 700; // milliseconds between looks at models on their way
 
@@ -132,12 +132,12 @@ export async function keysPage(body, { changed }) {
     const state = key.strayed
       ? t("keys.strayed", { name: key.strayed })
       : key.set
-        ? t("keys.set", { origin: key.origin })
+        ? t("keys.set", { origin: originOf(key.origin) })
         : t("keys.unset");
     return h(
       "li",
       { class: "row" },
-      h("div", { class: "grow" }, h("label", { for: id }, h("code", {}, key.name)), h("p", { class: "muted" }, `${key.help}. ${state}`), said),
+      h("div", { class: "grow" }, h("label", { for: id }, h("code", {}, key.name)), h("p", { class: "muted" }, sentences(helpOf(key), state)), said),
       h("form", { class: "line", onsubmit: save }, box, h("button", { type: "submit", class: "small" }, t("keys.save"))),
       key.saved ? iconButton("trash", t("keys.forget", { name: key.name }), forget, { class: "quiet" }) : null,
     );

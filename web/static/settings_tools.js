@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { h, icon, iconButton } from "./dom.js";
 import { errorText } from "./notes.js";
-import { has, t } from "./strings.js";
+import { has, number, t } from "./strings.js";
 
 /** MCP servers, those of the open chat's folder among them, and the rules for approvals. */
 export async function toolsPage(body, { facts }) {
@@ -63,7 +63,7 @@ export async function toolsPage(body, { facts }) {
       act(() => api.changeMcp(server.name, { private: value })),
     );
     const state = server.error ? errorText(server.error) : t(`tools.state.${server.state}`);
-    const cost = server.tools.length ? t("tools.cost", { n: server.tools.length, tokens: server.tokens.toLocaleString() }) : "";
+    const cost = server.tools.length ? t("tools.cost", { n: server.tools.length, tokens: number(server.tokens) }) : "";
     return h(
       "details",
       { class: "server" },

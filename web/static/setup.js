@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { h } from "./dom.js";
 import { openMenu, place } from "./menu.js";
 import { errorText } from "./notes.js";
-import { t } from "./strings.js";
+import { clauses, named, t, worded } from "./strings.js";
 
 /**
  * The agents below `anchor`, each with what it is for and what it sets. `on` holds change(changes),
@@ -21,7 +21,7 @@ export async function openAgents(anchor, session, on) {
   const gone = session.agent && !agents.some((agent) => agent.name === session.agent);
   const entry = (agent) => ({
     label: agent.name,
-    hint: [agent.description, setsText(agent)].filter(Boolean).join(" · "),
+    hint: [aboutOf(agent), setsText(agent)].filter(Boolean).join(" · "),
     checked: agent.name === session.agent,
     run: () => on.change({ agent: agent.name }),
   });
@@ -39,12 +39,17 @@ export async function openAgents(anchor, session, on) {
   );
 }
 
+/** What an agent is for. Those that came with the program say it in the language of the page. */
+export function aboutOf({ name, description, builtin }) {
+  return builtin ? worded(`about.${name}`, description) : description;
+}
+
 /** What an agent sets when it is taken; everything can be changed afterwards. */
 export function setsText({ model, mode, search, tools, servers }) {
   const parts = [mode ? t("agent.mode", { mode: t(`mode.${mode}`) }) : null, model, t("agent.search", { search: t(`via.${search}`) })];
-  if (tools) parts.push(tools.length ? t("agent.tools", { names: tools.join(", ") }) : t("agent.notools"));
-  if (servers) parts.push(servers.length ? t("agent.servers", { names: servers.join(", ") }) : t("agent.noservers"));
-  return t("agent.sets", { what: parts.filter(Boolean).join(", ") });
+  if (tools) parts.push(tools.length ? t("agent.tools", { names: named(tools) }) : t("agent.notools"));
+  if (servers) parts.push(servers.length ? t("agent.servers", { names: named(servers) }) : t("agent.noservers"));
+  return t("agent.sets", { what: clauses(parts) });
 }
 
 /** A form below `anchor` for the chat's folder; what the server says against one stands in it. */

@@ -3,6 +3,7 @@
 import en from "./strings.en.js";
 
 const LANGUAGES = { en: "English", de: "Deutsch", zh: "简体中文" };
+const TAGS = { zh: "zh-CN" }; // what fonts and voices know the language by, where they need more
 const KEPT = "searchloop.language";
 
 /** The languages there are, each in its own words. */
@@ -18,6 +19,7 @@ const language = [chosenLanguage(), ...navigator.languages, "en"]
   .map((name) => name.split("-")[0])
   .find((name) => Object.hasOwn(LANGUAGES, name));
 const texts = language === "en" ? en : await load(language);
+const tag = TAGS[language] ?? language;
 const plural = new Intl.PluralRules(language);
 
 async function load(name) {
@@ -45,6 +47,31 @@ function isolated(value) {
 
 /** The same text in English; null when that is the language of the page. */
 export const english = (key) => (texts === en ? null : en[key]);
+
+/** What the server says in English, `original`; in the words that a catalogue has for `key`, if it has any. */
+export const worded = (key, original) => texts[key] ?? original;
+
+/** A number as people write it who read this page, with exactly `places` behind the point if given. */
+export const number = (n, places) =>
+  n.toLocaleString(tag, places === undefined ? {} : { minimumFractionDigits: places, maximumFractionDigits: places });
+
+/** Names, one after the other. */
+export const named = (names) => names.join(t("list.names"));
+
+/** Parts of a sentence, those that are there, one after the other. */
+export const clauses = (parts) => parts.filter(Boolean).join(t("list.clauses"));
+
+/** Two sentences, of which each may be missing, and the first may lack its full stop. */
+export function sentences(first, second) {
+  if (!first || !second) return first || second || "";
+  return t("list.sentences", { first: first.replace(/[.。]$/, ""), second });
+}
+
+/** What a setting is for. */
+export const helpOf = ({ name, help }) => worded(`help.${name}`, help);
+
+/** Where a value of a setting comes from, as the server calls it. */
+export const originOf = (name) => (has(`origin.${name}`) ? t(`origin.${name}`) : name);
 
 /** Whether there is a text called `key`. */
 export function has(key) {
@@ -87,29 +114,24 @@ function filled(form, text) {
   return fits && { ...fits.groups };
 }
 
-const names = {
+const names = { // trademarks; what is a word is in the catalogues
   openai: "OpenAI",
-  "openai-chat": "OpenAI-compatible",
   gemini: "Gemini",
   anthropic: "Anthropic",
   ollama: "Ollama",
-  builtin: "Built in",
   ddg: "DuckDuckGo",
-  library: "Library",
   searxng: "SearXNG",
   brave: "Brave",
   exa: "Exa",
-  generic: "Your own API",
   jina: "Jina",
   perplexity: "Perplexity",
   serper: "Serper",
   tavily: "Tavily",
-  zim: "ZIM archives",
 };
 
 /** How a provider or engine is called in front of people. */
 export function nameOf(id) {
-  return names[id] ?? id;
+  return has(`name.${id}`) ? t(`name.${id}`) : (names[id] ?? id);
 }
 
 /** What a model is called. */
@@ -120,7 +142,7 @@ export function titleOf(model) {
 
 /** Fills the words of a static part of the page: data-t, data-label, data-placeholder. */
 export function translate(root) {
-  document.documentElement.lang = language;
+  document.documentElement.lang = tag;
   for (const node of root.querySelectorAll("[data-t]")) node.textContent = t(node.dataset.t);
   for (const node of root.querySelectorAll("[data-label]")) {
     const label = t(node.dataset.label);

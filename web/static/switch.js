@@ -3,7 +3,7 @@
 // `session.search` is what was asked for and is remembered even when it cannot be done now;
 // `session.search_path` is what the last turn really used.
 
-import { nameOf, t, translated } from "./strings.js";
+import { named, nameOf, t, translated } from "./strings.js";
 
 /**
  * {on, kind, text}: kind is off, native, local or unavailable.
@@ -55,7 +55,7 @@ export function leavingText(session, model, engines) {
   if (isNative(session, model, engines)) return t("switch.tip.native", { name: providerOf(model.id) });
   if (!engines.ready.length) return t("switch.noengine", { why: engines.why[0] ?? "" });
   if (engines.stays) return t("switch.tip.stays");
-  return t("switch.tip.local", { names: engines.remote.map(nameOf).join(", ") });
+  return t("switch.tip.local", { names: named(engines.remote.map(nameOf)) });
 }
 
 /** What a search would cost. */
@@ -66,7 +66,7 @@ export function costText(session, model, engines) {
     return price ? t("switch.tip.price", { name, price }) : t("switch.tip.noprice", { name });
   }
   const { keyed } = engines;
-  return keyed.length ? t("switch.tip.quota", { names: keyed.map(nameOf).join(", ") }) : t("switch.tip.free");
+  return keyed.length ? t("switch.tip.quota", { names: named(keyed.map(nameOf)) }) : t("switch.tip.free");
 }
 
 function isNative({ search }, model, { offline }) {

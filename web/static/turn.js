@@ -6,7 +6,7 @@ import { h, hostOf, icon, outLink, render, setText } from "./dom.js";
 import { errorBox } from "./notes.js";
 import { sourcesView } from "./sources.js";
 import { IN_TEXT } from "./state.js";
-import { has, nameOf, t } from "./strings.js";
+import { has, nameOf, number, t } from "./strings.js";
 import { pathText } from "./switch.js";
 
 /**
@@ -208,7 +208,7 @@ function footOf(turn) {
   if (!extractive || usage.input_tokens || usage.output_tokens) add(tokensText(usage));
   if (!extractive || usage.cost_usd) add(costText(usage));
   const { tokens_per_second: speed, calls } = turn.performance ?? {};
-  if (speed) add(t("foot.speed", { n: speed.toFixed(1) }));
+  if (speed) add(t("foot.speed", { n: number(speed, 1) }));
   if (calls in RUNGS) add(t(RUNGS[calls]));
   return parts;
 }
@@ -222,7 +222,7 @@ function modelText(model) {
 }
 
 function tokensText(usage) {
-  const known = (n) => (n === null || n === undefined ? "?" : n.toLocaleString());
+  const known = (n) => (n === null || n === undefined ? "?" : number(n));
   const { input_tokens: input, output_tokens: output } = usage;
   if (known(input) === "?" && known(output) === "?") return t("foot.tokens.unknown");
   return t("foot.tokens", { in: known(input), out: known(output) });
@@ -231,5 +231,5 @@ function tokensText(usage) {
 function costText(usage) {
   const cost = usage.cost_usd;
   if (cost === null || cost === undefined) return t("foot.cost.unknown");
-  return t("foot.cost", { cost: cost < 0.01 ? cost.toFixed(4) : cost.toFixed(2) });
+  return t("foot.cost", { cost: number(cost, cost < 0.01 ? 4 : 2) });
 }

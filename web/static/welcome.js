@@ -1,7 +1,7 @@
 // The empty chat: what this can do, what is there and what is missing, and four questions to try.
 
 import { copyText, h, icon } from "./dom.js";
-import { english, lackOf, nameOf, t, titleOf } from "./strings.js";
+import { english, lackOf, named, nameOf, t, titleOf } from "./strings.js";
 
 const EXTRACTIVE = "builtin:extractive";
 const QUESTIONS = ["welcome.q1", "welcome.q2", "welcome.q3", "welcome.q4"];
@@ -80,7 +80,7 @@ function keysChip(models, servers, { keyed }) {
   const hosts = servers.map((server) => server.provider);
   const cloud = models.filter((m) => !m.local && m.available !== false).map((m) => m.id.split(":")[0]);
   const names = new Set([...cloud.filter((name) => !hosts.includes(name)), ...keyed]);
-  return chip(names.size ? "good" : "none", t("welcome.keys"), [...names].map(nameOf).join(", ") || t("welcome.nokeys"));
+  return chip(names.size ? "good" : "none", t("welcome.keys"), named([...names].map(nameOf)) || t("welcome.nokeys"));
 }
 
 function modelChip(session, model) {
@@ -95,7 +95,7 @@ function modelChip(session, model) {
 
 function searchChip({ ready, resting }) {
   const told = (name) => (resting.includes(name) ? t("welcome.resting", { name: nameOf(name) }) : nameOf(name));
-  const names = ready.map(told).join(", ");
+  const names = named(ready.map(told));
   return chip(names ? "good" : "bad", t("welcome.search"), names || t("welcome.noengine"));
 }
 

@@ -3,7 +3,7 @@
 import { h, icon } from "./dom.js";
 import { errorBox } from "./notes.js";
 import { IN_TEXT } from "./state.js";
-import { t } from "./strings.js";
+import { named, t } from "./strings.js";
 
 /**
  * The parts of a turn that has plans, an offer of one, or changed files. `cite(n)` makes a chip;
@@ -60,7 +60,7 @@ function changesCard({ changes, undone, running }, on) {
   const paths = [...new Set(changes.map((change) => change.path))];
   const names = paths.map((path) => h("li", {}, h("code", { dir: "ltr" }, path), made.has(path) ? ` ${t("changes.new")}` : null));
   const back = undone
-    ? h("p", { class: "muted", role: "status" }, icon("again"), t("changes.undone", { files: undone.join(", ") }))
+    ? h("p", { class: "muted", role: "status" }, icon("again"), t("changes.undone", { files: named(undone) }))
     : h("div", { class: "note-buttons" }, once(t("changes.undo"), on.undoFiles, running));
   return h(
     "section",

@@ -36,8 +36,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agent.branches import shown
+from agent.checksum import data_in
 from agent.dates import dated_question, day_of
-from agent.text import object_in
 from agent.types import (
     Citation,
     Mark,
@@ -79,9 +79,11 @@ def event_of(seq: int, kind: str, data: dict[str, Any], at: float) -> Event:
     return Event(seq, kind, data, at)
 
 
-def event_in(seq: int, kind: str, text: str, at: float) -> Event:
-    """An event out of a row; one whose data cannot be read is a notice of that."""
-    data = object_in(text)
+def event_in(
+    session: str, seq: int, kind: str, text: str, at: float, checksum: int | None
+) -> Event:
+    """An event out of a row; one that is not what was written is a notice of that."""
+    data = data_in(session, seq, kind, text, at, checksum)
     return Event(seq, "notice", _UNREADABLE, at) if data is None else event_of(seq, kind, data, at)
 
 

@@ -166,12 +166,12 @@ class EventLog:
     def read(self, session_id: str, after: int = 0, limit: int = -1) -> list[Event]:
         """The stored events with a number above `after`, in order; `limit` of them if given."""
         parts = " UNION ALL ".join(
-            f"SELECT seq, type, data, at FROM {table} WHERE session = ? AND seq > ?"
-            for table in ("events", "deltas")
+            f"SELECT seq, type, data, at, {checksum} FROM {table} WHERE session = ? AND seq > ?"
+            for table, checksum in (("events", "checksum"), ("deltas", "NULL"))
         )
         cut = f" LIMIT {int(limit)}" if limit >= 0 else ""
         rows = self._all(f"{parts} ORDER BY seq{cut}", (session_id, after) * 2)
-        return [event_in(*row) for row in rows]
+        return [event_in(session_id, *row) for row in rows]
 
     def last_event(self, session_id: str) -> Event:
         """The newest event; after a run that is its `run_finished`. Raises Conflict if none."""

@@ -44,4 +44,7 @@ _LEASES = (
     "CREATE INDEX signals_session ON signals(session)",
 )
 
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS, _LEASES)
+# See `agent.checksum`; NULL for what was written before.
+_CHECKSUMS = ("ALTER TABLE events ADD COLUMN checksum BIGINT",)
+
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS, _LEASES, _CHECKSUMS)

@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agent.checksum import data_in
 from agent.errors import ConfigError, StoreError
 from agent.private_file import sync_folder
 from agent.store import open_store
@@ -22,12 +23,12 @@ from agent.store.contract import Database
 from agent.store.faults import fault
 from agent.store.rescue import Rescue, set_aside
 from agent.tables import STEPS
-from agent.text import object_in
 
 _SESSION = (
     "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
     "last_seq, settings"
 )
+_EVENT = "seq, type, data, at, checksum"
 _PAGE = 1000
 _DAMAGED = " is damaged"
 _INTO = f"INSERT INTO sessions ({_SESSION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -153,15 +154,15 @@ def _wrong(db: Database, session: Sequence[Any], held: str | None) -> Iterator[s
     begun: dict[str, int] = {}
     ended: Counter[str] = Counter()
     last = 0
-    for seq, kind, text in _events(db, session[0]):
-        last = seq
+    for event in _events(db, session[0]):
+        last, kind = event[0], event[1]
         kinds[kind] += 1
-        data = object_in(text)
+        data = data_in(session[0], *event)
         if data is None:
-            yield f"event {seq}{_DAMAGED}"
+            yield f"event {last}{_DAMAGED}"
             continue
         if kind == "run_started":
-            begun[data["run_id"]] = seq
+            begun[data["run_id"]] = last
         elif kind == "run_finished":
             ended[data["run_id"]] += 1
     if last > session[10]:
@@ -178,11 +179,9 @@ def _wrong(db: Database, session: Sequence[Any], held: str | None) -> Iterator[s
 def _copied(source: Database, target: Database, session: Sequence[Any]) -> int:
     with target.transaction() as db:
         db.execute(_INTO, session)
-        for seq, kind, text, at in _events(source, session[0], "seq, type, data, at"):
-            if seq <= session[10]:
-                db.execute(
-                    "INSERT INTO events VALUES (?, ?, ?, ?, ?)", (session[0], seq, kind, text, at)
-                )
+        for event in _events(source, session[0]):
+            if event[0] <= session[10]:
+                db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (session[0], *event))
     return 1
 
 
@@ -190,9 +189,9 @@ def _sessions(db: Database) -> list[Any]:
     return _rows(db, f"SELECT {_SESSION} FROM sessions ORDER BY created")
 
 
-def _events(db: Database, session: str, what: str = "seq, type, data") -> Iterator[Any]:
+def _events(db: Database, session: str) -> Iterator[Any]:
     after = 0
-    query = f"SELECT {what} FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"
+    query = f"SELECT {_EVENT} FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"
     while rows := _rows(db, query, (session, after)):
         yield from rows
         after = rows[-1][0]

@@ -74,7 +74,7 @@ def million(path: Path) -> tuple[float, float]:
     db.executemany(f"INSERT INTO sessions ({columns}) VALUES ({', '.join('?' * 10)})", rows)
     text = '{"text": "' + "x" * 150 + '"}'
     db.executemany(
-        "INSERT INTO events VALUES (?, ?, 'notice', ?, 1.0)",
+        "INSERT INTO events VALUES (?, ?, 'notice', ?, 1.0, NULL)",
         ((f"s{n}", seq, text) for n in range(1000) for seq in range(1, 1001)),
     )
     db.commit()

@@ -20,11 +20,11 @@ _LEAST = (PAGE - 12) * 32 // 255 - 23
 _LONGEST = 64 << 20
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
-Row = tuple[int, str, str, float]
+Row = tuple[int, str, str, float, int | None]
 
 
 def carve(data: bytes | mmap) -> Iterator[tuple[str, Row]]:
-    """(session, (seq, type, data, at)) of each event on any page of a file's bytes."""
+    """(session, (seq, type, data, at, checksum)) of each event on any page of a file's bytes."""
     for start in range(PAGE, len(data) - PAGE + 1, PAGE):
         page = bytes(data[start : start + PAGE])
         if page[0] not in (_INTERIOR, _LEAF):
@@ -42,12 +42,13 @@ def carve(data: bytes | mmap) -> Iterator[tuple[str, Row]]:
 
 
 def _event(values: list[Any]) -> tuple[str, Row] | None:
-    if [type(value) for value in values[:4]] != [str, int, str, str] or len(values) != 5:
+    if [type(value) for value in values[:4]] != [str, int, str, str] or len(values) not in (5, 6):
         return None
-    session, seq, kind, text, at = values
-    if kind in DELTAS or not isinstance(at, int | float):
+    session, seq, kind, text, at, *rest = values  # without a checksum: of an earlier version
+    told = rest[0] if rest else None
+    if kind in DELTAS or not isinstance(at, int | float) or not isinstance(told, int | None):
         return None
-    return session, (seq, kind, text, float(at))
+    return session, (seq, kind, text, float(at), told)
 
 
 def _payload(data: bytes | mmap, page: bytes, at: int) -> bytes:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agent.checksum import MODULUS, unnumbered
 from agent.events import DELTAS
 from agent.store.contract import Batch
 
@@ -17,24 +18,26 @@ CHANNEL = "searchloop"
 MOST_BYTES = 7900  # of a notification, with room for the numbers that the server fills in
 _NUMBER = 20  # bytes of them for each session
 
-APPEND = """
+APPEND = f"""
 WITH here AS (
   UPDATE sessions SET last_seq = last_seq + %(count)s, messages = messages + %(questions)s,
     updated = %(at)s
   WHERE id = %(session)s AND fence = coalesce(%(fence)s::integer, fence)
     AND last_seq = coalesce(%(after)s::integer, last_seq) RETURNING last_seq),
 given AS (
-  SELECT (last_seq - %(count)s + place)::integer AS seq, type, data
-  FROM here, unnest(%(types)s::text[], %(texts)s::text[]) WITH ORDINALITY AS g(type, data, place)),
+  SELECT (last_seq - %(count)s + place)::integer AS seq, type, data, sum
+  FROM here, unnest(%(types)s::text[], %(texts)s::text[], %(sums)s::bigint[])
+    WITH ORDINALITY AS g(type, data, sum, place)),
 cleared AS (
   DELETE FROM deltas USING here WHERE %(clears)s AND session = %(session)s),
 stored AS (
-  INSERT INTO events SELECT %(session)s, seq, type, data, %(at)s FROM given
+  INSERT INTO events SELECT %(session)s, seq, type, data, %(at)s, (sum + seq) %% {MODULUS}
+  FROM given
   WHERE type <> ALL (%(deltas)s::text[])),
 passing AS (
   INSERT INTO deltas SELECT %(session)s, seq, type, data, %(at)s FROM given
   WHERE type = ANY (%(deltas)s::text[]))
-SELECT last_seq, pg_notify(%(channel)s, %(head)s || %(news)s || last_seq || '}]}'),
+SELECT last_seq, pg_notify(%(channel)s, %(head)s || %(news)s || last_seq || '}}]}}'),
   set_config('synchronous_commit', %(waiting)s, true)
 FROM here"""
 
@@ -68,6 +71,7 @@ def append_values(batch: Batch, process: str) -> Mapping[str, Any]:
         "after": batch.after,
         "types": [kind for kind, _ in batch.rows],
         "texts": [text for _, text in batch.rows],
+        "sums": [unnumbered(batch.session, *row, batch.at) for row in batch.rows],
         "deltas": list(DELTAS),
         "clears": batch.clears,
         "channel": CHANNEL,

@@ -38,7 +38,8 @@ class Rescue:
         if not os.path.isfile(path) or not self._seen[1]:
             raise trouble
         try:
-            self._address = self._saved(steps) if trouble.code == "damaged" else self._readable()
+            damaged = trouble.code == "damaged"
+            self._address = self._saved(steps) if damaged else self._readable(steps)
         except (OSError, sqlite3.Error, StoreError):
             self.close()
             raise trouble from None
@@ -57,24 +58,27 @@ class Rescue:
         self._scratch = Path(tempfile.mkdtemp(prefix="searchloop-"))
         return self._scratch
 
-    def _readable(self) -> str:
+    def _readable(self, steps: Steps) -> str:
         """The first way in which it can be read. See "read-only databases" in SQLite's wal.html."""
-        for address in self._ways():
+        for address in self._ways(steps):
             with suppress(sqlite3.Error), closing(connect(address, uri=True)) as db:
-                db.execute("SELECT id FROM sessions LIMIT 1").fetchall()
-                return address
+                if db.execute("PRAGMA user_version").fetchone()[0] >= len(steps):
+                    return address
         raise self.trouble
 
-    def _ways(self) -> Iterator[str]:
+    def _ways(self, steps: Steps) -> Iterator[str]:
         place = _quoted(self._path)
         yield f"file:{place}?mode=ro"
         rest = Path(f"{self._path}-wal")
-        if not rest.exists() or not rest.stat().st_size:
+        whole = not rest.exists() or not rest.stat().st_size
+        if whole:
             yield f"file:{place}?immutable=1"
-            return
-        copy = self._room() / "copy"  # the newest events are in a file that has to be worked with
-        for side in _SIDES[:2]:
+        # The newest events are in a file that has to be worked with, or it is of an older version.
+        copy = self._room() / "copy"
+        for side in _SIDES[: 1 if whole else 2]:
             shutil.copyfile(f"{self._path}{side}", f"{copy}{side}")
+        with suppress(StoreError):  # of a newer one
+            open_database(copy, steps).close()
         yield f"file:{_quoted(copy)}"
 
     def connect(self) -> sqlite3.Connection:

@@ -17,8 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from agent.checksum import data_in
 from agent.store.carving import PAGE, carve
-from agent.text import object_in
 from agent.types import Usage
 
 _MAGIC = b"SQLite format 3\0"
@@ -29,7 +29,7 @@ _SESSION = (
 )
 _PLACES = ", ".join("?" * 13)
 _SESSIONS = f"SELECT rowid, {_SESSION} FROM sessions NOT INDEXED WHERE rowid > ? ORDER BY rowid"
-_EVENTS = "SELECT seq, type, data, at FROM events WHERE session = ? AND seq > ? ORDER BY seq"
+_EVENTS = "SELECT seq, type, data, at, %s FROM events WHERE session = ? AND seq > ? ORDER BY seq"
 _LOST = {
     "code": "damaged",
     "message": "The end of this answer was in a part of the store that cannot be read.",
@@ -94,12 +94,13 @@ class _Salvage:
     def run(self) -> None:
         """All sessions there are, or of which there are events."""
         rows = {row[1]: row[1:] for row in self._found(_SESSIONS, (), _FAR)}
+        query = _EVENTS % self._checksum()
         for session in {*rows, *self._named()}:
             self._gap = False
-            events = list(self._found(_EVENTS, (session,), _FAR))
+            events = list(self._found(query, (session,), _FAR))
             if self._gap:
                 events = sorted({row[0]: row for row in (*self._loose[session], *events)}.values())
-            kept = [event for event in events if _whole(event)]
+            kept = [event for event in events if _whole(session, event)]
             row = rows.get(session) or _guessed(session, kept)
             if self._gap or len(kept) < len(events) or session not in rows:
                 self.partial.add(session)
@@ -135,6 +136,13 @@ class _Salvage:
                 rows[session].append(row)
         return rows
 
+    def _checksum(self) -> str:
+        """SQL for the checksum of an event: an earlier version kept none."""
+        with suppress(sqlite3.Error):
+            self._source.execute("SELECT checksum FROM events LIMIT 0")
+            return "checksum"
+        return "NULL"
+
     def _named(self) -> set[str]:
         """The sessions of which there are events: from both ends, up to where it cannot be read."""
         names: set[str] = set()
@@ -160,20 +168,20 @@ class _Salvage:
                 (*row[:9], questions, last, *row[11:]),
             )
             self._target.executemany(
-                "INSERT INTO events VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
                 ((session, *event) for event in events),
             )
 
 
-def _whole(event: Sequence[Any]) -> bool:
-    """Whether an event's data can be read."""
-    return isinstance(event[1], str) and object_in(event[2]) is not None
+def _whole(session: str, event: Sequence[Any]) -> bool:
+    """Whether an event is what was written."""
+    return data_in(session, *event) is not None
 
 
 def _guessed(session: str, events: Sequence[Any]) -> tuple[Any, ...]:
     """The row of a session that is lost while events of it are there."""
     said: dict[str, Any] = {}
-    for _, kind, text, _ in events:
+    for _, kind, text, *_ in events:
         if kind in ("user_message", "run_started"):
             said = {**json.loads(text), **said}
     times = [event[3] for event in events] or [0.0]
@@ -185,7 +193,7 @@ def _guessed(session: str, events: Sequence[Any]) -> tuple[Any, ...]:
 def _endings(session: Sequence[Any], events: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     """The ends of runs that have none: nobody can go on with what has gaps."""
     begun: dict[str, Any] = {}
-    for _, kind, text, _ in events:
+    for _, kind, text, *_ in events:
         if kind in ("run_started", "run_finished"):
             data = json.loads(text)
             run = str(data.get("run_id"))
@@ -206,4 +214,4 @@ def _endings(session: Sequence[Any], events: Sequence[Any]) -> Iterator[tuple[An
             "model": model,
             "error": _LOST,
         }
-        yield events[-1][0] + number, "run_finished", json.dumps(end), events[-1][3]
+        yield events[-1][0] + number, "run_finished", json.dumps(end), events[-1][3], None

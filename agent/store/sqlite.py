@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agent.checksum import checksum
 from agent.errors import StoreError
 from agent.events import DELTAS
 from agent.store.contract import Batch, Heard, Steps
@@ -239,12 +240,15 @@ def _append(db: sqlite3.Connection, batch: Batch) -> int | None:
     last = int(row[0])
     if batch.clears:
         db.execute("DELETE FROM deltas WHERE session = ?", (batch.session,))
-    for table in ("events", "deltas"):
-        rows = [
-            (batch.session, seq, kind, text, batch.at)
-            for seq, (kind, text) in enumerate(batch.rows, last - len(batch.rows) + 1)
-            if (kind in DELTAS) is (table == "deltas")
-        ]
-        if rows:
-            db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", rows)
+    session, kept, passing = batch.session, [], []
+    for seq, (kind, text) in enumerate(batch.rows, last - len(batch.rows) + 1):
+        if kind in DELTAS:
+            passing.append((session, seq, kind, text, batch.at))
+        else:
+            told = checksum(session, seq, kind, text, batch.at)
+            kept.append((session, seq, kind, text, batch.at, told))
+    if passing:
+        db.executemany("INSERT INTO deltas VALUES (?, ?, ?, ?, ?)", passing)
+    if kept:
+        db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", kept)
     return last

@@ -112,7 +112,7 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     log.append(one, [("run_finished", {"run_id": "one"}), ("run_started", {"run_id": "lost"})])
     log.close()
     db = sqlite3.connect(tmp_path / "s.sqlite3")
-    db.execute("INSERT INTO events VALUES ('ghost', 1, 'notice', '{}', 0)")
+    db.execute("INSERT INTO events VALUES ('ghost', 1, 'notice', '{}', 0, NULL)")
     db.execute("UPDATE sessions SET messages = 7 WHERE id = ?", (two,))
     db.execute("UPDATE events SET data = '{' WHERE session = ? AND seq = 1", (two,))
     db.commit()

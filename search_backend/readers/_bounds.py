@@ -13,25 +13,29 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from search_backend.readers._nesting import (
+    DEEPEST,
+    FORMATTING,
+    LONGEST_TAG,
+    MOST_ELEMENTS,
+    MOST_FORMATTING,
+    NEVER_OPEN,
+    REPEATED_NAMES,
+    is_shallow,
+)
+
 MOST_BYTES = 6 * 2**20
 MOST_CHARACTERS = 2_000_000
-# A parsed element and what is made of it take some 700 bytes.
-MOST_ELEMENTS = 60_000
 # Up to here depth and repetition cost milliseconds, whatever the markup.
 HARMLESS_TAGS = 4_000
 HARMLESS_REPEATS = 400_000
-LONGEST_TAG = 8_000
-HARMLESS_ATTRIBUTES = 400
 # Longer pages are read by a process that can be killed, should a trick of quoting mislead here.
 LARGE = 150_000
-DEEPEST = 256
-MOST_FORMATTING = 8
 MOST_ATTRIBUTES = 24
 LONGEST_VALUE = 4_000
 
 _OPENING = re.compile(r"<[a-zA-Z]")
-_REPEATED_NAMES = "a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u"
-_REPEATED = re.compile(rf"<(?:{_REPEATED_NAMES})(?=[\s/>])", re.IGNORECASE)
+_REPEATED = re.compile(rf"<(?:{REPEATED_NAMES})(?=[\s/>])", re.IGNORECASE)
 _QUOTED_TAG = re.compile(r"<[a-zA-Z](?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?)*+")
 _PLAIN_TAG = re.compile(r"<[a-zA-Z][^>]*+")
 _TOKEN = re.compile(
@@ -43,19 +47,6 @@ _TOKEN = re.compile(
     r"|<",
     re.DOTALL | re.IGNORECASE,
 )
-# What has no tags inside, up to its end.
-_RAW = "|".join(
-    rf"(?i:{name})(?=[\s/>])[^>]*+>?[^<]*+(?:<(?!/(?i:{name})[\s/>])[^<]*+)*+"
-    for name in ("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes")
-)
-# (name, attributes) of a tag, nothing of a comment or of what has no tags inside. As `_TOKEN`, but
-# it never looks at a character twice.
-_MARK = re.compile(
-    rf"<(?:!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+)|[!?][^>]*+|{_RAW}"
-    r"|(/?[a-zA-Z][^\s/>]*+)((?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"'][^\s>]*+)?)*+))"
-)
-_QUOTED = re.compile(r"=\s*+(?:\"[^\"]*+\"|'[^']*+')")
-_NAME = re.compile(r"[^\s/=]++")
 # All but those that tell of the page.
 _SCRIPT = re.compile(
     r"<!--(?:-?>|.*?(?:--!?>|\Z))"
@@ -71,20 +62,6 @@ _KEPT_ATTRIBUTES = frozenset(
         *("itemprop", "lang", "name", "open", "property", "role", "rowspan", "style", "type"),
     }
 )
-# They end by themselves, and a barrier that would let them nest is itself counted.
-_SELF_CLOSING = (
-    "area base br col embed hr img input link meta param source track wbr "
-    "p li dt dd tr td th thead tbody tfoot option optgroup colgroup html head body"
-)
-_NEVER_OPEN = frozenset(_SELF_CLOSING.split())
-_FORMATTING = frozenset(_REPEATED_NAMES.split("|"))
-_ENDS_FORMATTING = frozenset("/" + name for name in _FORMATTING)
-_SHAPES = (
-    "path g circle rect line polygon polyline ellipse use defs symbol stop lineargradient mask "
-    "radialgradient clippath filter fegaussianblur feoffset feblend fecolormatrix feflood "
-    "fecomposite femergenode pattern animate animatetransform tspan marker"
-)
-_ENDS_SHAPE = frozenset("/" + name for name in _SHAPES.split())
 _is_name = re.compile(r"[a-z][a-z0-9-]*").fullmatch
 
 
@@ -103,7 +80,7 @@ def bounded(html: str) -> tuple[str, bool]:
 
 def _is_harmless(html: str) -> bool:
     if len(html) >= LARGE:
-        return _is_shallow(html)
+        return is_shallow(html)
     tags = len(_OPENING.findall(html))
     if tags > HARMLESS_TAGS or len(_REPEATED.findall(html)) * tags > HARMLESS_REPEATS:
         return False
@@ -112,65 +89,6 @@ def _is_harmless(html: str) -> bool:
         len(max(pattern.findall(html), key=len, default="")) > LONGEST_TAG
         for pattern in (_QUOTED_TAG, _PLAIN_TAG)
     )
-
-
-def _is_shallow(html: str) -> bool:
-    """Whether tags are few enough, never nest deep, nor pile up formatting or attributes, however
-    their ends are understood.
-
-    Only an end right after the matching start counts as one, so this errs towards deep.
-    """
-    if html.count("<") > 4 * MOST_ELEMENTS:
-        return False
-    found = _MARK.findall(html)
-    if (
-        len(found) > MOST_ELEMENTS
-        and sum(name[:1] not in ("", "/") for name, _ in found) > MOST_ELEMENTS
-    ):
-        return False
-    ends: dict[str, str] = {}  # what ends it; nothing for a tag that is not counted
-    opened: list[str] = []
-    formatting = 0
-    for name, attributes in found:
-        if len(attributes) > LONGEST_TAG and _many(attributes):
-            return False
-        end = ends.get(name)
-        if end is None:
-            end = ends[name] = _end_of(name.lower())
-        if not end:
-            continue
-        if name[0] != "/":
-            opened.append(end)
-            formatting += end in _ENDS_FORMATTING
-            if len(opened) > DEEPEST or formatting > MOST_FORMATTING:
-                return False
-        elif opened and opened[-1] == end:
-            opened.pop()
-            formatting -= end in _ENDS_FORMATTING
-        elif end == "/svg":
-            _end_drawing(opened)
-    return True
-
-
-def _end_drawing(opened: list[str]) -> None:
-    """The end of a drawing ends whatever shapes in it were not ended."""
-    at = len(opened) - 1
-    while at > 0 and opened[at] in _ENDS_SHAPE:
-        at -= 1
-    if at >= 0 and opened[at] == "/svg":
-        del opened[at:]
-
-
-def _end_of(name: str) -> str:
-    """The end tag of a tag that stays open; an end tag itself; nothing for others."""
-    if not name or name[0] == "/":
-        return "" if name[1:] in _NEVER_OPEN else name
-    return "" if name in _NEVER_OPEN else "/" + name
-
-
-def _many(attributes: str) -> bool:
-    """Whether so many attributes as no page has; the values of a few may be long."""
-    return len(_NAME.findall(_QUOTED.sub("= ", attributes))) > HARMLESS_ATTRIBUTES
 
 
 class _Rewriter:
@@ -215,9 +133,9 @@ class _Rewriter:
         return f"<{name}{self._attributes(attributes)}>" if attributes else f"<{name}>"
 
     def _enter(self, name: str) -> bool:
-        if name in _NEVER_OPEN:
+        if name in NEVER_OPEN:
             return True
-        repeated = name in _FORMATTING
+        repeated = name in FORMATTING
         if (self._formatting >= MOST_FORMATTING) if repeated else (self._depth >= DEEPEST):
             self._left_out[name] = self._left_out.get(name, 0) + 1
             return False
@@ -227,7 +145,7 @@ class _Rewriter:
         return True
 
     def _close(self, name: str) -> bool:
-        if name in _NEVER_OPEN:
+        if name in NEVER_OPEN:
             return True
         if self._left_out.get(name):
             self._left_out[name] -= 1
@@ -235,8 +153,8 @@ class _Rewriter:
         if not self._open.get(name):
             return False
         self._open[name] -= 1
-        self._formatting -= name in _FORMATTING
-        self._depth -= name not in _FORMATTING
+        self._formatting -= name in FORMATTING
+        self._depth -= name not in FORMATTING
         return True
 
 

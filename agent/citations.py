@@ -35,7 +35,8 @@ def settle(message: Message, table: SourceTable) -> Message:
     """The message with the session's numbers, and no mark in it that leads nowhere."""
     text, citations = message.content, _numbered(message.citations, table)
     for source in message.sources:  # after the citations: numbers go by first mention in the text
-        table.meet(source.url, source.title, source.state, number=source.state == "cited")
+        cited, day = source.state == "cited", source.published
+        table.meet(source.url, source.title, source.state, number=cited, published=day)
     if not citations and len(table):
         text, spans = _marks(text, table)
         citations = tuple(_cite(n, where, text, table) for n, where in sorted(spans.items()))

@@ -14,6 +14,7 @@ import pytest
 from agent import providers
 from agent.errors import ConfigError, IncompleteError, NativeSearchRejected, ProviderError
 from agent.models import ModelInfo
+from agent.page_dates import page_date
 from agent.providers.anthropic import create
 from agent.providers.anthropic.catalog import BY_PREFIX, capabilities, known
 from agent.providers.anthropic.codec import MessagesCodec
@@ -210,7 +211,9 @@ def test_text_that_cannot_be_sent() -> None:
 
 def test_a_searched_answer() -> None:
     """A search ends when its result comes; cited blocks give numbered citations with places."""
+    two_days_ago = [page_date("2 days ago")]
     *events, last = decode(stream_of("web_search_stream"))
+    two_days_ago.append(page_date("2 days ago"))
     assert isinstance(last, Finished)
     message = last.message
     query = "lindhøj tide table today"
@@ -238,6 +241,8 @@ def test_a_searched_answer() -> None:
         (TIDES, "cited", 1),
         (HARBOUR, "cited", 2),
     ]
+    assert message.sources[0].published in two_days_ago  # as its page_age says; the other has none
+    assert message.sources[1].published is None
     usage = last.usage
     assert (usage.input_tokens, usage.cached_tokens) == (2_400, 300)
     assert (usage.output_tokens, usage.reasoning_tokens) == (95, 20)

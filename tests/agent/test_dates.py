@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import sqlite3
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,15 @@ from agent.dates import strange_years
 from agent.dispatcher import Toolset
 from agent.events import Event, messages_from, source_data
 from agent.fence import Fence
+from agent.page_dates import page_date
 from agent.settings import load_environment
 from agent.sources import SourceTable
 from agent.tools.web_search import web_search
 from agent.types import Source, ToolCall
 from tests.agent.scripted import Memory, SearchApp, found, page
 from tests.fake_ollama import FakeOllama, Model, say
+from tests.fakes import FakeServer, Reply
+from tests.source_tree import ROOT
 
 DAY = 86_400
 TODAY = date.today().isoformat()
@@ -143,3 +146,43 @@ def test_a_year_of_the_model_s_own_is_flagged() -> None:
     assert [data["years"] for data in events] == [["2024"], ["2024"]]
     assert "The user did not ask for 2024" in content
     assert not any("years" in data for data in searched("tram 2024", "And in 2024?")[1])
+
+
+NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("told", "day"),
+    [
+        ("April 30, 2025", "2025-04-30"),
+        ("Sept. 1st, 2025", "2025-09-01"),
+        ("2025-09-11", "2025-09-11"),
+        ("2025-11-14T23:34:21.151000+00:00", "2025-11-14"),
+        ("3 hours ago", "2026-03-31"),
+        ("13 hours ago", "2026-03-30"),
+        ("1 day ago", "2026-03-30"),
+        ("3 weeks ago", "2026-03-10"),
+        ("A month ago", "2026-03-01"),
+        ("2 years ago", "2024-03-31"),
+        *((odd, None) for odd in (None, 7, "", "soon", "June", "May 32, 2025", "2025-13-01")),
+        *((odd, None) for odd in ("9999 years ago", "0000-01-01", "x" * 5_000, "in 3 days")),
+    ],
+)
+def test_the_day_of_a_page_as_providers_tell_it(told: object, day: str | None) -> None:
+    """Written out, as ISO, or as so long ago; whatever else it is, it is no day."""
+    assert page_date(told, NOON) == day
+
+
+def test_a_provider_that_searches_by_itself_tells_the_day_of_its_sources(tmp_path: Path) -> None:
+    """From its bytes to what every surface gets: a day where it told one, none where it did not."""
+    recorded = ROOT / "tests" / "recordings" / "anthropic" / "web_search_stream.json"
+    told = json.loads(recorded.read_text("utf-8"))["exchanges"][0]["response"]["text"]
+    days = {page_date("2 days ago")}
+    with FakeServer([Reply([told.encode()])]) as server:
+        flags = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k" * 20}
+        settings = Settings.load(load_environment(flags, {"SEARCHLOOP_HOME": str(tmp_path)}))
+        with Agent(settings, search_backend=SearchApp()) as agent:
+            answer = agent.ask("When?", model="anthropic:claude-sonnet-5-5", search="native")
+    days.add(page_date("2 days ago"))
+    assert answer.sources[0].published in days - {None}
+    assert answer.sources[1].published is None

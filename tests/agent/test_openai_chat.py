@@ -478,6 +478,17 @@ def test_a_search_model_says_when_it_searched() -> None:
     assert not any(isinstance(e, SearchStarted) for e in decode(stream_of("text_stream")))
 
 
+def test_pages_that_a_server_lists_keep_their_day() -> None:
+    """Beside the answer, with a day where the server knows one."""
+    pages = [{"title": "Tides", "url": "https://t.example/", "date": "2025-04-30"}]
+    pages += [{"title": "Moon", "url": "https://m.example/", "date": None}]
+    message = finished(chunk({"content": "High water."}, search_results=pages) + DONE).message
+    assert [(s.url, s.published) for s in message.sources] == [
+        ("https://t.example/", "2025-04-30"),
+        ("https://m.example/", None),
+    ]
+
+
 def test_counts() -> None:
     """As reported; cached tokens are part of the input, reasoning of the output."""
     usage = finished(stream_of("text_stream")).usage

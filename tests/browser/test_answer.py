@@ -85,6 +85,8 @@ def test_everything_fits_a_phone_and_can_be_reached(enter: Enter, house: House) 
     answer.locator(".chip").first.focus()
     expect(card).to_contain_text("The north coast")
     expect(card).to_contain_text("north.example · Mar 9, 2026")
+    listed = last_turn(page).locator(".sources .source-host").first
+    expect(listed).to_have_text("north.example · Mar 9, 2026")
     box = card.bounding_box()
     assert box
     assert box["x"] >= 0

@@ -192,7 +192,7 @@ function item(source, open) {
   const best = source.marks?.find((mark) => mark.verified)?.quote ?? source.quote; // one that is there
   const body = [
     h("span", { class: "source-title", dir: "auto" }, source.title || source.url),
-    h("span", { class: "source-host" }, placeOf(source.url)),
+    h("span", { class: "source-host" }, placeAndDate(source)),
   ];
   const link = inside
     ? h("button", { type: "button", class: "source-link", onclick: () => open({ ...source, quote: best }) }, body)

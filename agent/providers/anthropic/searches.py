@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent.page_dates import page_date
 from agent.types import Message, PageOpened, SearchFinished, SearchStarted, Source, StreamEvent
 
 _SEARCH, _FETCH = "web_search", "web_fetch"
@@ -94,7 +95,10 @@ class Searches:
             code = _text(content, "error_code") or "unknown"
             return SearchFinished(query, "error", None, _words(_SEARCH_WORDS, code))
         rows = [row for row in content if isinstance(row, Mapping) and _text(row, "url")]
-        self.consulted += [Source(_text(row, "url"), _text(row, "title")) for row in rows]
+        self.consulted += [
+            Source(_text(row, "url"), _text(row, "title"), published=page_date(row.get("page_age")))
+            for row in rows
+        ]
         return SearchFinished(query, "ok" if rows else "empty", len(rows))
 
     def _visited(self, block: Mapping[str, Any]) -> Iterable[StreamEvent]:

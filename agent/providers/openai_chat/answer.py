@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent.cited import numbered, sources
+from agent.page_dates import page_date
 from agent.providers.openai_chat.calls import Calls
 from agent.providers.openai_chat.counts import read_times, read_usage
 from agent.providers.openai_chat.history import PROVIDER, version
@@ -107,7 +108,7 @@ class Answer:
         if isinstance(results, list):
             listed = [page for page in results if isinstance(page, dict)]
             self._consulted = [
-                Source(url, _string(page.get("title")))
+                Source(url, _string(page.get("title")), published=page_date(page.get("date")))
                 for page in listed
                 if (url := _string(page.get("url")))
             ]

@@ -11,11 +11,11 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from pathlib import Path
 
+from tests.ports import free_port
 from tests.waiting import until
 
 _PLACES = ("/usr/lib/postgresql", "/usr/local/pgsql", "/opt/homebrew/opt")
@@ -49,9 +49,7 @@ class Postgres:
         self._user = _user()
         self._careful = careful
         self._server: subprocess.Popen[bytes] | None = None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
 
     def __enter__(self) -> Postgres:
         assert self._bin is not None

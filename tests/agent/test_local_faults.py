@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from agent.tools import Tool
 from agent.types import ToolSpec
 from tests.agent.local_desk import desk, lake
 from tests.fake_ollama import Answer, FakeOllama, Model, call, say, slip
+from tests.ports import closed_address
 
 M = Model("m")
 FAST = {"retry-after-ms": "1"}
@@ -57,9 +57,7 @@ def test_what_came_before_a_server_died_is_kept(tmp_path: Path) -> None:
 
 def test_a_server_that_is_absent(tmp_path: Path) -> None:
     """The command that starts it; meanwhile another model answers in the same session."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    url = closed_address()
     with desk(url, tmp_path, lake()) as session:
         told = session.ask("When does the ferry leave?", "ollama:m")
         assert told.error == {

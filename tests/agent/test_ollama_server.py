@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -24,6 +24,7 @@ from agent.transport import Transport
 from agent.types import Finished, Message, Request, StreamEvent, TextDelta, ThinkingDelta, ToolSpec
 from tests.fake_ollama import Answer, FakeOllama, Model, call, call_part, say, slip, think
 from tests.fakes import FakeServer, Reply, json_reply
+from tests.ports import closed_address
 
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "ollama"
 QWEN = Model("qwen3:8b", ("completion", "tools", "thinking"))
@@ -86,13 +87,6 @@ def end(events: list[StreamEvent]) -> Finished:
     """The last event."""
     assert isinstance(events[-1], Finished)
     return events[-1]
-
-
-def closed_port() -> str:
-    """An address where nothing listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
 def test_an_answer_streams() -> None:
@@ -179,7 +173,7 @@ def test_a_connection_that_breaks_is_incomplete() -> None:
 
 def test_a_server_that_is_not_running() -> None:
     """The command that starts it is in the remedy."""
-    url = closed_port()
+    url = closed_address()
     error = refused(url)
     assert error.code == "unreachable"
     assert error.message == f"Ollama does not answer at {url}."
@@ -248,6 +242,40 @@ def test_where_a_cloud_model_ran_is_told() -> None:
     with FakeOllama([CLOUD], [say("Hi")]) as server:
         details = end(ask(server, model="big:cloud")).message.details
     assert details["remote_host"] == "https://ollama.com:443"
+
+
+class Clocked(Transport):
+    """Keeps how long each address may take to answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: dict[str, float] = {}
+
+    async def get_json(self, url: str, headers: Any = (), timeout: float = 10.0) -> Any:  # noqa: ASYNC109
+        """See Transport."""
+        self.seconds[urlsplit(url).path] = timeout
+        return await super().get_json(url, headers, timeout)
+
+
+def test_an_answer_waits_for_a_server_at_work() -> None:
+    """Where the list of models decides whether a question is sent, it may take long: the machine
+    may be busy with another answer. For a list on a page nobody waits that long.
+    """
+
+    async def work(server: FakeOllama) -> tuple[float, float]:
+        transport = Clocked()
+        provider = create({"OLLAMA_HOST": server.url, "OLLAMA_NO_CLOUD": "1"}, transport)
+        await provider.models()
+        listed = transport.seconds["/api/tags"]
+        asked = Request("qwen3:8b", (Message("user", "Hello"),))
+        assert [event async for event in provider.stream(asked)]
+        await transport.aclose()
+        return listed, transport.seconds["/api/tags"]
+
+    with FakeOllama([QWEN], [say("Hi")]) as server:
+        listed, asked = asyncio.run(work(server))
+    assert listed <= 2
+    assert asked >= 10
 
 
 @pytest.mark.parametrize("setting", ["SEARCHLOOP_OFFLINE", "OLLAMA_NO_CLOUD"])
@@ -371,7 +399,7 @@ def test_a_model_can_be_deleted() -> None:
 
 def test_a_server_that_is_gone_has_its_remedy() -> None:
     """Unloading and deleting on a server that is not there names the command that starts it."""
-    url = closed_port()
+    url = closed_address()
     for work in (lambda p: p.unload("m"), lambda p: p.remove("m")):
         with pytest.raises(ProviderError, match="does not answer") as caught:
             host(url, work)
@@ -478,7 +506,7 @@ def missing(found: list[ModelInfo]) -> tuple[str, str]:
 
 def test_no_server_is_one_entry_in_the_picker() -> None:
     """Not running: the entry says so and how to start it."""
-    url = closed_port()
+    url = closed_address()
     assert missing(models(url)) == (
         f"Ollama is not running at {url}.",
         "Start it with `ollama serve`, or set OLLAMA_HOST to where it runs.",

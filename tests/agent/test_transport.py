@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ import pytest
 from agent.errors import AgentError, ConfigError, IncompleteError, ProviderError
 from agent.transport import Timeouts, Transport
 from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.ports import closed_port
 
 KEY = "sk-canary-0123456789abcdef"
 HEADERS = {"authorization": f"Bearer {KEY}"}
@@ -45,13 +45,6 @@ def failure(url: str, timeouts: Timeouts | None = None) -> AgentError:
     with pytest.raises(AgentError) as caught:
         run(lambda transport: fetch(transport, url), timeouts)
     return caught.value
-
-
-def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def test_a_body_arrives_as_it_was_cut() -> None:

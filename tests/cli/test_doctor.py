@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-import socket
 from typing import Any
 from urllib.request import Request, urlopen
 
 from tests.cli.conftest import Cli
 from tests.fake_ollama import FakeOllama, Model
+from tests.ports import closed_address
 
 TINY = Model("tiny:1b", ("completion",), num_ctx=4096)
-
-
-def nobody() -> str:
-    """An address of this machine at which nothing listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
 def load(url: str, model: str) -> None:
@@ -35,7 +28,7 @@ def findings(cli: Cli, **settings: str) -> tuple[int, dict[str, Any]]:
 
 def test_a_bare_machine_is_well(cli: Cli) -> None:
     """Without a key and without a server everything needed is there, and nothing is hidden."""
-    code, found = findings(cli, OLLAMA_HOST=nobody())
+    code, found = findings(cli, OLLAMA_HOST=closed_address())
     assert code == 0
     assert found["Default model"]["said"] == "builtin:extractive"
     assert found["Search"]["state"] == "ok"
@@ -51,7 +44,7 @@ def test_a_bare_machine_is_well(cli: Cli) -> None:
 
 def test_a_missing_server_stands_in_the_way(cli: Cli) -> None:
     """The chosen model's server is absent: exit code 1, and the command that starts it."""
-    code, found = findings(cli, OLLAMA_HOST=nobody(), SEARCHLOOP_MODEL="ollama:qwen3:8b")
+    code, found = findings(cli, OLLAMA_HOST=closed_address(), SEARCHLOOP_MODEL="ollama:qwen3:8b")
     assert code == 1
     assert (found["Default model"]["state"], found["Default model"]["command"]) == (
         "missing",
@@ -95,7 +88,7 @@ def test_small_windows_and_missing_calls_are_hints(cli: Cli) -> None:
 
 def test_a_model_name_that_is_none(cli: Cli) -> None:
     """A default model that cannot be read is told like any other thing that is missing."""
-    code, found = findings(cli, SEARCHLOOP_MODEL="qwen3", OLLAMA_HOST=nobody())
+    code, found = findings(cli, SEARCHLOOP_MODEL="qwen3", OLLAMA_HOST=closed_address())
     assert code == 1
     assert "not a model name" in found["Default model"]["said"]
 
@@ -118,7 +111,7 @@ def test_a_model_that_cannot_be_got(cli: Cli) -> None:
     with FakeOllama() as server:
         wrong = cli("models", "pull", "nope", OLLAMA_HOST=server.url, SEARCHLOOP_OFFLINE="")
         offline = cli("models", "pull", "qwen3:8b", OLLAMA_HOST=server.url)
-    absent = cli("models", "pull", "qwen3:8b", OLLAMA_HOST=nobody(), SEARCHLOOP_OFFLINE="")
+    absent = cli("models", "pull", "qwen3:8b", OLLAMA_HOST=closed_address(), SEARCHLOOP_OFFLINE="")
     elsewhere = cli("models", "pull", "openai:gpt-6-luna", SEARCHLOOP_OFFLINE="")
     assert (wrong.code, "has no model 'nope'" in wrong.err) == (1, True)
     assert (offline.code, "SEARCHLOOP_OFFLINE is on" in offline.err) == (2, True)

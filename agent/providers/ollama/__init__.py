@@ -19,7 +19,13 @@ from agent.features import Features
 from agent.hosting import Progress, Server
 from agent.models import Capabilities, ModelInfo
 from agent.providers.ollama.address import parse_address
-from agent.providers.ollama.catalog import Catalog, Installed, can_chat, names_cloud
+from agent.providers.ollama.catalog import (
+    PATIENT_S,
+    Catalog,
+    Installed,
+    can_chat,
+    names_cloud,
+)
 from agent.providers.ollama.config import SETTINGS, Config, read_config
 from agent.providers.ollama.errors import cloud_disabled, explain
 from agent.providers.ollama.hosting import checked_name, remove, unload
@@ -142,7 +148,7 @@ class Ollama:
     async def _stream_local(self, request: Request) -> AsyncIterator[StreamEvent]:
         """The stream, once the server has said that the model runs where it does."""
         try:
-            await self._catalog.look()
+            await self._catalog.look(PATIENT_S)
         except ProviderError as error:
             raise explain(error, self._config) from error
         self.check(request.model)

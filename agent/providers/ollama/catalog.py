@@ -22,7 +22,8 @@ from agent.models import Capabilities, Loaded
 from agent.providers.ollama.config import Config
 from agent.transport import Transport
 
-TIMEOUT_S = 1.5
+TIMEOUT_S = 1.5  # for a list that a user waits for
+PATIENT_S = 15.0  # where an answer depends on it: a machine at work on another answer is slow
 SHOW_TOTAL_S = 3.0
 SHOW_AT_ONCE = 4
 _NEVER = 4e9  # the year 2096
@@ -78,9 +79,9 @@ class Catalog:
             context=self._window(found, model),
         )
 
-    async def look(self) -> list[Installed]:
-        """The installed models. Raises ProviderError when the server does not tell."""
-        tags, loaded = await asyncio.gather(self._get("/api/tags"), self._running())
+    async def look(self, seconds: float = TIMEOUT_S) -> list[Installed]:
+        """The installed models. Raises ProviderError when the server does not tell in time."""
+        tags, loaded = await asyncio.gather(self._get("/api/tags", seconds), self._running())
         found = list(read_tags(tags))
         self._loaded = loaded
         unknown = [m for m in found if m.capabilities is None and self._key(m) not in self._shown]
@@ -122,10 +123,10 @@ class Catalog:
         found = self.find(model)
         return found.digest if found else ""
 
-    async def _get(self, path: str) -> Any:
+    async def _get(self, path: str, seconds: float = TIMEOUT_S) -> Any:
         config = self._config
         return await self._transport.get_json(
-            config.address.base + path, config.headers, timeout=TIMEOUT_S
+            config.address.base + path, config.headers, timeout=seconds
         )
 
     async def _running(self) -> dict[str, Loaded]:

@@ -40,6 +40,10 @@ class Admitted:
     probe: bool = False
 
 
+# Of our own: threads that draw from the one of the whole program disturb whoever has seeded that.
+_LUCK = random.Random()
+
+
 class Lineup:
     """The engines of these settings and what is known of their health. Safe for several threads."""
 
@@ -48,7 +52,7 @@ class Lineup:
     ) -> None:
         self.engines = engines
         self.settings = settings
-        self.circuits = Circuits(clock, lambda: random.uniform(0.9, 1.1))
+        self.circuits = Circuits(clock, lambda: _LUCK.uniform(0.9, 1.1))
         self.buckets = Buckets(clock)
         self.latencies = Latencies()
         self.hedges = HedgeBudget()

@@ -7,7 +7,6 @@ each fault the next question of the same session is answered, and no request bre
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate
@@ -33,6 +32,7 @@ from tests.chaos.house import (
     reply,
 )
 from tests.fakes import End, Reply
+from tests.ports import closed_address
 
 PIECES = ("High water is", " at 07:40 – så er det sagt 🌊", " and at 20:05.")
 ANSWER = "".join(PIECES)
@@ -346,11 +346,9 @@ def test_cut_anywhere(dialect: Dialect, way: End, share: float, stage: Stage, ho
 @EVERY
 def test_nothing_listens(dialect: Dialect, stage: Stage, home: Path) -> None:
     """A refused connection is one error that says so; once it is there, the session goes on."""
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
 
     async def scenario() -> None:
-        async with House(home, dialect, url) as house:
+        async with House(home, dialect, closed_address()) as house:
             end = await house.ask("When is high water?")
             assert (end["reason"], end["error"]["code"]) == ("error", "unreachable")
             session = house.session

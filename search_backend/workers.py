@@ -122,7 +122,7 @@ class _Worker:
     def has_retired(self) -> bool:
         """Whether it ended by itself, between two documents."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._process.wait(1) == 0
+            return self._process.wait(5) == 0
         return False
 
     def ask(self, head: bytes, body: bytes, until: float) -> Page | None:

@@ -16,7 +16,7 @@ from agent.events import Event, message_data
 from agent.followers import Follower
 from agent.log import EventLog
 from agent.types import Message, Usage
-from tests.waiting import until
+from tests.waiting import eventually, until
 
 END = ("notice", {"code": "end"})
 SAID = (
@@ -40,9 +40,7 @@ async def follow_to_the_end(log: EventLog, session: str, after: int = 0) -> list
 
 async def joined(log: EventLog, session: str, count: int = 1) -> None:
     """Until so many follow."""
-    async with asyncio.timeout(20):
-        while len(log._followers.of(session)) != count:
-            await asyncio.sleep(0.001)
+    await eventually(lambda: len(log._followers.of(session)) == count)
 
 
 def check(got: list[Event], log: EventLog, session: str, after: int = 0) -> None:

@@ -23,6 +23,7 @@ from agent.types import (
     Usage,
 )
 from tests.agent.scripted import no_room
+from tests.waiting import eventually
 
 
 @asynccontextmanager
@@ -39,11 +40,6 @@ def brief(events: list[Event]) -> list[tuple[str, str]]:
     return [(e.type, e.data.get("text", "")) for e in events]
 
 
-async def window() -> None:
-    """Longer than deltas are gathered."""
-    await asyncio.sleep(WINDOW * 2)
-
-
 def test_the_first_word_goes_out_at_once(tmp_path: Path) -> None:
     """Nothing waits before the first delta; the next ones come together a moment later."""
 
@@ -52,7 +48,7 @@ def test_the_first_word_goes_out_at_once(tmp_path: Path) -> None:
             for word in ("One", " two", " three"):
                 recorder.delta(TextDelta(word))
             assert brief(log.read(session)) == [("text_delta", "One")]
-            await window()
+            await eventually(lambda: len(log.read(session)) > 1)
             assert brief(log.read(session)) == [("text_delta", "One"), ("text_delta", " two three")]
             await recorder.finish([])
 
@@ -149,7 +145,7 @@ def test_a_store_that_fails_ends_the_listening(tmp_path: Path) -> None:
             recorder.delta(TextDelta("One"))
             log.delete_session(session)
             recorder.delta(TextDelta(" two"))
-            await window()
+            await eventually(lambda: recorder._failed)
             with pytest.raises(Conflict):
                 recorder.delta(TextDelta(" three"))
             with pytest.raises(Conflict):
@@ -168,7 +164,7 @@ def test_what_found_no_room_is_written_later(tmp_path: Path) -> None:
         async with recording(tmp_path) as (recorder, log, session):
             with no_room(tmp_path / "s.sqlite3-wal"):
                 await recorder.event("notice", {"text": "x" * 100_000})
-                await window()
+                await eventually(lambda: recorder._failed)
                 assert log.read(session) == []
                 with pytest.raises(StoreError):
                     await recorder.event("notice", {})
@@ -191,7 +187,7 @@ def test_nothing_ticks_after_the_end(tmp_path: Path) -> None:
             recorder.delta(TextDelta(" two"))
             await recorder.finish([("run_finished", {})])
             last = log.last_seq(session)
-            await window()
+            await asyncio.sleep(WINDOW * 2)
             assert log.last_seq(session) == last
             assert log.last_event(session).type == "run_finished"
 

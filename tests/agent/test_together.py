@@ -27,7 +27,7 @@ from agent.together import Together
 from agent.types import TextDelta
 from tests.agent.scripted import MODEL, Scripted, SearchApp, no_room, says, settings
 from tests.postgres import Postgres
-from tests.waiting import until
+from tests.waiting import eventually, until
 
 
 class Counting(EventLog):
@@ -96,9 +96,7 @@ def test_a_full_disk_is_told_to_each_and_loses_no_word(tmp_path: Path) -> None:
         with no_room(tmp_path / "s.sqlite3"):
             for run in runs:
                 run.delta(TextDelta("kept"))
-            async with asyncio.timeout(10):
-                while not all(run._failed for run in runs):  # noqa: ASYNC110 - tells nobody
-                    await asyncio.sleep(0)
+            await eventually(lambda: all(run._failed for run in runs))
             for run in runs:
                 with pytest.raises(StoreError):
                     run.delta(TextDelta("lost"))

@@ -22,7 +22,7 @@ from playwright.sync_api import (
 from tests.browser.house import House, LedOllama
 
 # Milliseconds: a machine that does other things besides is slow, and that is no fault of the page.
-WAIT, EXPECT = 30_000, 15_000
+WAIT, EXPECT = 90_000, 60_000
 DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 _WATCH = """
 window.violations = [];

@@ -17,7 +17,7 @@ from tests.fake_ollama import FakeOllama, Model
 from tests.fakes import Received, Reply
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 30.0
+START_SECONDS = 120.0
 _START = re.compile(r"https?://127\.0\.0\.1:(\d+)/\?token=([\w-]+)")
 
 
@@ -90,7 +90,7 @@ class House:
                 self._process.kill()
             else:
                 self._process.terminate()
-            self._process.wait(15)
+            self._process.wait(90)
             self._process = None
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
@@ -101,7 +101,7 @@ class House:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
         )
-        with urlopen(request, timeout=10) as response:
+        with urlopen(request, timeout=60) as response:
             text = response.read()
         return json.loads(text) if text else None
 
@@ -142,7 +142,7 @@ class LedOllama(FakeOllama):
 
 MODEL = "qwen3:8b"
 STALL = object()
-GATE_SECONDS = 20.0
+GATE_SECONDS = 300.0
 
 
 def _lines(pieces: Iterable[Any], stalls: bool) -> Iterator[bytes]:

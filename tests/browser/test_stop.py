@@ -15,7 +15,7 @@ from tests.browser.house import MODEL, STALL, House, LedOllama
 from tests.browser.steps import ask, choose_model, last_turn, wait_for_answer
 from tests.fakes import json_reply
 
-SECONDS = 5.0
+SECONDS = 60.0
 
 
 def stop(page: Page) -> Locator:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from agent.mcp import McpServers
+from agent.mcp.connection import Connection
+from agent.mcp.manager import PATIENCE
 from agent.settings import Environment, Settings
 from agent.sources import SourceTable
 from agent.tools import Tool, ToolContext
@@ -23,7 +25,7 @@ HOSTILE = str(Path(__file__).with_name("hostile_server.py"))
 def hostile(mode: str = "ok", seen: Path | None = None, **more: Any) -> dict[str, Any]:
     """The configuration of a server that behaves like this."""
     args = ["-I", "-S", HOSTILE, mode, *([str(seen)] if seen else [])]
-    return {"command": sys.executable, "args": args, **more}
+    return {"command": sys.executable, "args": args, "startup_timeout": 90, **more}
 
 
 def write(home: Path, servers: Mapping[str, Any], name: str = "mcp.json") -> Path:
@@ -51,6 +53,16 @@ class Chat:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Patient(McpServers):
+    """A turn waits as long as it takes for a server never seen before, not just ten seconds: on a
+    busy machine a process is slow to start.
+    """
+
+    def _patience(self, connection: Connection) -> float:
+        usual = super()._patience(connection)
+        return 90.0 if usual == PATIENCE else usual
+
+
 @asynccontextmanager
 async def serving(
     home: Path,
@@ -62,7 +74,7 @@ async def serving(
     """The servers of this home, closed at the end."""
     if servers is not None:
         write(home, servers)
-    source = McpServers(settings_of(home, **env), lambda model: window, idle)
+    source = Patient(settings_of(home, **env), lambda model: window, idle)
     try:
         yield source
     finally:

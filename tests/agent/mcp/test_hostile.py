@@ -6,25 +6,20 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agent.errors import AgentError, ToolError
-from agent.mcp import McpServers
+from agent.mcp import McpServers, connection
+from agent.mcp.manager import PATIENCE
 from agent.mcp.text import has_hidden
 from agent.presets import Preset
 from agent.presets import settings_of as settings_for
 from agent.tools import Tool
 from tests.agent.mcp.served import Chat, Told, by_name, hostile, run, serving, write
-
-
-async def until(condition: Any, seconds: float = 5.0) -> None:
-    """Waits for something that another process does."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - another process has no events of ours
-            await asyncio.sleep(0.01)
+from tests.waiting import eventually
 
 
 def lines(seen: Path) -> list[str]:
@@ -41,6 +36,14 @@ def state(source: McpServers, name: str = "a") -> tuple[str, str | None]:
     """A server's state and the code of its error."""
     server = next(s for s in source.status() if s["name"] == name)
     return server["state"], server["error"] and server["error"]["code"]
+
+
+def rest(source: McpServers) -> None:
+    """What failed is tried again in a minute: this test, on a slow machine, may take a second."""
+    for each in source._connections.values():
+        if each.state == "failed":
+            assert each._again > 0
+            each._again += 60
 
 
 def test_a_server_is_reached_and_used(tmp_path: Path) -> None:
@@ -108,9 +111,10 @@ def test_a_server_sees_no_secret(tmp_path: Path) -> None:
 
 
 def test_servers_that_do_not_start_are_named(tmp_path: Path) -> None:
-    """One hangs, one exits, one lies, one is not there: the others work, in little time."""
+    """One hangs, one exits, one lies, one is not there: the others work, and what failed rests."""
+    seen = tmp_path / "seen"
     servers = {
-        "mute": hostile("mute", startup_timeout=0.8),
+        "mute": hostile("mute", seen, startup_timeout=0.8),
         "exit": hostile("exit"),
         "lie": hostile("lie"),
         "wrong": hostile("wrong"),
@@ -139,9 +143,11 @@ def test_servers_that_do_not_start_are_named(tmp_path: Path) -> None:
             told = await source.test("exit")
             assert "exit code 4" in told["error"]["message"]
             assert told["stderr"] == "no such database\n"
-            began = time.monotonic()
-            await source.tools(Chat())  # what failed is not waited for a second time
-            assert time.monotonic() - began < 0.5
+            rest(source)
+            starts = lines(seen)
+            await source.tools(Chat())  # what failed is not started a second time
+            assert state(source, "mute") == ("failed", "mcp_timeout")
+            assert lines(seen) == starts
 
     asyncio.run(scenario())
 
@@ -155,13 +161,15 @@ def test_a_call_that_hangs_is_called_off(tmp_path: Path) -> None:
             tools = by_name(await source.tools(Chat()))
             with pytest.raises(TimeoutError):
                 await run(tools["mcp_a_slow"])
-            await until(lambda: lines(seen)[-1] == "notifications/cancelled")
-            assert (await run(tools["mcp_a_echo"], text="x")).content == "you said x"
-            stopped = asyncio.create_task(run(tools["mcp_a_slow"]))
-            await until(lambda: lines(seen)[-1] == "call slow")
+            await eventually(lambda: lines(seen)[-1] == "notifications/cancelled")
+            names = ("mcp_a_echo", "mcp_a_slow")
+            echo, slow = (replace(tools[name], seconds=60.0) for name in names)
+            assert (await run(echo, text="x")).content == "you said x"
+            stopped = asyncio.create_task(run(slow))
+            await eventually(lambda: lines(seen)[-1] == "call slow")
             stopped.cancel()
             await asyncio.wait([stopped])
-            await until(lambda: lines(seen)[-1] == "notifications/cancelled")
+            await eventually(lambda: lines(seen)[-1] == "notifications/cancelled")
 
     asyncio.run(scenario())
 
@@ -177,6 +185,7 @@ def test_a_crash_is_told_and_mended(tmp_path: Path) -> None:
             assert (await run(tools["mcp_a_echo"], text="again")).content == "you said again"
             with pytest.raises(ToolError, match="exit code 3"):
                 await run(tools["mcp_a_crash"])
+            rest(source)
             with pytest.raises(ToolError, match="tried again in"):
                 await run(tools["mcp_a_echo"], text="too soon")
             told = await source.test("a")
@@ -206,20 +215,25 @@ def test_endless_notifications_stall_nobody(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
 
     async def scenario() -> None:
-        servers = {"a": hostile("ok", seen, timeout=0.6), "b": hostile()}
+        servers = {"a": hostile("ok", seen), "b": hostile()}
+        began = time.monotonic()
         async with serving(tmp_path, servers) as source:
             tools = by_name(await source.tools(Chat()))
-            flood = asyncio.create_task(run(tools["mcp_a_notify"]))
-            await until(lambda: "call notify" in lines(seen))
-            slowest = 0.0
+            notify = tools["mcp_a_notify"]
+            flood = asyncio.create_task(run(notify))
+            await eventually(lambda: "call notify" in lines(seen))
+            spent = []
             for _ in range(5):
-                began = time.monotonic()
+                asked = time.monotonic()
                 assert (await run(tools["mcp_b_echo"], text="x")).content == "you said x"
-                slowest = max(slowest, time.monotonic() - began)
-            assert slowest < 0.5
+                spent.append(time.monotonic() - asked)
+            assert not flood.done()
+            assert min(spent) < 0.5  # a flood stalls each of them, a busy machine one or two
             with pytest.raises(TimeoutError):
-                await flood
-            assert lines(seen).count("list") <= 3
+                await run(replace(notify, seconds=0.6))
+            flood.cancel()
+            await asyncio.wait([flood])
+            assert lines(seen).count("list") <= 2 + (time.monotonic() - began)
 
     asyncio.run(scenario())
 
@@ -230,9 +244,9 @@ def test_progress_is_passed_on_sparingly(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with serving(tmp_path, {"a": hostile()}) as source:
             tools = by_name(await source.tools(Chat()))
-            told = Told()
+            told, began = Told(), time.monotonic()
             assert (await run(tools["mcp_a_progress"], told)).content == "done"
-            assert 1 <= len(told.events) < 5
+            assert 1 <= len(told.events) <= 2 + (time.monotonic() - began) / 0.5
             kind, data = told.events[0]
             assert (kind, data["code"], data["call_id"]) == ("notice", "mcp_progress", "call_1")
             assert data["message"] == "a 0 of 200: going on"
@@ -247,6 +261,7 @@ def test_a_changed_definition_suspends_the_tool(tmp_path: Path) -> None:
         async with serving(tmp_path, {"a": hostile()}) as source:
             assert not by_name(await source.tools(Chat()))["mcp_a_echo"].suspended
         async with serving(tmp_path, {"a": hostile("rug")}) as source:
+            await source.test("a")  # a turn would wait a second for it, and go on without
             tools = by_name(await source.tools(Chat()))
             assert "searchloop mcp approve a echo" in (tools["mcp_a_echo"].suspended or "")
             assert not tools["mcp_a_env"].suspended
@@ -274,7 +289,7 @@ def test_a_change_during_a_session_is_noticed(tmp_path: Path) -> None:
             def suspended() -> bool:
                 return any(tool["suspended"] for tool in source.status()[0]["tools"])
 
-            await until(suspended)
+            await eventually(suspended)
             with pytest.raises(ToolError, match="has changed since"):
                 await run(tools["mcp_a_echo"], text="x")
             assert by_name(await source.tools(Chat()))["mcp_a_echo"].suspended
@@ -371,7 +386,7 @@ def test_a_change_of_the_file_holds_from_the_next_turn(tmp_path: Path) -> None:
             assert {t.server for t in await source.tools(Chat())} == {"b"}
             with pytest.raises(ToolError):
                 await run(tools["mcp_a_echo"], text="x")
-            await until(lambda: gone(lines(seen)[0]))
+            await eventually(lambda: gone(lines(seen)[0]))
             (tmp_path / "mcp.json").write_text("{broken")
             assert await source.tools(Chat()) == []
             assert source.overview()["problems"][0]["code"] == "bad_json"
@@ -422,7 +437,7 @@ def test_a_known_server_is_not_waited_for(tmp_path: Path) -> None:
         async with serving(tmp_path) as source:
             began = time.monotonic()
             tools = by_name(await source.tools(Chat()))
-            assert time.monotonic() - began < 3
+            assert time.monotonic() - began < PATIENCE
             assert state(source)[0] == "connecting"
             assert len(tools) == 13
             calling = asyncio.create_task(run(tools["mcp_a_echo"], text="x"))
@@ -443,10 +458,10 @@ def test_a_server_that_still_starts_is_let_go_at_once(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with serving(tmp_path, {"a": hostile("mute", seen)}) as source:
             waiting = asyncio.create_task(source.tools(Chat()))
-            await until(lambda: lines(seen))
+            await eventually(lambda: lines(seen))
             began = time.monotonic()
             await source.aclose()
-            assert time.monotonic() - began < 1.5
+            assert time.monotonic() - began < connection._CLOSE
             assert await waiting == []
             assert gone(lines(seen)[0])
 
@@ -473,7 +488,7 @@ def test_projects_have_servers_of_their_own(tmp_path: Path) -> None:
             assert {tool.server for tool in await source.tools(one)} == {"mine", "it"}
             assert {tool.server for tool in await source.tools(Chat())} == {"mine"}
             tools = by_name(await source.tools(two))
-            await until(lambda: gone(lines(folders[0] / "seen")[0]))
+            await eventually(lambda: gone(lines(folders[0] / "seen")[0]))
             assert (await run(tools["mcp_it_echo"], text="two")).content == "you said two"
             assert (await run(tools["mcp_mine_echo"], text="me")).content == "you said me"
             assert lines(folders[1] / "seen")[-1] == "call echo"

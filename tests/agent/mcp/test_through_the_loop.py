@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from agent.events import Event
-from agent.mcp import McpServers
-from tests.agent.mcp.served import hostile, settings_of, write
+from tests.agent.mcp.served import Patient, hostile, settings_of, write
 from tests.agent.scripted import (
     House,
     Scripted,
@@ -42,7 +41,7 @@ async def house_with(
 ) -> AsyncIterator[tuple[House, Scripted]]:
     """A house with these servers, and a model that plays these steps."""
     write(home, servers)
-    source = McpServers(settings_of(home, **env), lambda model: window)
+    source = Patient(settings_of(home, **env), lambda model: window)
     model = Scripted([*steps, says("Done.")])
     async with open_house(home, model, bring=[source], app=app, **env) as house:
         yield house, model

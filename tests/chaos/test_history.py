@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -43,8 +43,14 @@ pytestmark = pytest.mark.integration
 Op = tuple[int, str]
 ACTIONS = (
     *("send", "slow", "save", "cancel", "edit", "approve", "deny", "toggle", "reload", "kill"),
-    "usurp",
+    *("usurp", "lose"),
 )
+ONCE = {  # what tells an event of a run from any other of its type
+    **{"run_started": "run_id", "run_finished": "run_id", "message": "step"},
+    **{"tool_call": "call_id", "tool_started": "call_id", "tool_result": "call_id"},
+    **{"approval_requested": "call_id", "approval_decided": "call_id"},
+}
+IN_ORDER = ("tool_call", "approval_requested", "approval_decided", "tool_started", "tool_result")
 
 
 class Dying(SqliteDatabase):
@@ -120,21 +126,24 @@ class Server:
 class World:
     """Two servers, and what the clients were told."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, make: Callable[[Path, list[str]], Server] = Server) -> None:
         self._home = home
+        self._make = make
         self.saved: list[str] = []
-        self.servers = [Server(home, self.saved) for _ in range(2)]
+        self.servers = [make(home, self.saved) for _ in range(2)]
         self.session = self.servers[0].log.create_session(model=MODEL, mode="agent").id
         self.sent: list[str] = []
-        self.stopped: list[int] = []
+        self.stopped: list[tuple[int, int]] = []  # before and after: a run ended in between
         self.allowed = 0
         self.followed: list[tuple[list[Event], asyncio.Task[None]]] = []
 
     async def do(self, client: int, action: str) -> None:
         """One wish of one client, at the server that it talks to."""
         server = self.servers[client % 2]
-        if action == "kill":
+        if action in ("kill", "lose"):
             await self._kill(client % 2)
+            if action == "kill":
+                await self.servers[client % 2].runner.recover()
         elif action == "usurp":
             await self._usurp(server)
         elif action == "reload":
@@ -146,7 +155,7 @@ class World:
         elif action == "cancel":
             last = server.log.last_seq(self.session) or 0
             if await server.runner.cancel(self.session):
-                self.stopped.append(last)
+                self.stopped.append((last, server.log.last_seq(self.session) or 0))
         elif action in ("approve", "deny"):
             self._decide(server, "once" if action == "approve" else "deny")
         else:
@@ -179,15 +188,14 @@ class World:
                 got += batch
 
     async def _kill(self, which: int) -> None:
-        """The process is gone; another one starts in its place."""
+        """The process is gone, as all can see; another one starts in its place."""
         dead = self.servers[which]
         dead.db.dead = True
         await dead.close()
-        fresh = self.servers[which] = Server(self._home, self.saved)
+        fresh = self.servers[which] = self._make(self._home, self.saved)
         with fresh.db.transaction() as db:
             owner = dead.runner._keeper._name
             db.execute("UPDATE runs SET beat = -1e9 WHERE owner = ?", (owner,))
-        await fresh.runner.recover()
 
     async def _usurp(self, server: Server) -> None:
         """It holds the other for dead, which only was silent, and takes its run."""
@@ -216,11 +224,23 @@ def judge(world: World, events: list[Event]) -> None:
     texts = [event.data["text"] for event in events if event.type == "user_message"]
     assert texts == world.sent, "each question that was acknowledged, once, in order"
     live: str | None = None
+    asked = 0
+    seen: set[tuple[str | None, str, str]] = set()
     for event in events:
-        if event.type == "run_started":
+        if event.type == "user_message":
+            assert live is None, "a question while another is answered"
+            asked += 1
+        elif event.type == "run_started":
             assert live is None, "two runs at once"
-            live = event.data["run_id"]
-        elif event.type == "run_finished":
+            assert asked == 1, "an answer without its question"
+            live, asked = event.data["run_id"], 0
+        if event.type in ONCE:
+            key = live, event.type, str(event.data[ONCE[event.type]])
+            assert key not in seen, f"twice: {key}"
+            seen.add(key)
+        if event.type == "run_started":
+            continue
+        if event.type == "run_finished":
             assert live == event.data["run_id"], "an end without its beginning"
             live = None
         elif event.type in ("message", "tool_call", "tool_started", "tool_result"):
@@ -228,7 +248,9 @@ def judge(world: World, events: list[Event]) -> None:
     assert live is None
     assert kinds["run_started"] == kinds["run_finished"] == len(world.sent)
     ends = [event.seq for event in events if event.type == "run_finished"]
-    assert all(any(end > asked for end in ends) for asked in world.stopped)
+    for before, after in world.stopped:
+        assert any(before < end <= after for end in ends), "said to be stopped, and was not"
+    whole_calls(events)
     assert len(world.saved) <= world.allowed, "something was saved that nobody allowed"
     assert len(world.saved) <= kinds["tool_started"]
     whole = {event.seq: event for event in events}
@@ -241,17 +263,34 @@ def judge(world: World, events: list[Event]) -> None:
         assert set(stored) <= set(numbers), "a follower missed something"
 
 
+def whole_calls(events: list[Event]) -> None:
+    """What happens to a call happens in order, and nothing runs that was not allowed."""
+    steps: dict[str, list[str]] = {}
+    for event in events:
+        if event.type in IN_ORDER:
+            steps.setdefault(event.data["call_id"], []).append(event.type)
+        if event.type == "approval_decided" and event.data["decision"] == "deny":
+            steps[event.data["call_id"]].append("denied")
+    for call, own in steps.items():
+        places = [IN_ORDER.index(step) for step in own if step != "denied"]
+        assert places == sorted(places), f"call {call}: {own}"
+        assert own[0] == "tool_call", f"call {call}: {own}"
+        assert "denied" not in own or "tool_started" not in own, f"call {call}: {own}"
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(ACTIONS)), max_size=14))
 def test_any_history_makes_sense(ops: list[Op]) -> None:
     """Sends, stops, edits, decisions, switches, reloads, kills and takeovers, in any order."""
 
-    async def scenario() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            world = World(Path(folder))
-            for client, action in ops:
-                await world.do(client, action)
-            events = await world.end()
-            judge(world, events)
-            assert check(Path(folder) / "sessions.sqlite3") == []
+    play(history(ops))
 
-    play(scenario())
+
+async def history(ops: list[Op], make: Callable[[Path, list[str]], Server] = Server) -> None:
+    """Does this, and judges what came of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder), make)
+        for client, action in ops:
+            await world.do(client, action)
+        events = await world.end()
+        judge(world, events)
+        assert check(Path(folder) / "sessions.sqlite3") == []

@@ -10,7 +10,7 @@
 | servers_awaited | servers (MCP servers whose tools the turn waits for) |
 | servers_ready | servers, missing (those of them that did not come) |
 | search_started | query, by, years? (past ones in the query that the user never named) |
-| search_finished | query, by, status, results, attempts, error?, years? |
+| search_finished | query, by, status, results, attempts, error?, years?, invisible? |
 | page_opened | url, status, title?, error?, reader? (who read it, if not we), invisible? |
 | tool_call | call_id, name, arguments, effect, server? |
 | tool_started | call_id (of a call that may change something, once it may run) |
@@ -24,7 +24,8 @@
 | exchange | what a provider answered, if it is recorded (see `agent.observing`, `agent.replay`) |
 | run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
 
-`invisible` counts the characters that nobody sees and that were taken out of a page.
+`invisible` counts the characters that nobody sees and that were taken out of a page, or of what a
+search found.
 `run_finished` of a local model also holds `performance`, see `agent.performance`.
 The prompt and the page are both folds of this log; nothing else is saved.
 """

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from search_backend.canonical import canonical_key
-from search_backend.clean import one_line
+from search_backend.clean import invisible, one_line
 from search_backend.domains import ANYWHERE, Rules, plain_url
 from search_backend.types import Filtered, Query, SearchResult
 
@@ -108,4 +108,5 @@ def _cleaned(result: SearchResult) -> SearchResult:
         one_line(result.snippet, LONGEST_SNIPPET),
         result.source,
         result.published,
+        result.invisible + invisible(result.title) + invisible(result.snippet),
     )

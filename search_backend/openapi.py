@@ -11,6 +11,7 @@ from search_backend.shapes import Route, Schema, find_shapes
 _TEXT: Schema = {"type": "string"}
 _MAYBE: Schema = {"type": ["string", "null"]}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
+_UNSEEN: Schema = {**_COUNT, "description": "Characters nobody sees, taken out of it"}
 _MAYBE_COUNT: Schema = {"type": ["integer", "null"]}
 _FLAG: Schema = {"type": "boolean"}
 _DOMAINS: Schema = {"type": "array", "items": _TEXT}
@@ -66,7 +67,10 @@ _SCHEMAS: Mapping[str, Schema] = {
         *("engine", "status", "ms"),
     ),
     "Result": _object(
-        dict.fromkeys(("title", "url", "snippet", "source", "published"), _TEXT),
+        {
+            **dict.fromkeys(("title", "url", "snippet", "source", "published"), _TEXT),
+            "invisible": _UNSEEN,
+        },
         *("title", "url", "snippet", "source"),
     ),
     "SearchAnswer": _object(
@@ -110,7 +114,7 @@ _SCHEMAS: Mapping[str, Schema] = {
             "status": {**_TEXT, "enum": ["ok", "blocked", "needs_js", "error"]},
             "error": {"anyOf": [_PROBLEM, {"type": "null"}]},
             "links": _DOMAINS,
-            "invisible": {**_COUNT, "description": "Characters nobody sees, taken out of it"},
+            "invisible": _UNSEEN,
             "origin": {**_TEXT, "enum": ["web", "cache", "library"]},
             "reader": _TEXT,
             "attempts": {"type": "array", "items": {"type": "object"}},

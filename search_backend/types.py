@@ -49,17 +49,21 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One hit. `source` is the name of the engine that found it, `published` an ISO date."""
+    """One hit. `source` is the name of the engine that found it, `published` an ISO date.
+
+    `invisible` counts the characters that nobody sees and that were taken out of title and snippet.
+    """
 
     title: str
     url: str
     snippet: str
     source: str
     published: str | None = None
+    invisible: int = 0
 
-    def as_json(self) -> dict[str, str]:
-        """Fields that are known; an unknown date is left out."""
-        shape = {
+    def as_json(self) -> dict[str, str | int]:
+        """Fields that are known; an unknown date is left out, as is a count of nothing."""
+        shape: dict[str, str | int] = {
             "title": self.title,
             "url": self.url,
             "snippet": self.snippet,
@@ -67,6 +71,8 @@ class SearchResult:
         }
         if self.published is not None:
             shape["published"] = self.published
+        if self.invisible:
+            shape["invisible"] = self.invisible
         return shape
 
 

@@ -44,6 +44,7 @@ EVENT_SCHEMAS: Schema = {
             "url": TEXT,
             "title": TEXT,
             "state": {"type": "string", "enum": list(get_args(SourceState))},
+            "published": {**TEXT, "description": "The day of the page as YYYY-MM-DD, where known"},
         },
         *("url", "title", "state"),
     ),

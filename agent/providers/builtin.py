@@ -35,6 +35,7 @@ MODEL = "extractive"
 
 _PAGES = 3
 _QUOTES = 5
+_REASON = 300  # characters of why an engine or a page failed
 _ECHO = 5  # words; a page that holds so many of the question in a row quotes the question
 _HEADED = 0.6  # what a word of the heading is worth beside one of the sentence
 _WORD = re.compile(r"\w+")
@@ -153,14 +154,24 @@ def _answer(question: str, turn: list[Message], searched: bool) -> str:
 
 
 def _no_answer(turn: list[Message]) -> str:
-    failed = [
-        m.details.get("trail") or m.content.split("\n")[0]
-        for m in turn
-        if m.role == "tool" and m.is_error
-    ]
-    if failed:
-        return f"I could not answer this from the web. {failed[0][:400]}"
+    """What stood in the way, one line for each engine or page, or that nothing matches."""
+    results = [m for m in turn if m.role == "tool"]
+    pages = [m for m in results if m.tool_name == "open_page"]
+    unread = [m for m in pages if m.is_error]
+    if search := next((m for m in results if m.is_error and m not in pages), None):
+        why = search.details.get("trail") or [search.content]
+        return _listed("The web search failed, so there is nothing to quote.", why)
+    if unread and len(unread) == len(pages):
+        told = [f"{m.details.get('url', '')}: {m.details.get('why', m.content)}" for m in unread]
+        return _listed("The search found pages, but none of them could be read.", told)
+    if pages:
+        return "No sentence of the pages that were read matches your question. Try other words."
     return "The search found nothing that matches your question. Try other words."
+
+
+def _listed(lead: str, reasons: Iterable[str]) -> str:
+    lines = [f"- {' '.join(reason.split())[:_REASON].removeprefix(': ')}" for reason in reasons]
+    return f"{lead}\n\n" + "\n".join(lines)
 
 
 def _passages(turn: list[Message]) -> list[Passage]:

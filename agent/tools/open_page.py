@@ -68,7 +68,7 @@ def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) 
         if page["status"] != "ok":
             why = error_words(page["error"]) or "no readable text"
             text = f"PAGE NOT READ ({page['status']}): {why}"
-            details = {"kind": "page", "url": url, "status": page["status"]}
+            details = {"kind": "page", "url": url, "status": page["status"], "why": why}
             return ToolResult(context.call_id, "open_page", text, is_error=True, details=details)
         return _page(url, page, context, fence)
 

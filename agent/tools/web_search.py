@@ -88,7 +88,9 @@ def _held(options: NativeSearch) -> dict[str, Any]:
 
 def _outcome(answer: Mapping[str, Any]) -> dict[str, Any]:
     """What the log keeps of an answer."""
+    unseen = sum(result.get("invisible", 0) for result in answer["results"])
     return {
+        **({"invisible": unseen} if unseen else {}),
         "by": f"local:{answer['engine']}" if answer["engine"] else "local",
         "status": answer["status"],
         "results": len(answer["results"]),
@@ -148,11 +150,11 @@ def _unfound(query: str, answer: Mapping[str, Any], context: ToolContext) -> Too
     )
 
 
-def _trail(answer: Mapping[str, Any]) -> str:
+def _trail(answer: Mapping[str, Any]) -> list[str]:
     """Who was asked, and why each failed."""
-    return "; ".join(
+    return [
         f"{a['engine']}: {error_words(a.get('error')) or a['status']}" for a in answer["attempts"]
-    )
+    ]
 
 
 def _failure(query: str, answer: Mapping[str, Any]) -> str:
@@ -160,8 +162,8 @@ def _failure(query: str, answer: Mapping[str, Any]) -> str:
     if answer["status"] == "empty":
         return f"No results for {query!r}. Try other words, or say that nothing was found."
     return (
-        f"SEARCH FAILED for {query!r} ({_trail(answer)}). Nothing was searched: do not claim "
-        "otherwise, and say that the answer is without web results."
+        f"SEARCH FAILED for {query!r} ({'; '.join(_trail(answer))}). Nothing was searched: do not "
+        "claim otherwise, and say that the answer is without web results."
     )
 
 

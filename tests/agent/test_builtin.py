@@ -100,6 +100,28 @@ def test_failed_and_empty_are_told_apart(tmp_path: Path, status: str, words: str
     assert "SEARCH FAILED" not in text
 
 
+def test_each_engine_and_each_page_that_failed_has_its_line(tmp_path: Path) -> None:
+    """What stood in the way is said first, then by whom and why, with what to do."""
+    failing = found(status="error")
+    failing["attempts"].append({"engine": "zinc", "status": "empty", "ms": 1})
+    answer = ask(tmp_path, SearchApp({"/api/web-search": failing}), "When is spring tide?").text
+    assert answer == (
+        "The web search failed, so there is nothing to quote.\n\n"
+        "- tin: The engine is down. Wait.\n- zinc: empty"
+    )
+    refusing = {"code": "blocked", "message": "It wants a person.", "remedy": "Open it yourself."}
+    shut = {"url": "https://a.example/", "title": "", "status": "blocked", "error": refusing}
+    app = SearchApp(
+        {"/api/web-search": found("https://a.example/"), "/api/open-page": {**shut, "content": ""}}
+    )
+    assert ask(tmp_path, app, "When is spring tide?").text == (
+        "The search found pages, but none of them could be read.\n\n"
+        "- https://a.example/: It wants a person. Open it yourself."
+    )
+    app = world({"https://c.example/": PAGES["https://c.example/"]})
+    assert "No sentence of the pages" in ask(tmp_path, app, "When is spring tide?").text
+
+
 def test_a_page_is_read_once(tmp_path: Path) -> None:
     """Two parts of one page are one page: the third place goes to another."""
     text = "The spring tide follows the full moon by about two days."
@@ -123,7 +145,8 @@ def test_pages_that_cannot_be_read(tmp_path: Path) -> None:
     """Found but blocked: it says so and quotes nothing."""
     routes = {"/api/web-search": found(*PAGES), "/api/open-page": page("", status="blocked")}
     answer = ask(tmp_path, SearchApp(routes), "When is spring tide?")
-    assert "PAGE NOT READ (blocked)" in answer.text
+    assert "none of them could be read" in answer.text
+    assert "- https://a.example/: no readable text" in answer.text
     assert answer.citations == ()
 
 

@@ -211,7 +211,9 @@ def web(app: SearchApp) -> tuple[Tool, Tool]:
 
 def test_search_results_are_numbered_and_fenced() -> None:
     """The model reads numbers, titles and addresses inside a fence; the table has the same."""
-    app = SearchApp({"/api/web-search": found("https://a.example/", "https://b.example/")})
+    rows = found("https://a.example/", "https://b.example/")
+    rows["results"][1]["invisible"] = 3
+    app = SearchApp({"/api/web-search": rows})
     table, memory = SourceTable(), Memory()
     (result,) = run(
         call("web_search", query=" tide  tables "), tools=web(app), table=table, memory=memory
@@ -223,6 +225,7 @@ def test_search_results_are_numbered_and_fenced() -> None:
     assert app.requests == [("/api/web-search", {"query": "tide tables", "max_results": 6})]
     (finished,) = memory.of("search_finished")
     assert (finished["by"], finished["status"], finished["results"]) == ("local:tin", "ok", 2)
+    assert finished["invisible"] == 3
 
 
 def test_failed_is_not_empty() -> None:

@@ -335,10 +335,12 @@ def test_each_page_is_shown_once_and_no_more_than_asked_for(tmp_path: Path) -> N
 
 
 def test_results_are_cleaned(tmp_path: Path) -> None:
-    """Invisible characters and line ends in titles and snippets do not reach the caller."""
+    """Invisible characters and line ends in titles and snippets do not reach the caller; he is told
+    how many of the former there were."""
     dirty = SearchResult("A\u202eB\nC", "https://a.example/", "x\U000e0041y\x1b[0m", "fake")
     result = chain(tmp_path, engine("one", Script([dirty]))).search(Query("tea")).results[0]
-    assert (result.title, result.snippet) == ("AB C", "xy[0m")
+    assert (result.title, result.snippet, result.invisible) == ("AB C", "xy[0m", 3)
+    assert result.as_json()["invisible"] == 3
 
 
 def test_engines_are_found_and_described(tmp_path: Path) -> None:

@@ -169,6 +169,7 @@ function trailOf(step) {
   const parts = attempts.filter((a) => a.status !== "ok").map(inVain);
   if (step.years?.length) parts.push(t("step.years", { years: named(step.years) }));
   if (used) parts.push(t("step.used", { engine: nameOf(used.engine) }));
+  if (step.unseen) parts.push(t("page.unseen", { n: step.unseen }));
   return parts;
 }
 

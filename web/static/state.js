@@ -173,6 +173,7 @@ const CHANGES = {
       status: e.status,
       results: countOf(e.results),
       attempts: e.attempts ?? [],
+      unseen: e.invisible ?? 0,
       error: e.error ?? null,
       endedAt: e.at,
     }),

@@ -45,4 +45,6 @@ def tidy(text: str) -> str:
 
 def one_line(text: str, most: int = 300) -> str:
     """Cleaned text on one line, for titles and names."""
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()[:most]
     return " ".join(clean(text).split())[:most]

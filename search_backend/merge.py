@@ -66,9 +66,10 @@ def fuse(lists: Sequence[Sequence[SearchResult]], most: int) -> tuple[SearchResu
     """One list out of several, best first: each page once, text cleaned, at most `most`."""
     best: dict[str, SearchResult] = {}
     scores: dict[str, float] = {}
+    # A page far down its list cannot be among the first few of all.
+    deep = most * 2 if len(lists) > 1 else most
     for found in lists:
-        # A page far down its list cannot be among the first few of all.
-        for rank, (key, result) in enumerate(_distinct(found, most * 2), 1):
+        for rank, (key, result) in enumerate(_distinct(found, deep), 1):
             scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + rank)
             known = best.get(key)
             best[key] = result if known is None else _joined(known, result)

@@ -30,23 +30,27 @@ NAME = "cache.sqlite3"
 MOST_ROWS = 20_000
 _PAGE = 4_096
 _LEAST_BYTES = 256 * 1024
-# Room for the tables themselves: of the whole file so much may be entries.
-_SHARE, _AFTER_SWEEP = 0.7, 0.8
-_SWEEP_EVERY = 64
+_FULL, _HALF = 0.8, 0.5  # of the whole file, when there is room and after there was none
+_SWEEP_EVERY, _LOOK_EVERY = 1_024, 64  # entries
 _MOST_WAITING = 512
 _WRITE_AFTER = 0.5  # seconds; one transaction for all that came meanwhile costs a fifth each
 _WAIT = 0.05  # seconds for another process, or thread, at the same file
 _WAIT_TO_WRITE = 5.0
 _PAUSE = 5.0
 _PACK_FROM = 4_096
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS entries (
-    kind TEXT NOT NULL, key BLOB NOT NULL, made REAL NOT NULL, until REAL NOT NULL,
-    size INTEGER NOT NULL, packed INTEGER NOT NULL, value BLOB NOT NULL,
-    PRIMARY KEY (kind, key)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS by_age ON entries (made);
+# Ids grow, so new entries are side by side at the end: half the pages to write of a table by key.
+_VERSION = 2
+_SCHEMA = f"""
+BEGIN IMMEDIATE; DROP TABLE IF EXISTS entries;
+CREATE TABLE entries (
+    id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, made REAL NOT NULL, until REAL NOT NULL,
+    packed INTEGER NOT NULL, value BLOB NOT NULL);
+PRAGMA user_version = {_VERSION}; COMMIT;
 """
-
+_HELD = (
+    "SELECT (SELECT COUNT(*) FROM entries), page_count - freelist_count "
+    "FROM pragma_page_count, pragma_freelist_count"
+)
 T = TypeVar("T")
 _Waiting = tuple[float, float, dict[str, Any]]  # since when, until when, what
 
@@ -79,10 +83,10 @@ class Disk:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._quiet_until = 0.0
-        self._puts = 0
-        self._waiting: dict[tuple[str, str], _Waiting] = {}
+        self._puts = 0  # since the last sweep
+        self._waiting: dict[bytes, _Waiting] = {}  # by digest of the key
         # Being written; known from here until the file has it.
-        self._leaving: dict[tuple[str, str], _Waiting] = {}
+        self._leaving: dict[bytes, _Waiting] = {}
         self._waiting_lock = threading.Lock()
         self._flushing = threading.Lock()
         self._writer: threading.Timer | None = None
@@ -91,27 +95,17 @@ class Disk:
 
     def get(self, kind: str, key: str) -> Entry | None:
         """The entry, unless it is too old, or cannot be had just now."""
+        digest = _digest(kind, key)
         with self._waiting_lock:
-            waiting = self._waiting.get((kind, key)) or self._leaving.get((kind, key))
-        if waiting is not None:
-            made, until, value = waiting
-            return Entry(made, value) if made <= self._clock() < until else None
-
-        def read(connection: sqlite3.Connection) -> Entry | None:
-            row = connection.execute(
-                "SELECT made, until, packed, value FROM entries WHERE kind = ? AND key = ?",
-                (kind, _digest(key)),
-            ).fetchone()
-            now = self._clock()
-            if row is None or not row[0] <= now < row[1]:
-                return None
-            return Entry(row[0], _unpacked(row[3], row[2]))
-
+            known = self._waiting.get(digest) or self._leaving.get(digest)
+        select = "SELECT made, until, value, packed FROM entries WHERE key = ?"
+        row = known or self._try(lambda file: file.execute(select, (digest,)).fetchone(), None)
+        if row is None or not row[0] <= self._clock() < row[1]:
+            return None
         try:
-            found = self._try(read, None)
+            return Entry(row[0], row[2] if known else _unpacked(*row[2:]))
         except (ValueError, zlib.error):  # not as we wrote it
             return None
-        return found
 
     def put(self, kind: str, key: str, value: dict[str, Any], seconds: float) -> None:
         """Keep `value`, which is JSON and does not change any more, for `seconds`; one that is too
@@ -120,7 +114,7 @@ class Disk:
             return
         now = self._clock()
         with self._waiting_lock:
-            self._waiting[kind, key] = (now, now + seconds, value)
+            self._waiting[_digest(kind, key)] = (now, now + seconds, value)
             if len(self._waiting) > _MOST_WAITING:
                 del self._waiting[next(iter(self._waiting))]
             if self._writer is None:
@@ -136,28 +130,30 @@ class Disk:
             self._write_down(self._leaving)
             self._leaving = {}
 
-    def _write_down(self, waiting: Mapping[tuple[str, str], _Waiting]) -> None:
+    def _write_down(self, waiting: Mapping[bytes, _Waiting]) -> None:
         rows = []
-        for (kind, key), (made, until, value) in waiting.items():
+        for digest, (made, until, value) in waiting.items():
             packed, data = _packed(value)
             if len(data) <= self._most_bytes // 16:
-                rows.append((kind, _digest(key), made, until, len(data), packed, data))
+                rows.append((digest, made, until, packed, data))
         if rows:
             # Nobody waits for this, so it may wait longer for one who reads.
             self._try(lambda connection: self._write(connection, rows), None, _WAIT_TO_WRITE)
 
     def _write(self, connection: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> None:
-        if self._puts == 0 or self._puts + len(rows) > _SWEEP_EVERY:
-            self._sweep(connection, _AFTER_SWEEP)
-            self._puts = 1
-        self._puts += len(rows)
+        before, self._puts = self._puts, self._puts + len(rows)
+        look = before // _LOOK_EVERY < self._puts // _LOOK_EVERY
+        # To go through all entries takes as long as to write a hundred.
+        if not 0 < before < _SWEEP_EVERY or (look and self._surplus(connection, _FULL)):
+            self._sweep(connection, _FULL)
+            self._puts = len(rows)
         try:
             _insert(connection, rows)
         except sqlite3.OperationalError as error:
             if "full" not in str(error):
                 raise
-            self._sweep(connection, 0.5)
-            _insert(connection, rows[-_SWEEP_EVERY:])
+            self._sweep(connection, _HALF)
+            _insert(connection, rows[-_LOOK_EVERY:])
 
     def clear(self) -> int:
         """Forget everything; how many entries that were. Raises OSError when it cannot be done."""
@@ -223,13 +219,16 @@ class Disk:
             self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False
         )
         try:
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            connection.execute("PRAGMA journal_mode = WAL")
-            # What a crash of the machine takes is asked again.
-            connection.execute("PRAGMA synchronous = OFF")
-            connection.execute(f"PRAGMA max_page_count = {self._most_bytes // _PAGE}")
-            connection.execute(f"PRAGMA journal_size_limit = {_LEAST_BYTES}")
-            connection.executescript(_SCHEMA)
+            for setting in (
+                "auto_vacuum = INCREMENTAL",
+                "journal_mode = WAL",
+                "synchronous = OFF",  # what a crash of the machine takes is asked again
+                f"max_page_count = {self._most_bytes // _PAGE}",
+                f"journal_size_limit = {_LEAST_BYTES}",
+            ):
+                connection.execute(f"PRAGMA {setting}")
+            if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                connection.executescript(_SCHEMA)
         except BaseException:
             connection.close()
             raise
@@ -238,16 +237,18 @@ class Disk:
     def _sweep(self, connection: sqlite3.Connection, share: float) -> None:
         """Take out what is too old, then the oldest until all fits."""
         connection.execute("DELETE FROM entries WHERE until <= ?", (self._clock(),))
-        rows, held = connection.execute("SELECT COUNT(*), SUM(size) FROM entries").fetchone()
-        most_bytes, most_rows = self._most_bytes * _SHARE, self._most_rows
-        while rows and (rows > most_rows - _SWEEP_EVERY or (held or 0) > most_bytes * share):
+        while surplus := self._surplus(connection, share):
             connection.execute(
-                "DELETE FROM entries WHERE (kind, key) IN "
-                "(SELECT kind, key FROM entries ORDER BY made LIMIT ?)",
-                (max(rows // 10, 1),),
+                "DELETE FROM entries WHERE id IN (SELECT id FROM entries ORDER BY id LIMIT ?)",
+                (surplus,),
             )
-            rows, held = connection.execute("SELECT COUNT(*), SUM(size) FROM entries").fetchone()
         connection.execute("PRAGMA incremental_vacuum")
+
+    def _surplus(self, connection: sqlite3.Connection, share: float) -> int:
+        """How many entries are to go, some at a time, till the next ones have room."""
+        rows, pages = connection.execute(_HELD).fetchone()
+        fits = pages * _PAGE <= self._most_bytes * share
+        return 0 if fits and rows <= self._most_rows - _LOOK_EVERY else rows and rows // 10 + 1
 
     def _hang_up(self) -> None:
         if self._connection is not None:
@@ -275,7 +276,7 @@ def _if_alive(disk: Disk, method: Callable[[Disk], None]) -> Callable[[], None]:
 def _insert(connection: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.executemany("REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        connection.executemany("REPLACE INTO entries VALUES (NULL, ?, ?, ?, ?, ?)", rows)
         connection.execute("COMMIT")
     except sqlite3.Error:
         with suppress(sqlite3.Error):
@@ -283,8 +284,8 @@ def _insert(connection: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> None
         raise
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+def _digest(kind: str, key: str) -> bytes:
+    return hashlib.sha256(f"{kind}\n{key}".encode("utf-8", "surrogatepass")).digest()
 
 
 def _packed(value: dict[str, Any]) -> tuple[bool, bytes]:

@@ -8,6 +8,7 @@ import random
 import sqlite3
 import stat
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -167,6 +168,23 @@ def test_a_damaged_file_is_begun_anew(tmp_path: Path, damage: object) -> None:
     found = again.get("a", "new")
     assert found is not None
     assert found.value == {"n": 59}
+
+
+def test_a_file_of_another_version_is_begun_anew(tmp_path: Path) -> None:
+    """What it holds is not read, makes no fault, and does not stay."""
+    with closing(sqlite3.connect(tmp_path / NAME)) as connection:
+        connection.execute("CREATE TABLE entries (kind TEXT, key BLOB, made REAL)")
+        connection.execute("INSERT INTO entries VALUES ('a', 'secret words', 1)")
+        connection.commit()
+    disk = Disk(tmp_path, MB)
+    assert disk.get("a", "key") is None
+    disk.put("a", "key", {"x": 1}, 60)
+    disk.close()
+    again = Disk(tmp_path, MB)
+    found = again.get("a", "key")
+    assert found is not None
+    assert found.value == {"x": 1}
+    assert again.clear() == 1
 
 
 def test_a_value_that_is_not_ours_is_not_there(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ class Web:
         """The page, or 304 for whoever knows its tag."""
         self.asked.append(known.conditions if known else None)
         if self.gate:
-            self.gate.wait(5)
+            assert self.gate.wait(60)
         if self.down:
             raise FetchFailed("timeout", "Too slow.", "Later.")
         if known and known.conditions.get("If-None-Match") == self.headers.get("etag"):

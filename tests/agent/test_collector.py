@@ -182,7 +182,7 @@ def test_the_terminal_tells_a_collector_too(command: str, tmp_path: Path) -> Non
             input="" if command == "ask" else "How does it search?\n",
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=200,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -206,7 +206,7 @@ def test_a_collector_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=200,
         check=False,
     )
     assert done.returncode == 0, done.stderr

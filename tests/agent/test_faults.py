@@ -144,7 +144,7 @@ def sweep(fault: Fault, step: int, said: Callable[[], list[str]]) -> int:
     n = 1 + step // 2
 
     async def one(home: Path) -> bool:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(200):
             return await fails(home, fault, n, said)
 
     while True:

@@ -185,9 +185,9 @@ def test_a_store_that_stays_away_ends_the_run_with_an_error(tmp_path: Path) -> N
         store.down = True
         recorder.delta(TextDelta("half"))
         with pytest.raises(StoreError):
-            await asyncio.wait_for(recorder.finish([("run_finished", {"text": "."})]), 20)
+            await asyncio.wait_for(recorder.finish([("run_finished", {"text": "."})]), 60)
         store.down = False
-        await asyncio.wait_for(recorder.finish([]), 20)
+        await asyncio.wait_for(recorder.finish([]), 60)
         assert said(log, session) == "half."
 
     log, store = EventLog(tmp_path / "s.sqlite3"), Waiting(tmp_path / "s.sqlite3", STEPS)

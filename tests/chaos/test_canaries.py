@@ -120,7 +120,7 @@ WAYS: Mapping[str, Callable[[Received], Reply]] = {
 
 def seen(host: Host, path: str, method: str = "GET", body: object = None) -> str:
     """Status, headers and body of an answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", host.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", host.port, timeout=200)
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
     connection.request(method, path, None if body is None else json.dumps(body), headers)
     reply = connection.getresponse()

@@ -46,9 +46,14 @@ ACTIONS = (
     *("usurp", "lose"),
 )
 ONCE = {  # what tells an event of a run from any other of its type
-    **{"run_started": "run_id", "run_finished": "run_id", "message": "step"},
-    **{"tool_call": "call_id", "tool_started": "call_id", "tool_result": "call_id"},
-    **{"approval_requested": "call_id", "approval_decided": "call_id"},
+    "run_started": "run_id",
+    "run_finished": "run_id",
+    "message": "step",
+    "tool_call": "call_id",
+    "tool_started": "call_id",
+    "tool_result": "call_id",
+    "approval_requested": "call_id",
+    "approval_decided": "call_id",
 }
 IN_ORDER = ("tool_call", "approval_requested", "approval_decided", "tool_started", "tool_result")
 
@@ -271,11 +276,11 @@ def whole_calls(events: list[Event]) -> None:
             steps.setdefault(event.data["call_id"], []).append(event.type)
         if event.type == "approval_decided" and event.data["decision"] == "deny":
             steps[event.data["call_id"]].append("denied")
-    for call, own in steps.items():
+    for call_id, own in steps.items():
         places = [IN_ORDER.index(step) for step in own if step != "denied"]
-        assert places == sorted(places), f"call {call}: {own}"
-        assert own[0] == "tool_call", f"call {call}: {own}"
-        assert "denied" not in own or "tool_started" not in own, f"call {call}: {own}"
+        assert places == sorted(places), f"call {call_id}: {own}"
+        assert own[0] == "tool_call", f"call {call_id}: {own}"
+        assert "denied" not in own or "tool_started" not in own, f"call {call_id}: {own}"
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(ACTIONS)), max_size=14))

@@ -71,7 +71,7 @@ class Warm:
     def close(self) -> None:
         """No more commands."""
         self._channel.close()
-        self._process.wait(30)
+        self._process.wait(90)
 
 
 @pytest.fixture(scope="session")

@@ -89,7 +89,7 @@ def test_a_terminal_shows_the_answer_once(tmp_path: Path) -> None:
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             stdout=theirs,
-            timeout=60,
+            timeout=200,
             check=True,
         )
         os.close(theirs)

@@ -16,6 +16,7 @@ from typing import Any
 from agent.keys import KeyStore
 from tests.cli.conftest import CLEAN, Cli
 from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.waiting import in_time
 
 TOKEN = "a-token-long-enough-0123"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -40,7 +41,7 @@ def ask(
     port: int, method: str, path: str, body: str | None = None, **headers: str
 ) -> tuple[int, Any, dict[str, str]]:
     """Status, JSON and headers of one request."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
     try:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, sent)
@@ -60,6 +61,7 @@ def test_other_machines_need_a_token(cli: Cli) -> None:
 
 def test_other_machines_are_counted_and_known(tmp_path: Path) -> None:
     """Token in two forms, a name that was given, forms where they belong, and the quota."""
+    began = time.monotonic()
     with served(
         tmp_path,
         *("--host", "0.0.0.0", "--name", "backend.example"),
@@ -79,10 +81,12 @@ def test_other_machines_are_counted_and_known(tmp_path: Path) -> None:
         assert ask(port, "GET", "/api/engines", **BEARER, **other)[0] == 403
         query = json.dumps({"query": "tea"})
         assert ask(port, "POST", "/v1/search", query, **BEARER, **JSON)[0] == 200
-        for _ in range(2):
-            assert ask(port, "GET", "/api/engines", **BEARER)[0] == 200
+        granted = 6  # with the one that had no token
+        while ask(port, "GET", "/api/engines", **BEARER)[0] == 200:
+            granted += 1
         status, answer, headers = ask(port, "POST", "/v1/search", query, **BEARER, **JSON)
-        assert (status, headers["retry-after"]) == (429, "10")
+        assert (status, 1 <= int(headers["retry-after"]) <= 10) == (429, True)
+        assert granted <= 6 + (time.monotonic() - began) / 10
         assert "too often" in answer["error"]["message"]
 
 
@@ -149,7 +153,5 @@ def test_pages_that_stall_keep_no_other_waiting(tmp_path: Path) -> None:
         with served(tmp_path, **own) as port:
             for n in range(50):
                 threading.Thread(target=given_up, args=(port, f"stall{n}")).start()
-            assert all(arrived.acquire(timeout=10) for _ in range(50))
-            began = time.monotonic()
-            assert read(port, "fresh") == "ok"
-            assert time.monotonic() - began < 2
+            assert all(arrived.acquire(timeout=60) for _ in range(50))
+            assert in_time(lambda: read(port, "fresh"), 2) == "ok"

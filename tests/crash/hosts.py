@@ -46,7 +46,7 @@ class Host:
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Status and JSON of one request."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=200)
         headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
         text = None if body is None else json.dumps(body)
         try:
@@ -66,7 +66,7 @@ class Host:
 
     def events(self, session: str, after: int = 0) -> Iterator[dict[str, Any]]:
         """The events as a browser gets them, for as long as the stream lives."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=200)
         headers = {"authorization": f"Bearer {TOKEN}", "last-event-id": str(after)}
         connection.request("GET", f"/api/sessions/{session}/events", headers=headers)
         try:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from agent.leases import LEASE
 from agent.log import EventLog
 from agent.upkeep import check
 from tests.chaos.dialects import load
@@ -78,7 +77,7 @@ def test_a_dead_servers_run_goes_on_elsewhere(ground: Ground, tmp_path: Path) ->
         a.start(ground.session)
         talking(ground)
         a.signal(signal.SIGKILL)
-        until(ground.ends, 2 * LEASE)
+        until(ground.ends)
         (end,) = ground.ends()
         assert (end["reason"], end["answer"]) == ("stop", "High water is at 07:40.")
         until(lambda: "run_finished" in watcher.kinds())
@@ -87,12 +86,12 @@ def test_a_dead_servers_run_goes_on_elsewhere(ground: Ground, tmp_path: Path) ->
 
 
 def test_a_frozen_server_is_fenced_out(ground: Ground, tmp_path: Path) -> None:
-    """Stopped in its tracks: within two leases another goes on; woken, it writes nothing more."""
+    """Stopped in its tracks: its lease ends and another goes on; woken, it writes nothing more."""
     with ground.host(tmp_path / "a") as a, ground.host(tmp_path / "b"):
         a.start(ground.session)
         talking(ground)
         a.signal(signal.SIGSTOP)
-        until(ground.ends, 2 * LEASE)
+        until(ground.ends)
         last = ground.log.last_seq(ground.session)
         a.signal(signal.SIGCONT)
         until(lambda: ground.model.requests[0].gone.is_set())  # it gave up its own answer
@@ -112,7 +111,7 @@ def test_any_server_stops_any_run(ground: Ground, tmp_path: Path) -> None:
             200,
             {"cancelled": True},
         )
-        assert ground.model.requests[0].gone.wait(2)
+        assert ground.model.requests[0].gone.wait(90)
         (end,) = ground.ends()
         assert end["reason"] == "cancelled"
         assert end["answer"].startswith("High water is")
@@ -131,7 +130,7 @@ def test_a_server_that_is_told_to_stop_hands_over(ground: Ground, tmp_path: Path
         a.signal(signal.SIGTERM)
         until(ground.ends)
         assert [end["reason"] for end in ground.ends()] == ["stop"]
-        assert a.process.wait(20) == 0
+        assert a.process.wait(90) == 0
         events = ground.log.read(ground.session)
         (resumed,) = (e for e in events if e.type == "run_resumed")
         assert resumed.data["takeovers"] == 0

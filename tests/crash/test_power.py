@@ -152,7 +152,7 @@ def power_fails(cut: int, luck: random.Random) -> None:
 
 async def lives_on(machine: Working) -> None:
     """The next message is accepted."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         user = asyncio.create_task(says_yes(machine))
         await machine.goes_on()
         user.cancel()

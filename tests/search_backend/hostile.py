@@ -70,7 +70,7 @@ class HostileServer:
             # Closing alone does not wake a thread that waits in accept.
             socket.create_connection(("127.0.0.1", self.port), 1).close()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(60)
         self._listener.close()
 
     def _tls(self) -> ssl.SSLContext:
@@ -97,7 +97,7 @@ class HostileServer:
     def _serve(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
             stack.enter_context(connection)
-            connection.settimeout(5)
+            connection.settimeout(60)
             if self._context:
                 connection = stack.enter_context(
                     self._context.wrap_socket(connection, server_side=True)

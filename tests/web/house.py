@@ -151,7 +151,7 @@ class FakeHouse:
         body = environ["wsgi.input"].read(length)
         if b"stall" in body:
             self.stalled.release()
-            self.release.wait(20)
+            self.release.wait(200)
         headers = [("Content-Type", "application/json"), ("Access-Control-Allow-Origin", "*")]
         start_response("200 OK", headers)
         return [b'{"engines": [], "asked": %s}' % (body or b"null")]

@@ -34,7 +34,7 @@ def open_stream(running: Running, session: str, version: str, view: str) -> sock
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.connect(("127.0.0.1", running.serving.access.port))
-    client.settimeout(20)
+    client.settimeout(90)
     client.sendall(
         f"GET /api/sessions/{session}/events?view={view} HTTP/{version}\r\n"
         f"Host: 127.0.0.1:{running.serving.access.port}\r\n"

@@ -62,7 +62,7 @@ class Serving:
 
     def ask(self, *pieces: bytes, answers: int = 1) -> list[tuple[int, Any]]:
         """Status and body of so many answers to these bytes; fewer when it hangs up."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=90) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for piece in pieces:
                 connection.sendall(piece)
@@ -98,7 +98,7 @@ def serving(protocol: Any) -> Iterator[Serving]:
         yield made
     finally:
         made.server.should_exit = True
-        made.thread.join(10)
+        made.thread.join(90)
         assert not made.thread.is_alive()
 
 
@@ -235,7 +235,7 @@ class Hasty(Quick):
 def test_slow_clients_are_cut(start: bytes) -> None:
     """A request that does not arrive, and a connection that stays idle, end by themselves."""
     with serving(Hasty) as server, socket.create_connection(("127.0.0.1", server.port)) as client:
-        client.settimeout(8)
+        client.settimeout(90)
         client.sendall(start)
         while client.recv(65_536):
             pass

@@ -44,7 +44,7 @@ class Running:
         self._up = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(host,))
         self._thread.start()
-        assert self._up.wait(20)
+        assert self._up.wait(90)
 
     def _run(self, host: str) -> None:
         try:
@@ -61,12 +61,12 @@ class Running:
     def stop(self) -> int | None:
         """Stops it in order; the exit code."""
         self.serving.stop()
-        self._thread.join(20)
+        self._thread.join(90)
         return self.code
 
     def connect(self) -> http.client.HTTPConnection:
         """A client's connection."""
-        return http.client.HTTPConnection("127.0.0.1", self.serving.access.port, timeout=20)
+        return http.client.HTTPConnection("127.0.0.1", self.serving.access.port, timeout=90)
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """One request with the token."""
@@ -368,7 +368,7 @@ def test_a_client_that_sends_nothing_holds_nobody_up(running: Running) -> None:
     address = ("127.0.0.1", running.serving.access.port)
     with contextlib.ExitStack() as stack:
         for _ in range(100):
-            idle = stack.enter_context(socket.create_connection(address, timeout=20))
+            idle = stack.enter_context(socket.create_connection(address, timeout=90))
             idle.sendall(b"POST /api/sessions HTTP/1.1\r\nHost: ")
         assert running.ask("GET", "/api/health")[0] == 200
 
@@ -397,11 +397,11 @@ def test_a_server_told_to_stop_drains(tmp_path: Path) -> None:
                 assert found
                 address = ("127.0.0.1", int(found[1]))
                 session = drained(address, process)
-                assert process.wait(20) == OK
+                assert process.wait(90) == OK
                 complaints = process.stderr.read()
             finally:
                 process.kill()
-        assert all(r.gone.wait(20) for r in provider.requests if r.method == "POST")
+        assert all(r.gone.wait(90) for r in provider.requests if r.method == "POST")
     assert complaints == ""
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address, timeout=5)
@@ -414,8 +414,8 @@ def test_a_server_told_to_stop_drains(tmp_path: Path) -> None:
 def drained(address: tuple[str, int], process: Any) -> str:
     """Asks, follows until there is text, has the process stop, and reads to the stream's end."""
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-    ask = http.client.HTTPConnection(*address, timeout=10)
-    follow = http.client.HTTPConnection(*address, timeout=10)
+    ask = http.client.HTTPConnection(*address, timeout=90)
+    follow = http.client.HTTPConnection(*address, timeout=90)
     with contextlib.closing(ask), contextlib.closing(follow):
         ask.request("POST", "/api/sessions", '{"model": "openai-chat:m"}', headers)
         session: str = json.loads(ask.getresponse().read())["id"]
@@ -444,6 +444,6 @@ def test_a_signal_stops_it_in_order(number: signal.Signals, tmp_path: Path) -> N
         assert process.stdout is not None
         line = process.stdout.readline()
         process.send_signal(number)
-        rest, complaints = process.communicate(timeout=20)
+        rest, complaints = process.communicate(timeout=90)
     assert line.startswith("searchloop is running at ")
     assert (process.returncode, rest, complaints) == (OK, "", "")

@@ -12,7 +12,7 @@ import pytest
 from tests.waiting import until
 from web.threads import Threads
 
-SECONDS = 20.0
+SECONDS = 90.0
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:

@@ -113,7 +113,7 @@ class Handler(BaseHTTPRequestHandler):
         elif site.mode == "redirect":
             self.answer(None, 307, location="http://127.0.0.1:9/mcp")
         elif site.mode == "hang":
-            site.release.wait(30)
+            site.release.wait(200)
         elif site.mode == "garbage":
             self.answer(["what?"])
         elif "id" not in ask:

@@ -25,14 +25,19 @@ export function follow(id, seq, on) {
   let tries = 0;
   let closed = false;
   let release = null; // gives the connection back
+  let opening = false;
 
+  // A tab that comes back is told so twice, as seen and as focused: who opens already goes on alone.
   async function open() {
     clearTimeout(timer);
     timer = 0;
+    if (opening) return;
     source?.close();
     source = null;
+    opening = true;
     release ??= await slot();
-    if (closed || document.hidden || source) return rest();
+    opening = false;
+    if (closed || document.hidden) return rest();
     const own = (source = new EventSource(eventsUrl(id, seq())));
     own.onopen = () => {
       tries = 0;

@@ -76,6 +76,23 @@ def test_the_page_never_parses_markup() -> None:
     report(problems, "The page builds nodes; it never turns strings into markup or code.")
 
 
+# https://developer.mozilla.org/docs/Web/Security/Secure_Contexts/features_restricted_to_secure_contexts
+SECURE_ONLY = re.compile(
+    r"crypto\.(?:randomUUID|subtle)|navigator\.(?:serviceWorker|storage|share)\b"
+)
+
+
+def test_the_page_works_over_plain_http_from_another_machine() -> None:
+    """What browsers keep for secure origins is not there then."""
+    problems = [
+        f"{path.relative_to(ROOT).as_posix()}:{number} uses {match[0]}"
+        for path in sorted((ROOT / "web" / "static").rglob("*.js"))
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        for match in SECURE_ONLY.finditer(line)
+    ]
+    report(problems, "Do without it:")
+
+
 def test_modules_and_functions_stay_small() -> None:
     """A file fits a sitting, a function fits a screen, a class needs few things to be made."""
     report(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.steps import QUESTION, ask, box, last_turn, switch, turn_on, wait_for_answer
@@ -135,6 +137,55 @@ def test_a_paste_that_could_not_be_sent_is_refused_whole(page: Page) -> None:
     assert refused
     expect(page.get_by_role("alert")).to_contain_text("5,000,000 characters")
     expect(box(page)).to_have_value("Before")
+
+
+@pytest.mark.integration
+def test_long_pastes_and_many_files_leave_room_to_ask(page: Page) -> None:
+    """A long text goes along as a file, does not slow the box, and comes back with its question."""
+    put_in(page, [["Pasted text", 300_000]], "paste")
+    expect(page.locator("#shelf")).to_contain_text("Pasted text")
+    put_in(page, [["../../x", 3], ["\u202egpj.exe", 3], ["empty", 0], ["long", 200_001]], "drop")
+    expect(page.get_by_role("alert")).to_contain_text("long is too long")
+    ask(page, "Mine")
+    bubble = wait_for_answer(page).locator(".bubble")
+    expect(bubble.locator("summary")).to_contain_text(
+        ["Pasted text", "../../x", " gpj.exe", "empty"]
+    )
+    box(page).press("ArrowUp")
+    expect(box(page)).to_have_value("Mine")
+    expect(page.locator("#shelf li")).to_have_count(4)
+    put_in(page, [[f"file {i}", 190_000] for i in range(5)], "drop")
+    expect(page.get_by_role("alert")).to_contain_text("file 4 does not fit beside the others")
+    put_in(page, [[f"note {i}", 9] for i in range(200)], "drop")
+    expect(page.locator("#shelf li")).to_have_count(207)
+    expect(page.get_by_role("button", name="Send")).to_be_in_viewport()
+    assert page.evaluate("document.querySelector('#scroller').clientHeight") > 200
+    page.get_by_role("button", name="Leave note 0 out").press("Enter")
+    expect(page.get_by_role("button", name="Leave note 1 out")).to_be_focused()
+    bubble.hover()
+    page.get_by_role("button", name="Edit the question").click()
+    editor = page.locator(".editing textarea")
+    expect(editor).to_have_value("Mine")
+    editor.fill("Yours")
+    editor.press("Enter")
+    expect(page.locator(".versions")).to_have_text("2/2")
+    expect(last_turn(page).locator(".attached")).to_have_count(4)
+
+
+def put_in(page: Page, files: list[list[Any]], kind: str) -> None:
+    """Pastes the first or drops all of them; each [name, number of characters]."""
+    page.evaluate(
+        """([files, kind]) => {
+          const data = new DataTransfer();
+          const text = (n) => "line of text\\n".repeat(n / 13 + 1).slice(0, n);
+          if (kind === "paste") data.setData("text/plain", text(files[0][1]));
+          else for (const [name, n] of files) data.items.add(new File([text(n)], name));
+          const how = { bubbles: true, cancelable: true, clipboardData: data, dataTransfer: data };
+          const event = kind === "paste" ? new ClipboardEvent(kind, how) : new DragEvent(kind, how);
+          document.querySelector("#question").dispatchEvent(event);
+        }""",
+        [files, kind],
+    )
 
 
 def test_without_search_the_built_in_model_says_what_it_is(page: Page) -> None:

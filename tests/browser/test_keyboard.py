@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.house import MODEL, STALL, LedOllama
-from tests.browser.steps import QUESTION, box, choose_model, switch, turn_on, wait_for_answer
+from tests.browser.steps import QUESTION, ask, box, choose_model, switch, turn_on, wait_for_answer
 
 MOST_TABS = 400  # the list of chats grows from test to test
 
@@ -132,3 +132,42 @@ def test_every_control_has_a_name(page: Page) -> None:
     expect(page.get_by_role("navigation", name="Chats by date")).to_be_visible()
     headings = page.locator("h1, h2, h3, h4").evaluate_all("l => l.map(n => +n.tagName[1])")
     assert all(b - a <= 1 for a, b in pairwise(headings) if a), headings
+
+
+COMPOSING = """([key, isComposing]) => document.activeElement.dispatchEvent(
+  new KeyboardEvent("keydown", { key, isComposing, keyCode: 229, bubbles: true, cancelable: true }),
+)"""
+
+
+@pytest.mark.integration
+def test_the_focus_is_never_nowhere_and_escape_has_layers(page: Page, ollama: LedOllama) -> None:
+    """Whatever goes away, the focus stays in the page; a key of a composition is no command."""
+    ollama.script = lambda messages: ["Yes.", STALL]
+    choose_model(page, f"ollama:{MODEL}")
+    ask(page, "Is it?")
+    stopping = page.get_by_role("button", name="Stop answering")
+    expect(page.locator(".answer")).to_have_text("Yes.")
+    page.evaluate(COMPOSING, ["Escape", True])
+    page.get_by_label("Search chats").fill("it")
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Search chats")).to_have_value("")
+    expect(stopping).to_be_visible()
+    page.locator("#skip").focus()
+    page.keyboard.press("Enter")
+    expect(box(page)).to_be_focused()
+    expect(page.locator(".turn")).to_have_count(1)
+    page.keyboard.press("Escape")
+    wait_for_answer(page)
+    page.keyboard.type("k")
+    page.evaluate(COMPOSING, ["Enter", False])
+    expect(box(page)).to_have_value("k")
+    page.get_by_role("button", name="Remove this question and answer").press("Enter")
+    expect(page.locator(".turn")).to_have_count(0)
+    expect(box(page)).to_be_focused()
+    page.locator(".toast button").press("Enter")
+    expect(page.locator(".turn")).to_have_count(1)
+    expect(box(page)).to_be_focused()
+    box(page).fill("/export")
+    page.locator("#new-chat").click()
+    box(page).press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("nothing to export")

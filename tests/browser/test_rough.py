@@ -5,11 +5,18 @@ from __future__ import annotations
 import threading
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
-from tests.browser.steps import ask, choose_model, last_turn, switch, wait_for_answer
+from tests.browser.steps import (
+    ask,
+    box,
+    choose_model,
+    last_turn,
+    switch,
+    wait_for_answer,
+)
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -86,3 +93,61 @@ def test_odd_titles_and_a_clock_that_jumps(enter: Enter, house: House, ollama: L
     ask(page, "And now?")
     expect(page.locator(".turn")).to_have_count(2)
     expect(wait_for_answer(page).locator(".answer")).to_have_text("Soon.")
+
+
+def test_a_chat_that_is_left_keeps_what_was_asked_of_it(page: Page, ollama: LedOllama) -> None:
+    """What comes late is not taken for the chat on show, and no question is sent to it."""
+    ollama.script = lambda messages: [f"To {messages[-1]['content']}."]
+    choose_model(page, f"ollama:{MODEL}")
+    ask(page, "first")
+    wait_for_answer(page)
+    first = page.url
+    page.locator("#new-chat").click()
+    choose_model(page, f"ollama:{MODEL}")
+    ask(page, "second")
+    expect(last_turn(page).locator(".bubble")).to_have_text("second")
+    wait_for_answer(page)
+    second = page.url
+    slow: list[Route] = []
+    page.route("**/api/sessions/*", lambda r: slow.append(r) if _is_change(r) else r.continue_())
+    page.locator("#switch").click()
+    until(lambda: page.evaluate("1") and slow)
+    ask(page, "third")
+    page.locator(f'.session[data-id="{first.rpartition("/")[2]}"] a').click()
+    expect(last_turn(page).locator(".bubble")).to_have_text("first")
+    with page.expect_response("**/messages"):
+        slow[0].continue_()
+    expect(page.locator("#title")).to_have_text("first")
+    expect(switch(page)).not_to_be_checked()
+    expect(page.locator(".turn")).to_have_count(1)
+    page.goto(second)
+    expect(last_turn(page).locator(".bubble")).to_have_text("third")
+    expect(switch(page)).to_be_checked()
+
+
+def _is_change(route: Route) -> bool:
+    return route.request.method == "PATCH"
+
+
+def test_words_that_were_not_taken_come_back(page: Page, ollama: LedOllama) -> None:
+    """A question, before what was typed meanwhile; an edited one, also when its chat is left."""
+    ollama.script = lambda messages: ["Yes."]
+    choose_model(page, f"ollama:{MODEL}")
+    ask(page, "Is it?")
+    wait_for_answer(page)
+    held: list[Route] = []
+    page.route("**/messages", lambda route: held.append(route))
+    ask(page, "And this?")
+    box(page).fill("typed meanwhile")
+    until(lambda: page.evaluate("1") and held)
+    held.pop().abort()
+    expect(box(page)).to_have_value("And this?\n\ntyped meanwhile")
+    page.get_by_role("button", name="Edit the question").click()
+    editor = page.locator(".editing textarea")
+    editor.fill("Is it so?")
+    editor.press("Enter")
+    until(lambda: page.evaluate("1") and held)
+    held.pop().abort()
+    expect(editor).to_have_value("Is it so?")
+    page.locator("#new-chat").click()
+    expect(box(page)).to_have_value("Is it so?\n\nAnd this?\n\ntyped meanwhile")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, STALL, House, LedOllama
@@ -92,8 +92,20 @@ def test_a_failed_answer_names_cause_and_remedy_and_can_be_tried_again(
     expect(again.locator(".answer")).to_have_text("Better now.")
 
 
+LOOKED_AT_AGAIN = """() => {
+  for (const hidden of [true, false]) {
+    Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }
+  dispatchEvent(new Event("focus"));
+}"""
+
+
 def test_two_tabs_see_the_words_as_they_come(chatting: Page, ollama: LedOllama) -> None:
-    """A tab that comes late has the beginning, and then each new piece like the first tab."""
+    """A tab that comes late has the beginning, and then each new piece like the first tab.
+
+    A tab that is gone back to is told twice, as seen and as focused: it goes on all the same.
+    """
     gate = threading.Event()
     ollama.script = lambda messages: ["One. ", gate, "Two.\n\nThree."]
     ask(chatting, "Count")
@@ -101,6 +113,7 @@ def test_two_tabs_see_the_words_as_they_come(chatting: Page, ollama: LedOllama) 
     other = chatting.context.new_page()
     other.goto(chatting.url)
     expect(last_turn(other).locator(".answer")).to_contain_text("One.")
+    other.evaluate(LOOKED_AT_AGAIN)
     gate.set()
     for tab in (chatting, other):
         expect(wait_for_answer(tab).locator(".answer p")).to_have_text(["One. Two.", "Three."])
@@ -153,6 +166,12 @@ def test_a_server_that_dies_in_mid_answer_and_comes_back(
     ask(page, "Are you there?")
     expect(page.locator(".turn")).to_have_count(2)
     expect(wait_for_answer(page).locator(".answer")).to_have_text("Back again.")
+    not_yet: list[Route] = []
+    page.route("**/api/models", lambda route: not_yet.append(route))
+    page.goto(own_house.start_url)
+    expect(page.locator("#model-name")).to_have_text("…")  # nothing is claimed before it is known
+    ask(page, "Before the models are known?")
+    expect(wait_for_answer(page).locator(".turn-foot")).to_contain_text(MODEL)
 
 
 @pytest.mark.integration

@@ -1,41 +1,85 @@
 // What can be done with a turn: copy, ask again, edit, go to another version, export, remove.
 //
-// `on` holds again(turn, changes), edit(turn, text), show(id), removeTurn(turn), copyAnswer(turn,
-// button), exportAs(format), models() -> those that can be chosen.
+// `on` holds again(turn, changes), edit(turn, text) -> promise<boolean>, keep(text), show(id),
+// removeTurn(turn), copyAnswer(turn, button), exportAs(format), models() -> those that can be chosen.
 
-import { h, icon, iconButton } from "./dom.js";
+import { h, icon, iconButton, isComposing } from "./dom.js";
 import { nameOf, number, t, titleOf } from "./strings.js";
 
 const FORMATS = ["md", "html", "json", "trace"];
-// How files.js writes a file into a question.
-const ATTACHED = /\n\nAttached file: ([^\n]{1,200})\n(`{3,})\n([\s\S]*?)\n\2(?=\n\nAttached file: |$)/g;
+const ATTACHED = "\n\nAttached file: ";
+const MOST_TRIES = 20; // places of a question's text where its files might begin
 const MOST_MODELS = 12; // in the menu; the picker below has them all
 
-/** The question's bubble: {element, update(turn)}; it can be edited in place. */
+/** A file as it stands in a question, in a fence that its own text cannot close. */
+export function attached({ name, text }) {
+  let fence = "```";
+  for (const [run] of text.matchAll(/`{3,}/g)) if (run.length >= fence.length) fence = `${run}\``;
+  return `${ATTACHED}${name}\n${fence}\n${text}\n${fence}`;
+}
+
+/** A question's words, the files that go along [{name, text}], and those as they stand behind the words. */
+export function partsOf(question) {
+  let at = question.indexOf(ATTACHED);
+  for (let tries = 0; at >= 0 && tries < MOST_TRIES; tries++) {
+    const files = filesFrom(question, at);
+    if (files) return { words: question.slice(0, at), files, rest: question.slice(at) };
+    at = question.indexOf(ATTACHED, at + 1);
+  }
+  return { words: question, files: [], rest: "" };
+}
+
+// The files that fill the question from there to its end, or null.
+function filesFrom(question, at) {
+  const head = /([^\n]{1,200})\n(`{3,})\n/y;
+  const files = [];
+  while (at < question.length) {
+    head.lastIndex = at + ATTACHED.length;
+    const [, name, fence] = (question.startsWith(ATTACHED, at) && head.exec(question)) || [];
+    const start = head.lastIndex;
+    const end = fence ? question.indexOf(`\n${fence}`, start) : -1;
+    if (end < 0) return null;
+    files.push({ name, text: question.slice(start, end) });
+    at = end + 1 + fence.length;
+  }
+  return files;
+}
+
+/**
+ * The question's bubble: {element, update(turn), unsent()}; its words can be edited in place, and `unsent`
+ * gives what was changed in them and not sent.
+ */
 export function questionView(first, on) {
   let turn = first;
-  const bubble = h("div", { class: "bubble", dir: "auto" }, questionParts(first.question));
+  let editor = null;
+  const { words, files, rest } = partsOf(first.question);
+  const bubble = h("div", { class: "bubble", dir: "auto" }, words, files.map(fileView));
   const tools = h("div", { class: "tools question-tools" });
   const element = h("div", { class: "question" }, h("h2", { class: "vh" }, t("turn.you")), bubble, tools);
 
   function update(next) {
     turn = next;
-    if (element.querySelector("textarea")) return; // what is being typed stays
-    const edit = iconButton("pencil", t("turn.edit"), write, { class: "quiet", disabled: turn.running });
+    if (editor) return; // what is being typed stays
+    const edit = iconButton("pencil", t("turn.edit"), () => write(words), { class: "quiet", disabled: turn.running });
     tools.replaceChildren(...versionsOf(turn, on.show), edit);
   }
 
-  function write() {
-    const box = h("textarea", { "aria-label": t("turn.edit"), dir: "auto", rows: "1" });
-    const end = (again) => {
+  function write(text) {
+    const box = (editor = h("textarea", { "aria-label": t("turn.edit"), dir: "auto", rows: "1" }));
+    const end = async (again) => {
+      editor = null;
       element.replaceChildren(element.firstChild, bubble, tools);
       update(turn);
       tools.lastElementChild.focus();
-      if (again && box.value.trim() && box.value !== turn.question) on.edit(turn, box.value);
+      const edited = box.value;
+      if (!again || edited === words || !(edited + rest).trim()) return;
+      if (await on.edit(turn, edited + rest)) return;
+      if (element.isConnected && !editor) write(edited);
+      else on.keep(edited);
     };
-    box.value = turn.question;
+    box.value = text;
     box.addEventListener("keydown", (event) => {
-      if (event.isComposing || (event.key !== "Escape" && (event.key !== "Enter" || event.shiftKey))) return;
+      if (isComposing(event) || (event.key !== "Escape" && (event.key !== "Enter" || event.shiftKey))) return;
       event.preventDefault();
       event.stopPropagation();
       end(event.key === "Enter");
@@ -51,25 +95,18 @@ export function questionView(first, on) {
     box.setSelectionRange(box.value.length, box.value.length);
   }
 
-  return { element, update };
+  const unsent = () => (editor && editor.value !== words ? editor.value : "");
+  return { element, update, unsent };
 }
 
-// A question as the bubble shows it: its words, then each file folded under its name.
-function questionParts(question) {
-  const files = [...question.matchAll(ATTACHED)];
-  if (!files.length) return [question];
-  const words = question.slice(0, files[0].index);
-  return [
-    words,
-    ...files.map(([, name, , text]) =>
-      h(
-        "details",
-        { class: "attached" },
-        h("summary", {}, icon("page"), name, " ", h("span", { class: "hint" }, t("file.length", { n: number(text.length) }))),
-        h("pre", { class: "plain-text", tabindex: "0", dir: "auto" }, text),
-      ),
-    ),
-  ];
+// A file that went along, folded under its name.
+function fileView({ name, text }) {
+  return h(
+    "details",
+    { class: "attached" },
+    h("summary", {}, icon("page"), h("bdi", {}, name), " ", h("span", { class: "hint" }, t("file.length", { n: number(text.length) }))),
+    h("pre", { class: "plain-text", tabindex: "0", dir: "auto" }, text),
+  );
 }
 
 // "‹ 2/3 ›": the questions that stand in each other's place.

@@ -4,7 +4,8 @@ import * as api from "./api.js";
 import { asking } from "./asking.js";
 import { chatView, connectionLine } from "./chat.js";
 import { composer } from "./composer.js";
-import { adopt, draft, isUnused, learn, newFacts, worthListing } from "./facts.js";
+import { isComposing } from "./dom.js";
+import { adopt, draft, isUnused, learn, newFacts, turnTo, worthListing } from "./facts.js";
 import { errorBox, toast } from "./notes.js";
 import { makeDrawer, sessionList } from "./sidebar.js";
 import { chips } from "./sources.js";
@@ -22,13 +23,14 @@ const tabs = new BroadcastChannel("searchloop");
 let connectionTimer = 0;
 let refreshTimer = 0;
 let findTimer = 0;
+let away = false; // the stream was lost, and is not back
 let barred = false; // the server does not know this page any more
 
 translate(document);
 const drawer = makeDrawer(el);
 const openSettings = later(() =>
   import("./settings.js").then((made) =>
-    made.settingsDialog(el("settings"), { facts: () => facts, changed: load }),
+    made.settingsDialog(el("settings"), { facts: () => facts, changed: settingsChanged }),
   ),
 );
 const openReader = later(() => import("./reader.js").then((made) => made.reader(el("reader"))));
@@ -43,7 +45,7 @@ const ask = asking(facts, {
 });
 const chat = chatView(
   { scroller: el("scroller"), turns: el("turns"), latest: el("latest"), announcer: el("announcer") },
-  { ...ask, again: thenWrite(ask.again), edit: thenWrite(ask.edit), chip, open: openReader, models, changed: chatChanged, connection, refused },
+  { ...ask, again: thenWrite(ask.again), edit: thenWrite(ask.edit), keep: (text) => box.giveBack(text), chip, open: openReader, models, changed: chatChanged, connection, refused },
 );
 const box = composer(el, {
   change: ask.changeSettings,
@@ -125,7 +127,10 @@ function connection(state) {
     clearTimeout(connectionTimer);
     connectionTimer = 0;
     connectionLine(el("connection"), "");
+    if (away) lookAtAll(); // who is back may have been started with other settings
+    away = false;
   } else {
+    away = true;
     connectionTimer ||= setTimeout(() => connectionLine(el("connection"), t("net.lost")), GRACE);
   }
 }
@@ -137,11 +142,12 @@ async function openSession(id, { push = true, temporary = false } = {}) {
   drawer.close();
   if (id && id === facts.session.id) return;
   forget();
+  away = false;
   connection("live");
   hideCard();
   calm();
   facts.running = false;
-  adopt(facts, facts.list.sessions.find((s) => s.id === id) ?? draft(facts, id));
+  turnTo(facts, facts.list.sessions.find((s) => s.id === id) ?? draft(facts, id));
   if (temporary) facts.session.settings = { temporary: true };
   if (push) history.pushState(null, "", id ? `#/s/${id}` : "#/");
   chat.show(id);
@@ -158,10 +164,11 @@ function forget() {
 }
 
 async function reread(id) {
+  const { place, changes } = facts;
   try {
     const session = await api.readSession(id);
-    if (facts.session.id !== id) return;
-    adopt(facts, session);
+    if (facts.place !== place) return;
+    if (facts.changes === changes) adopt(facts, session);
     if (barred) resume(id);
     draw();
   } catch (failure) {
@@ -177,6 +184,7 @@ function resume(id) {
 }
 
 function refused(failure) {
+  away = false;
   connection("live");
   facts.running = false;
   barred = failure.status !== 404;
@@ -184,7 +192,7 @@ function refused(failure) {
     chat.lose();
   } else {
     chat.stop();
-    adopt(facts, draft(facts));
+    turnTo(facts, draft(facts));
     chat.show(null);
     history.replaceState(null, "", "#/");
     refresh();
@@ -200,14 +208,14 @@ function refused(failure) {
 
 async function refresh() {
   clearTimeout(refreshTimer);
-  const { list } = facts;
+  const { list, changes } = facts;
   try {
     list.sessions = worthListing(await api.sessions(list.query));
   } catch {
     return; // the stream's own line says that the server is away
   }
   const own = list.sessions.find((s) => s.id === facts.session.id);
-  if (own) adopt(facts, own);
+  if (own && facts.changes === changes) adopt(facts, own);
   draw();
   if (list.sessions.some((s) => s.running)) refreshTimer = setTimeout(refresh, REFRESH);
 }
@@ -256,7 +264,9 @@ function models() {
 // -- the window -----------------------------------------------------------------------------------
 
 function onKey(event) {
-  if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open], [popover]:popover-open:not(#card)")) return;
+  if (event.key !== "Escape" || event.defaultPrevented || isComposing(event)) return;
+  if (event.target.closest?.(".approval") || (event.target.type === "search" && event.target.value)) return;
+  if (document.querySelector("dialog[open], [popover]:popover-open:not(#card)")) return;
   if (drawer.isOpen()) drawer.close();
   else ask.stop();
 }
@@ -271,10 +281,30 @@ function find(event) {
   findTimer = setTimeout(refresh, TYPING);
 }
 
+// What had the focus may go away with what it belonged to: then the question box has it, not nobody.
+let focused = null;
+function catchFocus() {
+  if (!focused || focused.isConnected || document.activeElement !== document.body) return;
+  focused = null;
+  const inside = document.querySelector("dialog[open] [tabindex='-1'], dialog[open] button");
+  if (inside) inside.focus();
+  else if (!matchMedia("(pointer: coarse)").matches) box.focus();
+}
+
 // Another tab, or another program, may have changed what is shown here.
 async function look() {
   await refresh();
   if (facts.session.id) await reread(facts.session.id);
+}
+
+function lookAtAll() {
+  load();
+  look();
+}
+
+function settingsChanged() {
+  load();
+  tabs.postMessage("settings");
 }
 
 async function load() {
@@ -284,16 +314,21 @@ async function load() {
     facts.servers = models.value.servers;
     facts.defaultModel = models.value.chosen ?? facts.defaultModel;
     facts.defaultSearch = models.value.search ?? "off";
-    if (!facts.session.id) adopt(facts, draft(facts));
   }
   if (engines.status === "fulfilled") facts.engines = engineFacts(engines.value);
   facts.loaded = true;
+  const { id, settings } = facts.session;
+  if (!id) adopt(facts, { ...draft(facts), settings });
   const failed = [models, engines].find((r) => r.status === "rejected");
   if (failed) complain(failed.reason);
   draw();
 }
 
 el("open-settings").addEventListener("click", () => openSettings());
+el("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // an address of its own would be another chat's
+  box.focus();
+});
 el("new-chat").addEventListener("click", () => openSession(null));
 el("new-temporary").addEventListener("click", () => openSession(null, { temporary: true }));
 el("find-session").addEventListener("input", find);
@@ -305,7 +340,10 @@ addEventListener("pagehide", (event) => {
 });
 addEventListener("pageshow", (event) => event.persisted && chat.show(facts.session.id));
 addEventListener("focus", look);
-tabs.addEventListener("message", look);
+addEventListener("focusin", (event) => (focused = event.target));
+addEventListener("focusout", ({ target }) => setTimeout(() => target === focused && target.isConnected && (focused = null)));
+new MutationObserver(catchFocus).observe(document.body, { childList: true, subtree: true });
+tabs.addEventListener("message", ({ data }) => (data === "settings" ? lookAtAll() : look()));
 draw();
 if (fromAddress()) openSession(fromAddress(), { push: false });
 refresh();

@@ -16,8 +16,10 @@ export function approvalCard(first, decide) {
   function update(request) {
     if (request === shown) return;
     shown = request;
+    const held = element.contains(document.activeElement);
     element.classList.toggle("decided", Boolean(request.decision));
     element.replaceChildren(...(request.decision ? decidedParts(request) : openParts(request)));
+    if (held) document.querySelector(".approval:not(.decided) button")?.focus();
   }
 
   function openParts(request) {
@@ -32,6 +34,7 @@ export function approvalCard(first, decide) {
     }
 
     async function answer(decision) {
+      if (buttons.ariaBusy) return;
       let edited;
       try {
         edited = decision === "deny" ? undefined : readFields(fields, request.arguments ?? {});
@@ -39,9 +42,8 @@ export function approvalCard(first, decide) {
         problem.textContent = t("approval.badvalue", { name: error.message });
         return;
       }
-      for (const node of buttons.children) node.disabled = true;
-      const taken = await decide(request.callId, decision, edited);
-      if (!taken) for (const node of buttons.children) node.disabled = false;
+      buttons.ariaBusy = "true"; // not disabled: the focus stays where it is
+      if (!(await decide(request.callId, decision, edited))) buttons.ariaBusy = null;
     }
 
     return [
@@ -79,9 +81,11 @@ function argumentsOf(fields, folded) {
   return h("details", { open: !folded }, h("summary", {}, t("approval.arguments")), list);
 }
 
+let made = 0; // made on this page so far
+
 function fieldOf(name, value) {
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
-  const id = `arg-${crypto.randomUUID()}`;
+  const id = `arg-${(made += 1)}`;
   const box = h("textarea", { id, rows: "1", dir: "auto", spellcheck: "false" });
   box.value = text;
   return { name, value, box, text, element: h("div", {}, h("label", { for: id }, name), box) };

@@ -16,30 +16,40 @@ export function asking(facts, page) {
 
   /** Changes the chat's settings at the server; what it answers is what is shown, or `complain` told. */
   function changeSettings(changes, complain = page.complain) {
+    const { place } = facts;
     changing = changing.then(async () => {
-      await done(async (id) => (id ? adopt(facts, await api.changeSession(id, changes)) : begin(changes)), complain);
+      facts.changes += 1;
+      await done(async () => {
+        const { id } = place.session;
+        if (id) adopt(facts, await api.changeSession(id, changes), place);
+        else if (place === facts.place) await begin(place, changes);
+      }, complain);
+      facts.changes += 1;
       page.draw();
     });
     return changing;
   }
 
-  async function begin(changes = {}) {
-    const { model, mode, search, settings } = facts.session;
+  // An agent says its settings itself; so does the server, as long as the usual ones are not known here.
+  async function begin(place, changes = {}) {
+    const { model, mode, search, settings, pending } = place.session;
     const temporary = settings.temporary || undefined;
-    const own = changes.agent ? {} : { model, mode, search }; // an agent says them itself
-    adopt(facts, await api.createSession({ ...own, ...changes, temporary }));
-    history.replaceState(null, "", `#/s/${facts.session.id}`);
-    page.follow(facts.session.id);
+    const own = changes.agent || pending ? {} : { model, mode, search };
+    adopt(facts, await api.createSession({ ...own, ...changes, temporary }), place);
+    if (place !== facts.place) return;
+    history.replaceState(null, "", `#/s/${place.session.id}`);
+    page.follow(place.session.id);
   }
 
-  /** Asks with exactly the settings on show; true once the server has the question. */
-  async function send(text, more = {}) {
+  /** Asks with exactly the settings on show, in the chat on show; true once the server has the question. */
+  async function send(text, more = {}, place = facts.place) {
+    place.asked = true;
     await changing;
-    const sent = await done(async (known) => {
-      if (!known) await begin();
-      const { id, model, mode, search } = facts.session;
+    const sent = await done(async () => {
+      if (!place.session.id) await begin(place);
+      const { id, model, mode, search } = place.session;
       await api.ask(id, { text, model, mode, search, ...more });
-      facts.session.messages += 1;
+      place.session.messages += 1;
     });
     page.draw();
     return sent;
@@ -114,7 +124,8 @@ export function asking(facts, page) {
   const copyAnswer = (turn, button) =>
     copyFrom(() => api.exported(facts.session.id, "md", turn.id), button, page.complain);
 
-  async function exportAs(format) {
+  function exportAs(format) {
+    if (!facts.session.id) return refuse("nothing_to_export", t("export.none"));
     const link = document.createElement("a");
     link.href = api.exportUrl(facts.session.id, format);
     link.download = "";

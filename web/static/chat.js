@@ -10,7 +10,8 @@ const NEAR = 48; // pixels from the end that still count as "at the end"
 
 /**
  * The chat in `page` {scroller, turns, latest, announcer}.
- * `on` holds chip, open, retry, changed(chat, events), connection(state), refused(failure).
+ * `on` holds chip, open, retry, changed(chat, events), connection(state), refused(failure), and
+ * keep(text) for what was edited in a question that goes away.
  * Returns {show(id), stop(), lose(), running(), lastQuestion(), jump(), turns(), shown()}.
  */
 export function chatView(page, on) {
@@ -25,12 +26,12 @@ export function chatView(page, on) {
 
   function show(id) {
     stop();
+    drawn.forEach(drop);
     chat = emptyChat;
     views = new Map();
     drawn = [];
     fresh = [];
     following = true;
-    page.turns.replaceChildren();
     page.latest.hidden = true;
     if (!id) return;
     stream = follow(id, () => chat.seq, {
@@ -80,10 +81,9 @@ export function chatView(page, on) {
   function arrange() {
     const ids = chat.turns.map((turn) => turn.id);
     if (ids.length === drawn.length && ids.every((id, i) => id === drawn[i])) return;
-    for (const id of drawn.filter((id) => !ids.includes(id))) {
-      views.get(id).element.remove();
-      views.delete(id);
-    }
+    const focused = document.activeElement;
+    const held = drawn.findIndex((id) => views.get(id).element.contains(focused));
+    drawn.filter((id) => !ids.includes(id)).forEach(drop);
     chat.turns.forEach((turn, i) => {
       if (views.has(turn.id)) return;
       const find = (_, n) => sourceOf(chat, chat.turns.findIndex((other) => other.id === turn.id), n);
@@ -93,6 +93,22 @@ export function chatView(page, on) {
       following = true;
     });
     drawn = ids;
+    if (!focused.isConnected && focused.closest(".question-tools")) stay(views.get(ids[held]), focused);
+  }
+
+  // Whoever walks from one version of a question to the next stays on the button, or on the one beside it.
+  function stay(view, button) {
+    const tools = view?.element.querySelector(".question-tools");
+    const same = CSS.escape(button.getAttribute("aria-label"));
+    (tools?.querySelector(`[aria-label="${same}"]:enabled`) ?? tools?.querySelector("button:enabled"))?.focus();
+  }
+
+  function drop(id) {
+    const view = views.get(id);
+    const text = view.unsent();
+    if (text) on.keep(text);
+    view.element.remove();
+    views.delete(id);
   }
 
   // New text is followed, but never so far that the question it answers leaves the screen: a reader

@@ -4,20 +4,22 @@
 // The controls show what the server last said of the session and nothing else. Changing one asks
 // the server; until it answers the control is busy, and if it refuses the control goes back.
 
-import { setText } from "./dom.js";
+import { partsOf } from "./actions.js";
+import { isComposing, setText } from "./dom.js";
 import { t, titleOf } from "./strings.js";
 import { describeSwitch } from "./switch.js";
 
 const POINTED = 400; // milliseconds after which the switch tells more of itself
 const NO_FILES = { text: "", back() {} };
+const LONG_PASTE = 20_000; // characters; more of them make a box slow, and go along as a file
 const LONGEST = 1_000_000; // characters; the server takes no more
 
 /**
  * `el(id)` finds the page's elements.
- * `on` holds change(changes) -> promise, send(text) -> promise<boolean>, stop(), recall() -> text,
+ * `on` holds change(changes) -> promise, send(text, more, place) -> promise<boolean>, stop(), recall() -> text,
  * tooLong(length, most), complain(failure), newChat(temporary), settings(page), exportAs(format),
  * runPlan(), undo(). A change may be given who is told when it is refused.
- * Returns {update(facts), fill(text), send(), focus()}.
+ * Returns {update(facts), fill(text), giveBack(text), send(), focus()}.
  */
 export function composer(el, on) {
   const page = {
@@ -50,12 +52,12 @@ export function composer(el, on) {
   let commands = null; // what is on its way to become `slash`
   let facts = null;
   let sending = Promise.resolve();
-  let held = null; // the chat whose settings a question waits for
+  let held = null; // the place of the chat whose settings a question waits for
 
   function update(next) {
     facts = next;
     const { session } = facts;
-    setText(page.modelName, modelName(facts.models, session.model));
+    setText(page.modelName, session.pending ? "…" : modelName(facts.models, session.model));
     page.model.dataset.id = session.model;
     const [mode, effect] = [t(`mode.${session.mode}`), t(`mode.${session.mode}.effect`)];
     setText(page.modeName, mode);
@@ -66,11 +68,12 @@ export function composer(el, on) {
     updateSwitch();
     page.send.hidden = facts.running;
     page.stop.hidden = !facts.running;
-    for (const control of [page.web, page.via, page.mode, page.model, page.agent, page.workspace, page.send]) {
+    for (const control of [page.web, page.via, page.mode, page.model, page.agent, page.workspace]) {
       control.disabled = Boolean(session.pending);
     }
+    page.send.disabled = Boolean(session.pending && session.id);
     if (!held || session.pending) return;
-    const same = held === session.id;
+    const same = held === facts.place;
     held = null;
     if (same) send();
   }
@@ -137,17 +140,23 @@ export function composer(el, on) {
   // server did not take comes back. In a chat that is being opened it waits for the settings.
   async function send() {
     const text = question.value;
+    const { place, session } = facts;
     if (facts.running || !text.trim()) return;
-    if (facts.session.pending) held = facts.session.id;
+    if (session.pending && session.id) held = place;
     if (held) return;
     const files = shelf?.take() ?? NO_FILES;
     fill("");
     question.focus();
-    const before = sending;
-    sending = before.then(() => !facts.running && on.send(text + files.text));
+    const answered = () => facts.running && facts.place === place;
+    sending = sending.then(() => !answered() && on.send(text + files.text, {}, place));
     if (await sending) return;
-    if (!question.value) fill(text);
+    giveBack(text);
     files.back();
+  }
+
+  /** Puts words back that were not sent, before what was written since. */
+  function giveBack(text) {
+    fill([text, question.value].filter(Boolean).join("\n\n"));
   }
 
   function fill(text) {
@@ -175,9 +184,17 @@ export function composer(el, on) {
     send();
   }
 
+  function shelved() {
+    const ready = (made) => (shelf = made.fileShelf(el("shelf"), on.complain, () => question.focus()));
+    return (shelving ??= import("./files.js").then(ready));
+  }
+
   async function addFiles(files) {
-    shelving ??= import("./files.js").then((made) => (shelf = made.fileShelf(el("shelf"), on.complain)));
-    await (await shelving).add(files);
+    await (await shelved()).add(files);
+  }
+
+  async function addTexts(texts) {
+    if (texts.length) (await shelved()).put(texts);
   }
 
   function onDrop(event) {
@@ -200,23 +217,26 @@ export function composer(el, on) {
   }
 
   function onKey(event) {
-    if (event.isComposing || slash?.key(event)) return;
+    if (isComposing(event) || slash?.key(event)) return;
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       enter(event);
     } else if (event.key === "ArrowUp" && !question.value) {
       event.preventDefault();
-      fill(on.recall());
+      const { words, files } = partsOf(on.recall());
+      fill(words);
+      addTexts(files);
       question.setSelectionRange(question.value.length, question.value.length);
     }
   }
 
   // Pasted text that could not be sent is refused whole: nothing is cut off in silence.
   function onPaste(event) {
-    const pasted = event.clipboardData?.getData("text/plain") ?? "";
-    if (question.value.length + pasted.length <= LONGEST) return;
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (text.length <= LONG_PASTE) return;
     event.preventDefault();
-    on.tooLong(pasted.length, LONGEST);
+    if (text.length > LONGEST) on.tooLong(text.length, LONGEST);
+    else addTexts([{ name: t("file.pasted"), text }]);
   }
 
   question.addEventListener("input", typed);
@@ -246,7 +266,7 @@ export function composer(el, on) {
   page.agent.addEventListener("click", pickAgent);
   page.workspace.addEventListener("click", pickWorkspace);
 
-  return { update, fill, send, focus: () => question.focus() };
+  return { update, fill, giveBack, send, focus: () => question.focus() };
 }
 
 // The switch tells what it would send away and what that costs: to a mouse after a moment, to the

@@ -19,6 +19,11 @@ export function h(tag, props = {}, ...children) {
   return node;
 }
 
+/** Whether a key belongs to the composition of a word, as some say by its code alone. */
+export function isComposing(event) {
+  return event.isComposing || event.keyCode === 229;
+}
+
 /** A symbol of the sprite in index.html. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
@@ -197,6 +202,23 @@ function codeBlock(lang, text, content) {
   );
 }
 
+// Over plain HTTP from another machine there is no clipboard but the one of a selection.
+async function toClipboard(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const focused = document.activeElement;
+  const box = h("textarea", { readonly: true });
+  box.style.setProperty("position", "fixed"); // where nothing needs to be scrolled to it
+  box.value = text;
+  (document.querySelector("dialog[open]") ?? document.body).append(box);
+  box.select();
+  const done = document.execCommand("copy");
+  box.remove();
+  focused?.focus();
+  if (!done) throw new Error("the browser did not copy");
+}
+
+const labels = new WeakMap(); // button -> {nodes: what it says otherwise, timer}
+
 /** Puts text on the clipboard and says so on the button for two seconds. */
 export const copyText = (text, button) => copyFrom(async () => text, button, () => {});
 
@@ -209,13 +231,14 @@ export async function copyFrom(fetched, button, complain) {
     complain(failure);
     return;
   }
-  const before = [...button.childNodes];
-  const said = await navigator.clipboard.writeText(text).then(
+  const said = await toClipboard(text).then(
     () => t("copied"),
     () => t("copy.failed"),
   );
+  if (!labels.has(button)) labels.set(button, { nodes: [...button.childNodes] });
   const small = Boolean(button.querySelector(".icon"));
   button.replaceChildren(small ? icon(said === t("copied") ? "check" : "warn") : said);
   if (small) button.append(h("span", { class: "vh", role: "status" }, said));
-  setTimeout(() => button.replaceChildren(...before), 2000);
+  clearTimeout(labels.get(button).timer);
+  labels.get(button).timer = setTimeout(() => button.replaceChildren(...labels.get(button).nodes), 2000);
 }

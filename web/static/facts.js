@@ -16,10 +16,20 @@ const DRAFT = {
   settings: {},
 };
 
-/** All facts of one page. */
+/**
+ * All facts of one page. `place` is the chat on show: {session, asked}. Another chat is another place, so
+ * what the server says of one that was left is not taken for what is on show.
+ */
 export function newFacts() {
   return {
-    session: { ...DRAFT },
+    place: { session: { ...DRAFT, pending: true } },
+    get session() {
+      return this.place.session;
+    },
+    set session(session) {
+      this.place.session = session;
+    },
+    changes: 0, // how often settings were asked to change or did: what was read before is out of date
     models: [],
     servers: [],
     defaultModel: MODEL,
@@ -31,21 +41,29 @@ export function newFacts() {
   };
 }
 
-/** Makes `session`, as the server gave it, the open one. */
-export function adopt(facts, session) {
-  facts.session = { ...DRAFT, ...session };
-  facts.list.current = session.id;
+/** Takes `session`, as the server gave it, for the chat at `place`, which may have been left. */
+export function adopt(facts, session, place = facts.place) {
+  place.session = { ...DRAFT, ...session };
+  if (place === facts.place) facts.list.current = session.id;
 }
 
-/** A new chat; with an id a chat of which nothing is known yet, so no setting of it is shown. */
+/** Shows another chat. */
+export function turnTo(facts, session) {
+  facts.place = {};
+  adopt(facts, session);
+}
+
+/** A new chat; of one with an id, and before anything is known, no setting is shown (`pending`). */
 export function draft(facts, id = null) {
-  return { ...DRAFT, id, model: facts.defaultModel, search: facts.defaultSearch, pending: id !== null };
+  const { defaultModel: model, defaultSearch: search, loaded } = facts;
+  return { ...DRAFT, id, model, search, pending: id !== null || !loaded };
 }
 
 /** Whether the open chat was made here, only for its settings, and was never asked anything. */
-export function isUnused({ session, list }, turns) {
+export function isUnused({ place, session, list }, turns) {
   const known = list.sessions.find((s) => s.id === session.id);
-  return Boolean(session.id) && !session.pending && !session.messages && !known?.messages && !turns;
+  const asked = place.asked || session.messages || known?.messages || turns;
+  return Boolean(session.id) && !session.pending && !asked;
 }
 
 /** What an event of the open chat tells about its settings. */

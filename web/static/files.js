@@ -1,16 +1,23 @@
 // Files that go along with a question, as text; fetched when somebody adds the first.
 //
-// They become part of the question's text, each under its name and in a fence that its own text
-// cannot close: what the model is sent is what the bubble shows (`questionParts` in actions.js).
+// They become part of the question's text, each under its name (`attached` in actions.js): what the
+// model is sent is what the bubble shows.
 
-import { h, icon, iconButton } from "./dom.js";
+import { attached } from "./actions.js";
 import { Failure } from "./api.js";
+import { h, icon, iconButton } from "./dom.js";
 import { number, t } from "./strings.js";
 
-export const LONGEST = 200_000; // characters of one file
+const LONGEST = 200_000; // characters of one file
+const MOST = 1_000_000; // bytes of all of them as they are sent; the server takes little more
+const LONGEST_NAME = 200; // characters
 
-/** The files waiting beside the box: {add(files), take() -> text, put(), clear()}. */
-export function fileShelf(shelf, complain) {
+/**
+ * The files waiting beside the box: {add(files), put(texts), take() -> {text, back()}}; `texts` are
+ * {name, text}. `complain(failure)` is told of what cannot go along, `leave()` is called when the last
+ * of them was left out.
+ */
+export function fileShelf(shelf, complain, leave) {
   let waiting = [];
 
   function draw() {
@@ -30,19 +37,39 @@ export function fileShelf(shelf, complain) {
   }
 
   function drop(file) {
+    const at = waiting.indexOf(file);
     waiting = waiting.filter((other) => other !== file);
     draw();
+    const buttons = shelf.querySelectorAll("button");
+    if (buttons.length) buttons[Math.min(at, buttons.length - 1)].focus();
+    else leave();
   }
 
   async function add(files) {
     for (const file of files) {
       try {
-        waiting.push({ name: file.name.replace(/[\n\r]/g, " ").slice(0, 200), text: await textOf(file) });
+        keep({ name: plain(file.name), text: await textOf(file) });
       } catch (failure) {
         complain(failure);
       }
     }
     draw();
+  }
+
+  function put(texts) {
+    try {
+      texts.forEach(keep);
+    } catch (failure) {
+      complain(failure);
+    }
+    draw();
+  }
+
+  function keep(file) {
+    const size = new TextEncoder().encode(JSON.stringify(file.text)).length;
+    const taken = waiting.reduce((sum, other) => sum + other.size, size);
+    if (taken > MOST) throw refused("file.nofit", file.name, "file.nofit.next", MOST);
+    waiting.push({ ...file, size });
   }
 
   /** What the files add to the question's text; the shelf is empty then. */
@@ -53,26 +80,29 @@ export function fileShelf(shelf, complain) {
     return { text: taken.map(attached).join(""), back: () => ((waiting = [...taken, ...waiting]), draw()) };
   }
 
-  return { add, take };
+  return { add, put, take };
+}
+
+function refused(key, name, next, most) {
+  const [message, remedy] = [t(key, { name }), t(next, { most: number(most) })];
+  return new Failure(0, { code: "bad_file", message, remedy });
+}
+
+// A name on one line, in the order in which it is written.
+function plain(name) {
+  return name.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, " ").slice(0, LONGEST_NAME) || " ";
 }
 
 async function textOf(file) {
-  const refused = (key) =>
-    new Failure(0, { code: "bad_file", message: t(key, { name: file.name }), remedy: t("file.next", { most: number(LONGEST) }) });
-  if (file.size > LONGEST * 4) throw refused("file.toolong");
+  const no = (key) => refused(key, plain(file.name), "file.next", LONGEST);
+  if (file.size > LONGEST * 4) throw no("file.toolong");
   let text;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
   } catch {
-    throw refused("file.notext");
+    throw no("file.notext");
   }
-  if (text.includes("\0")) throw refused("file.notext");
-  if (text.length > LONGEST) throw refused("file.toolong");
+  if (text.includes("\0")) throw no("file.notext");
+  if (text.length > LONGEST) throw no("file.toolong");
   return text;
-}
-
-function attached({ name, text }) {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
-  const fence = "`".repeat(longest + 1);
-  return `\n\nAttached file: ${name}\n${fence}\n${text}\n${fence}`;
 }

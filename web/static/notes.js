@@ -24,7 +24,10 @@ export function toast(root, text, action, onend) {
   }
 
   const leave = () => end(false);
-  const arm = () => (timer = setTimeout(leave, SHOWN));
+  const arm = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => (node.matches(":hover, :focus-within") ? arm() : leave()), SHOWN);
+  };
   node.addEventListener("pointerenter", () => clearTimeout(timer));
   node.addEventListener("pointerleave", arm);
   node.addEventListener("focusin", () => clearTimeout(timer));

@@ -1,6 +1,6 @@
 // The model picker: a list with a search field, groups, and what each model can do.
 
-import { h } from "./dom.js";
+import { h, isComposing } from "./dom.js";
 import { place } from "./menu.js";
 import { lackOf, nameOf, t, titleOf } from "./strings.js";
 
@@ -78,7 +78,7 @@ export function openPicker(anchor, models, current, pick) {
 
   find.addEventListener("input", draw);
   find.addEventListener("keydown", (event) => {
-    if (event.isComposing) return;
+    if (isComposing(event)) return;
     if (event.key === "ArrowDown") mark(at + 1);
     else if (event.key === "ArrowUp") mark(at - 1);
     else if (event.key === "Enter" && options[at]) choose(options[at].dataset.id);

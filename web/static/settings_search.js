@@ -62,10 +62,11 @@ function row(engine, buttons) {
   const said = h("p", { class: "muted", role: "status" }, engine.available ? "" : reasonOf(engine));
   const test = h("button", { type: "button", class: "small", disabled: !engine.available }, t("engine.test"));
   test.addEventListener("click", async () => {
-    test.disabled = true;
+    if (test.ariaBusy) return;
+    test.ariaBusy = "true"; // not disabled: the focus stays where it is
     said.textContent = t("engine.testing");
     said.textContent = await trial(engine.name);
-    test.disabled = false;
+    test.ariaBusy = null;
   });
   const place = engine.position ? String(engine.position) : "·";
   return h(
@@ -106,7 +107,8 @@ export async function libraryPage(body) {
   await draw();
 
   async function work(path) {
-    add.disabled = true;
+    if (add.ariaBusy) return;
+    add.ariaBusy = "true";
     said.textContent = t("library.adding");
     try {
       const { added, updated, unchanged, skipped } = await api.addToLibrary(path);
@@ -115,7 +117,7 @@ export async function libraryPage(body) {
     } catch (failure) {
       said.textContent = errorText(failure);
     }
-    add.disabled = false;
+    add.ariaBusy = null;
     await draw();
   }
 

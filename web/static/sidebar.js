@@ -1,6 +1,6 @@
 // The list of chats: by date, searchable, renamed and deleted in place.
 
-import { h, iconButton } from "./dom.js";
+import { h, iconButton, isComposing } from "./dom.js";
 import { t } from "./strings.js";
 
 const NARROW = "(max-width: 760px)";
@@ -88,7 +88,7 @@ export function sessionList(nav, on) {
     };
     input.addEventListener("blur", () => end(true));
     input.addEventListener("keydown", (e) => {
-      if (e.isComposing || !["Enter", "Escape"].includes(e.key)) return;
+      if (isComposing(e) || !["Enter", "Escape"].includes(e.key)) return;
       e.preventDefault();
       e.stopPropagation();
       end(e.key === "Enter");

@@ -10,7 +10,7 @@ import { has, nameOf, number, t } from "./strings.js";
 import { pathText } from "./switch.js";
 
 /**
- * {element, update(turn)}. `on` holds chip(n, find, marks), find(turn, n), open(source) and what
+ * {element, update(turn), unsent()}. `on` holds chip(n, find, marks), find(turn, n), open(source) and what
  * actions.js needs.
  */
 export function turnView(first, on) {
@@ -67,7 +67,7 @@ export function turnView(first, on) {
   }
 
   update(first);
-  return { element, update };
+  return { element, update, unsent: question.unsent };
 }
 
 function ends(turn, shown) {

@@ -75,8 +75,9 @@ function changesCard({ changes, undone, running }, on) {
 function once(label, act, disabled = false) {
   const button = h("button", { type: "button", class: "small", disabled }, label);
   button.addEventListener("click", async () => {
-    button.disabled = true;
-    if (!(await act())) button.disabled = false;
+    if (button.ariaBusy) return;
+    button.ariaBusy = "true"; // not disabled: the focus stays where it is
+    if (!(await act())) button.ariaBusy = null;
   });
   return button;
 }

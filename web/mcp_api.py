@@ -71,7 +71,7 @@ class McpApi:
         changes = dict(call.body)
         for tool, wanted in changes.get("tools", {}).items():
             _check_switch(tool, wanted)
-        self._do(lambda: edit.switch(self._mcp.catalogue.user_file, call.path["name"], changes))
+        self._do(lambda: self._mcp.switch(call.path["name"], changes))
         return self._overview(None)
 
     def remove(self, call: Call) -> Reply:

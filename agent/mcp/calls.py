@@ -21,9 +21,13 @@ def tool_of(
     connection: Connection, definition: Definition, spec: ToolSpec, suspended: str | None
 ) -> Tool:
     """The tool. Its result is other people's text; it is private where its server is."""
-    server = connection.server
+    server, switch = connection.server, connection.server.switch(definition.name)
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        own = connection.server  # its switches may be others by now
+        if own.switch(definition.name) != switch or own.private != server.private:
+            what = f"The user has changed the switches of {spec.name} since it was offered."
+            raise ToolError("mcp_changed", what, "Go on without it.")
         await connection.ready(server.startup_seconds)
         now = connection.listing.get(definition.name)
         if connection.state == "ready" and (now is None or now.hash != definition.hash):

@@ -17,7 +17,7 @@ from agent.mcp.calls import tool_of
 from agent.mcp.catalogue import Catalogue, Found
 from agent.mcp.connection import Connection
 from agent.mcp.definitions import Definition, Unusable, spec_of
-from agent.mcp.edit import remove
+from agent.mcp.edit import remove, switch
 from agent.mcp.names import server_parts, tool_name
 from agent.mcp.oauth import forget, kept_tokens
 from agent.mcp.offers import Offers
@@ -100,7 +100,7 @@ class McpServers:
         told: dict[str, ServerState] = {}
         for server in self._wanted(session)[1]:
             found = self._connections.get(_key(server))
-            known = found if found and found.server == server else None
+            known = found if found and found.server.reached_as(server) else None
             resting = known is not None and known.retry_in is not None
             ready = known is not None and known.state == "ready"
             told[server.name] = "ready" if ready else "failed" if resting else "waiting"
@@ -191,6 +191,11 @@ class McpServers:
             if server.url:
                 forget(self._settings.home, server.url)
 
+    def switch(self, name: str, changes: Mapping[str, Any]) -> None:
+        """Sets switches in the user's file, which hold at once. Raises ConfigError, StoreError."""
+        switch(self.catalogue.user_file, name, changes)
+        self._reconcile(self.catalogue.find(None), None)
+
     def use(self, settings: Settings) -> None:
         """From now on these settings hold: variables may be different ones."""
         self._settings = settings
@@ -204,13 +209,14 @@ class McpServers:
 
     def _reconcile(self, found: Found, workspace: str | None) -> None:
         """Lets go of servers that are no longer in their file, or are different there, and of
-        those of projects that nobody works in.
+        those of projects that nobody works in. Other switches for their tools make none different.
         """
         now = {_key(server): server for server in found.servers}
         for key, connection in list(self._connections.items()):
-            ours = key[0] is None or key[0] == workspace
-            unwanted = now.get(key) != connection.server if ours else connection.idle > self._idle
-            if unwanted:
+            ours, server = key[0] is None or key[0] == workspace, now.get(key)
+            if server and server.reached_as(connection.server):
+                connection.server = server
+            elif ours or connection.idle > self._idle:
                 del self._connections[key]
                 self._suspended.pop(key, None)
                 task = asyncio.create_task(connection.aclose())
@@ -269,7 +275,7 @@ class McpServers:
     def _report(self, server: Server, part: str) -> dict[str, Any]:
         key = _key(server)
         connection = self._connections.get(key)
-        if connection and connection.server != server:
+        if connection and not connection.server.reached_as(server):
             connection = None
         return server_report(server, connection, part, self._suspended.get(key, {}))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from agent.types import Effect
@@ -60,6 +60,12 @@ class Server:
     only: frozenset[str] | None = None
     seconds: float = SECONDS
     startup_seconds: float = STARTUP_SECONDS
+
+    def reached_as(self, other: Server) -> bool:
+        """Whether what reaches the one reaches the other: they differ at most in what is done with
+        its tools."""
+        own = replace(self, private=False, effect=None, tools={}, only=None)
+        return own == replace(other, private=False, effect=None, tools={}, only=None)
 
     def switch(self, tool: str) -> Switch:
         """What holds for one tool; an effect that nobody gave is `exec`."""

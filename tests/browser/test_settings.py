@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.house import MODEL, House
-from tests.browser.steps import switch
+from tests.browser.house import MODEL, ROOT, House, LedOllama
+from tests.browser.steps import ask, choose, choose_model, switch, wait_for_answer
 
 pytestmark = pytest.mark.integration
+SDK = ROOT / "tests" / "agent" / "mcp" / "sdk_server.py"  # made with the Python SDK
 
 
 def opened(page: Page, name: str) -> Locator:
@@ -97,6 +99,60 @@ def test_a_projects_servers_are_trusted_as_they_were_seen(
     expect(server.get_by_label("Use clock")).to_have_count(0)
 
 
+def offered(ollama: LedOllama) -> set[str]:
+    """Names of the tools of the server `sums` in the last request to the model."""
+    names = {tool["function"]["name"] for tool in ollama.chats[-1].get("tools", ())}
+    return {name for name in names if name.startswith("mcp_sums_")}
+
+
+def tokens(text: Locator) -> int:
+    """What a line says of tokens."""
+    found = re.search(r"([\d,]+) tokens", text.inner_text())
+    assert found, text.inner_text()
+    return int(found[1].replace(",", ""))
+
+
+def test_each_tool_of_a_running_server_has_a_switch(page: Page, ollama: LedOllama) -> None:
+    """What a tool costs is shown; one that is off costs nothing and is not offered to a model."""
+    ollama.script = lambda messages: ["Noted."]
+    dialog = opened(page, "Tools")
+    command = {"command": sys.executable, "args": [str(SDK), "stdio"]}
+    dialog.get_by_label("Add servers").fill(json.dumps({"mcpServers": {"sums": command}}))
+    dialog.get_by_role("button", name="Show what would run").click()
+    expect(dialog.locator("li code")).to_contain_text("sdk_server.py stdio")
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    server = dialog.locator(".server")
+    server.get_by_role("button", name="Test").click()
+    summary = server.locator("summary")
+    expect(summary).to_contain_text("ready · 4 tools")
+    row = server.locator(".row").filter(has_text="Add two numbers.")
+    expect(row).to_contain_text("runs a program")
+    before, own = tokens(summary), tokens(row)
+    assert 0 < own < before
+    row.get_by_label("Use add").press("Space")
+    expect(summary).to_contain_text(f"{before - own} tokens")
+    expect(row.get_by_label("Use add")).to_be_focused()
+    expect(row.get_by_label("Use add")).not_to_be_checked()
+    page.keyboard.press("Escape")
+    choose_model(page, f"ollama:{MODEL}")
+    choose(page, "mode", "agent")
+    ask(page, "What is 1 + 1?")
+    wait_for_answer(page)
+    assert offered(ollama) == {"mcp_sums_count", "mcp_sums_fail", "mcp_sums_grow"}
+    row = opened(page, "Tools").locator(".server .row").filter(has_text="Add two numbers.")
+    summary.click()
+    row.get_by_label("Use add").check()
+    expect(summary).to_contain_text(f"{before} tokens")
+    page.keyboard.press("Escape")
+    ask(page, "And 2 + 2?")
+    expect(page.locator(".turn")).to_have_count(2)
+    wait_for_answer(page)
+    assert "mcp_sums_add" in offered(ollama)
+    opened(page, "Tools").locator(".server summary").click()
+    server.get_by_role("button", name="Forget sums").click()
+    expect(server).to_have_count(0)
+
+
 def test_models_keys_tools_and_every_setting(page: Page) -> None:
     """How far a model is, why one cannot be had; keys go in, servers are looked at before."""
     pull = {"model": "ollama:tiny:1b", "state": "running", "status": "pulling", "error": None}
@@ -128,10 +184,8 @@ def test_models_keys_tools_and_every_setting(page: Page) -> None:
     expect(dialog.locator("li code")).to_have_text("no-such-program --utc")
     dialog.get_by_role("button", name="Add", exact=True).click()
     server = dialog.locator(".server")
-    server.locator("summary").click()
     server.get_by_label("Use clock").uncheck()
     expect(server.locator("summary")).to_contain_text("switched off")
-    server.locator("summary").click()
     server.get_by_role("button", name="Forget clock").click()
     expect(server).to_have_count(0)
     dialog.get_by_label("Show me every search query").check()

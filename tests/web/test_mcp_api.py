@@ -83,6 +83,8 @@ def test_a_server_is_tried_switched_and_forgotten(tmp_path: Path) -> None:
         }
         servers = (await ask("PATCH", "/api/mcp/a", changes)).data["servers"]
         assert (servers[0]["private"], servers[0]["effect"]) == (True, "exec")
+        assert (servers[0]["state"], len(servers[0]["tools"])) == ("ready", 13)
+        assert servers[0]["tokens"] < tried["tokens"]
         tools = {t["name"]: t for t in (await ask("POST", "/api/mcp/a/test", {})).data["tools"]}
         assert (tools["echo"]["effect"], tools["env"]["enabled"]) == ("read", False)
         back = {"tools": {"echo": {"effect": None}, "env": {"enabled": True}}}

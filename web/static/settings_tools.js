@@ -11,6 +11,7 @@ export async function toolsPage(body, { facts }) {
   const list = h("div", { class: "rows" });
   const problem = h("p", { class: "problem", role: "alert" });
   const rules = h("section", {});
+  let drawn = false;
   body.append(h("p", { class: "muted" }, t("tools.lead")), list, problem, addForm(), rules);
   drawServers(await api.mcp(folder));
   drawRules(await api.policy());
@@ -26,8 +27,17 @@ export async function toolsPage(body, { facts }) {
     drawServers(await api.mcp(folder));
   }
 
+  // What is open stays open, and the focus stays where it is: switching goes tool by tool.
   function drawServers({ servers, problems, untrusted }) {
+    const open = new Set([...list.querySelectorAll(".server[open]")].map((part) => part.dataset.name));
+    const known = new Set([...list.querySelectorAll(".server")].map((part) => part.dataset.name));
+    const at = list.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
     list.replaceChildren(...servers.map(serverPart));
+    for (const part of list.querySelectorAll(".server")) {
+      part.open = open.has(part.dataset.name) || (drawn && !known.has(part.dataset.name));
+    }
+    if (at) list.querySelector(`[data-key="${CSS.escape(at)}"]`)?.focus();
+    drawn = true;
     if (untrusted) list.prepend(untrustedPart(untrusted));
     else if (!servers.length) list.append(h("p", { class: "muted" }, t("tools.none")));
     for (const told of problems) list.append(h("p", { class: "problem" }, errorText(told)));
@@ -56,17 +66,24 @@ export async function toolsPage(body, { facts }) {
 
   function serverPart(server) {
     const project = server.workspace !== null; // its file belongs to the folder, so it is not edited here
-    const on = flag(t("tools.enabled", { name: server.name }), !server.disabled, (value) =>
-      act(() => api.changeMcp(server.name, { disabled: !value })),
+    const { name } = server;
+    const on = flag(t("tools.enabled", { name }), !server.disabled, `${name}/on`, (value) =>
+      act(() => api.changeMcp(name, { disabled: !value })),
     );
-    const own = flag(t("tools.private"), server.private, (value) =>
-      act(() => api.changeMcp(server.name, { private: value })),
+    const own = flag(t("tools.private"), server.private, `${name}/private`, (value) =>
+      act(() => api.changeMcp(name, { private: value })),
     );
+    const ask = h("button", { type: "button", class: "small", "data-key": `${name}/test` }, t("engine.test"));
+    ask.addEventListener("click", () => {
+      ask.setAttribute("aria-disabled", "true"); // not disabled: that would take the focus away
+      ask.textContent = t("engine.testing");
+      act(() => api.testMcp(name, folder));
+    }, { once: true });
     const state = server.error ? errorText(server.error) : t(`tools.state.${server.state}`);
     const cost = server.tools.length ? t("tools.cost", { n: server.tools.length, tokens: number(server.tokens) }) : "";
     return h(
       "details",
-      { class: "server" },
+      { class: "server", "data-name": name },
       h("summary", {}, h("strong", { dir: "auto" }, server.name), " ", h("span", { class: "muted" }, [state, cost].filter(Boolean).join(" · "))),
       h("p", { class: "muted" }, h("code", { dir: "ltr" }, server.command.join(" "))),
       project ? h("p", { class: "muted" }, t("tools.project"), " ", h("code", { dir: "ltr" }, server.file)) : null,
@@ -74,7 +91,7 @@ export async function toolsPage(body, { facts }) {
         "div",
         { class: "line" },
         project ? null : [on, own],
-        h("button", { type: "button", class: "small", onclick: () => act(() => api.testMcp(server.name, folder)) }, t("engine.test")),
+        ask,
         project ? null : iconButton("trash", t("tools.remove", { name: server.name }), () => act(() => api.removeMcp(server.name)), { class: "quiet" }),
       ),
       h("ul", { class: "rows" }, server.tools.map((tool) => toolRow(server, tool))),
@@ -82,14 +99,15 @@ export async function toolsPage(body, { facts }) {
   }
 
   function toolRow(server, tool) {
-    const effect = `effect.${tool.effect}`;
-    const words = [has(effect) ? t(effect) : tool.effect, t("tools.tokens", { n: tool.tokens }), tool.unusable].filter(Boolean);
+    const effect = tool.effect ?? server.effect;
+    const key = `effect.${effect}`;
+    const words = [has(key) ? t(key) : effect, t("tools.tokens", { n: number(tool.tokens) }), tool.unusable].filter(Boolean);
     const change = (value) => act(() => api.changeMcp(server.name, { tools: { [tool.name]: { enabled: value } } }));
     return h(
       "li",
       { class: "row" },
       h("div", { class: "grow" }, h("strong", {}, tool.name), h("p", { class: "muted", dir: "auto" }, tool.description ?? ""), h("p", { class: "muted" }, words.join(" · "))),
-      tool.suspended ? changed(server, tool) : server.workspace !== null ? null : flag(t("tools.use", { name: tool.name }), tool.enabled, change),
+      tool.suspended ? changed(server, tool) : server.workspace !== null ? null : flag(t("tools.use", { name: tool.name }), tool.enabled, `${server.name}/${tool.name}`, change),
     );
   }
 
@@ -157,7 +175,7 @@ export async function toolsPage(body, { facts }) {
     };
     const parts = [
       h("h4", {}, t("rules.title")),
-      flag(t("rules.review"), policy.review_queries, (value) => change({ review_queries: value })),
+      flag(t("rules.review"), policy.review_queries, "review", (value) => change({ review_queries: value })),
       h("ul", { class: "rows" }, policy.rules.map((rule, i) => ruleRow(rule, () => change({ rules: policy.rules.toSpliced(i, 1) })))),
       policy.rules.length ? null : h("p", { class: "muted" }, t("rules.none")),
     ];
@@ -176,8 +194,8 @@ export async function toolsPage(body, { facts }) {
   }
 }
 
-function flag(label, value, change) {
-  const box = h("input", { type: "checkbox" });
+function flag(label, value, key, change) {
+  const box = h("input", { type: "checkbox", "data-key": key });
   box.checked = value;
   box.addEventListener("change", () => change(box.checked));
   return h("label", { class: "flag" }, box, label);

@@ -394,6 +394,36 @@ def test_a_change_of_the_file_holds_from_the_next_turn(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_switches_hold_at_once_and_need_no_new_start(tmp_path: Path) -> None:
+    """The same process goes on, with its tools known; one switched off meanwhile is not called."""
+    seen = tmp_path / "seen"
+
+    async def scenario() -> None:
+        async with serving(tmp_path, {"a": hostile("ok", seen)}) as source:
+            before = by_name(await source.tools(Chat()))
+            source.switch("a", {"tools": {"echo": {"enabled": False}}})
+            (told,) = source.status()
+            off = [tool["name"] for tool in told["tools"] if not tool["enabled"]]
+            assert (told["state"], off) == ("ready", ["echo"])
+            with pytest.raises(ToolError, match="switches of mcp_a_echo"):
+                await run(before["mcp_a_echo"], text="x")
+            assert "call echo" not in lines(seen)
+            now = by_name(await source.tools(Chat()))
+            assert set(before) - set(now) == {"mcp_a_echo"}
+            source.switch("a", {"tools": {"echo": {"enabled": True}}})
+            again = by_name(await source.tools(Chat()))["mcp_a_echo"]
+            assert (await run(again, text="x")).content
+            assert [line for line in lines(seen) if line.startswith("pid")] == lines(seen)[:1]
+            source.switch("a", {"private": True})
+            with pytest.raises(ToolError):
+                await run(again, text="x")
+            source.switch("a", {"disabled": True})
+            await eventually(lambda: gone(lines(seen)[0]))
+            assert source.status()[0]["state"] == "disabled"
+
+    asyncio.run(scenario())
+
+
 def test_above_a_share_of_the_context_tools_have_to_be_found(tmp_path: Path) -> None:
     """Only names and `find_tool`; what it found is listed from the next step on, and stays."""
 

@@ -64,7 +64,9 @@ class Race:
         with self._lock:
             self._open = False
             bell, self._bell = self._bell, None
-        for end in bell or ():
+            arrived = [outcome for _, outcome in self._arrived if isinstance(outcome, Link)]
+            self._arrived.clear()
+        for end in (*(bell or ()), *arrived):  # a connection may have come when nobody waited
             end.close()
         self._selector.close()
 

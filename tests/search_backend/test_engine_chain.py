@@ -639,6 +639,19 @@ def test_many_searches_leave_no_sockets_behind(tmp_path: Path) -> None:
 LINUX = Path("/proc/self/fd").is_dir()
 
 
+def test_a_connection_that_comes_as_the_race_ends_is_closed() -> None:
+    """It was handed over, and nobody looked any more: it must not stay open until it is found."""
+    with FakeServer([]) as server:
+        connections = Connections(Clock())
+        race = Race(connections)
+        race.send("one", HttpRequest("GET", f"{server.url}/", {}))
+        until(lambda: race._arrived)
+        ((_, link),) = race._arrived
+        race.close()
+        assert link.socket.fileno() == -1
+        connections.close()
+
+
 def test_kept_connections_end_with_their_time() -> None:
     """A connection that was idle for long is closed instead of being used."""
     clock = Clock()

@@ -274,7 +274,7 @@ def test_an_answer_waits_for_a_server_at_work() -> None:
 
     with FakeOllama([QWEN], [say("Hi")]) as server:
         listed, asked = asyncio.run(work(server))
-    assert listed <= 2
+    assert listed <= 5
     assert asked >= 10
 
 

@@ -22,9 +22,9 @@ from agent.models import Capabilities, Loaded
 from agent.providers.ollama.config import Config
 from agent.transport import Transport
 
-TIMEOUT_S = 1.5  # for a list that a user waits for
+TIMEOUT_S = 4.0  # for a list that a user waits for
 PATIENT_S = 15.0  # where an answer depends on it: a machine at work on another answer is slow
-SHOW_TOTAL_S = 3.0
+SHOW_TOTAL_S = 6.0
 SHOW_AT_ONCE = 4
 _NEVER = 4e9  # the year 2096
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -54,7 +55,11 @@ _OUTGOING = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg", "soc
 
 
 def pytest_configure() -> None:
-    """Temporary folders are made in memory, unless somebody has chosen another place."""
+    """Ctrl-C means something here, also where a shell has started us in the background. Temporary
+    folders are made in memory, unless somebody has chosen another place.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(os, "statvfs") or not os.access(MEMORY, os.W_OK):
         return
     found = os.statvfs(MEMORY)

@@ -27,7 +27,7 @@ def in_time(work: Callable[[], T], seconds: float) -> T:
     """What `work` gives when it takes less than `seconds`: the least of several tries counts, for a
     busy machine makes work slower now and then and never quicker.
     """
-    spent = []
+    spent: list[float] = []
     while len(spent) < 10:
         began = time.monotonic()
         given = work()

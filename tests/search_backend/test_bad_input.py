@@ -92,7 +92,7 @@ def test_a_search_that_cannot_be_asked(
 
 def test_an_engine_that_never_answers(client: FlaskClient) -> None:
     """A typed answer at the deadline; the engine has its reason."""
-    status, told = ask(client, "/api/web-search", {"query": "tea"})
+    status, told = ask(client, "/api/web-search", {"query": "tea", "engine": "searxng"})
     assert (status, told["status"], told["results"]) == (200, "error", [])
     (attempt,) = told["attempts"]
     assert (attempt["engine"], attempt["error"]["code"]) == ("searxng", "timeout")

@@ -63,7 +63,8 @@ def test_servers_that_cannot_be_used(tmp_path: Path, mode: str, code: str, says:
         error = error_of(tmp_path, f"{there.url}/mcp", 0.5 if mode == "hang" else 10.0)
         assert error["code"] == code
         assert says in error["message"] + error["remedy"]
-        assert set(there.paths()) == {"/mcp"}
+        assert set(there.paths()) <= {"/mcp"}
+        assert there.paths() or mode == "hang"  # half a second may be over before anything is sent
 
 
 def test_nobody_there_and_nothing_may_leave(tmp_path: Path) -> None:

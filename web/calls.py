@@ -41,6 +41,11 @@ class Call:
 Handler = Callable[[Call], Reply]
 
 
+def event_number(text: str) -> int | None:
+    """The number of an event that a request names, or None for what is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
+
+
 class OnLoop:
     """The way from a thread to the loop that the runner lives on."""
 

@@ -55,7 +55,10 @@ def turns(events: Iterable[Event]) -> list[Turn]:
     for event in shown(events):
         data = event.data
         if event.type == "user_message":
-            found.append(Turn(data["text"], "", (), (), ""))
+            found.append(Turn(data["text"], "", (), (), "unfinished"))
+            said = ""
+        elif event.type == "run_resumed":  # another process says it anew
+            found[-1] = Turn(found[-1].question, "", (), (), "unfinished")
             said = ""
         elif event.type == "text_delta":
             said += data["text"]

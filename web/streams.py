@@ -17,6 +17,7 @@ from agent.errors import AgentError, ConfigError
 from agent.events import Event
 from agent.log import EventLog
 from web.asgi import Message, Receive, Refusal, Scope, Send, refuse
+from web.calls import event_number
 from web.frames import Frames
 from web.hub import Hubs
 from web.pace import breathe
@@ -187,10 +188,11 @@ def _asked(scope: Scope) -> tuple[int, str]:
         )
     last = next((v for k, v in scope["headers"] if k == b"last-event-id"), None)
     given = last.decode("latin-1") if last else query.get("after", ["0"])[-1]
-    if not (given.isascii() and given.isdigit() and len(given) <= 15):
+    number = event_number(given)
+    if number is None:
         raise ConfigError(
             "bad_after",
             f"{given[:40]!r} is not the number of an event.",
             "Give the `id` of the last event that you have, or 0.",
         )
-    return int(given), view
+    return number, view

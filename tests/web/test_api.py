@@ -187,6 +187,9 @@ BAD = [
     ("POST", "/api/sessions/none/approvals/c", {"decision": "deny"}, 404, "no_session", "none"),
     ("PATCH", "{s}/turns/1", {"removed": True}, 404, "no_turn", "question number 1"),
     ("PATCH", "{s}/turns/x", {"shown": True}, 404, "no_turn", "question"),
+    ("PATCH", "{s}/turns/%C2%B2", {"shown": True}, 404, "no_turn", "question"),
+    ("PATCH", "{s}/turns/" + "9" * 5000, {"shown": True}, 404, "no_turn", "question"),
+    ("GET", "{s}/export?turn=%C2%B2", None, 404, "no_turn", "question"),
     ("PATCH", "{s}/turns/1", {}, 400, "bad_request", "either shown or removed"),
     ("PATCH", "{s}/turns/1", {"shown": False}, 400, "bad_request", "shown"),
     ("PATCH", "/api/sessions/none/turns/1", {"shown": True}, 404, "no_session", "none"),
@@ -461,13 +464,20 @@ def test_export_as_data(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_answer_is_exported_as_it_stands(tmp_path: Path) -> None:
-    """What there is of an answer that is still being given is in the file."""
+    """What there is of an answer that is still being given is in the file, and no more."""
 
     async def scenario(ask: Ask, house: FakeHouse) -> None:
         session = house.log.create_session(model="m:x").id
         house.log.append(session, [("user_message", {"text": "q"}), ("text_delta", {"text": "So"})])
         answer = await ask("GET", f"/api/sessions/{session}/export")
         assert "So\n\n*unfinished*" in answer.body.decode()
+        anew = [("run_resumed", {"run_id": "r", "takeovers": 1}), ("text_delta", {"text": "Then"})]
+        house.log.append(session, anew)
+        answer = await ask("GET", f"/api/sessions/{session}/export")
+        assert "## q\n\nThen\n\n*unfinished*" in answer.body.decode()
+        house.log.append(session, [("user_message", {"text": "next"})])
+        answer = await ask("GET", f"/api/sessions/{session}/export")
+        assert answer.body.decode().endswith("## next\n\n\n\n*unfinished*\n")
 
     with_api(tmp_path, scenario)
 

@@ -1,38 +1,29 @@
-"""What engines that answer in JSON have in common: refusals told apart, text and dates made plain.
+"""What engines that answer in JSON have in common: lists found, text and dates made plain.
 
-A status alone says little: the same 429 means "a second too early" here and "your month is used
-up" there. So the headers and the words of the answer are read as well.
-
-Spec: RFC 9110 15, 10.2.3 (Retry-After); RFC 6585 4
+An answer without anything to show is "nothing found" only where it says so: an empty list, in the
+place where the list belongs. Whatever else has no results has failed (see `refusals`).
 """
 
 from __future__ import annotations
 
-import html
 import json
 import re
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from search_backend.challenge import judge
-from search_backend.clean import one_line
+from search_backend.clean import plain
 from search_backend.errors import EngineError
 from search_backend.http_values import HttpResponse
+from search_backend.refusals import challenged, failure, proof_wanted, refusal
 from search_backend.types import Query, SearchResult
 
 MOST_SITES = 8
-LONGEST_RETRY = 31 * 24 * 3600.0
-_QUOTA = re.compile(
-    r"credit|quota|billing|payment|plan.?limit|usage.?limit|monthly|weekly", re.IGNORECASE
-)
-_AUTH = re.compile(
-    r"api.?key|token|unauthori[sz]ed|authenticat|credential|forbidden|sign.?in", re.IGNORECASE
-)
-_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+MOST_ROWS = 100  # of an answer; no engine is asked for more than a quarter of that
+LONGEST_URL = 8_192
+_WEB = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 _AGO = re.compile(r"(\d{1,3}|an?|one) (minute|hour|day|week|month|year)s? ago", re.IGNORECASE)
 _DAYS = {"minute": 0.0, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.0, "year": 365.0}
 _FORMATS = ("%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y", "%m/%d/%Y", "%Y/%m/%d")
@@ -43,20 +34,11 @@ def checked(response: HttpResponse, title: str, quota: Iterable[int] = (402,)) -
     status = response.status
     if not 200 <= status < 300:
         raise refusal(response, title, quota)
-    try:
+    with suppress(ValueError, RecursionError):
         return json.loads(response.body)
-    except (ValueError, RecursionError):
-        pass
-    text = response.body[:20_000].decode("utf-8", "replace")
-    if "<" in text[:500] or status == 202:
-        title_tag = re.search(r"<title[^>]*>([^<]*)", text, re.IGNORECASE)
-        name = html.unescape(title_tag[1]) if title_tag else ""
-        if status == 202 or judge(200, name, plain(text)[:2_000])[0] == "blocked":
-            raise EngineError(
-                "blocked",
-                f"{title} wants proof that a person is asking (HTTP {status} with a challenge).",
-                "Wait, or use another engine.",
-            )
+    if status == 202 or challenged(response):
+        raise proof_wanted(title, status)
+    if b"<" in response.body[:500]:
         raise EngineError(
             "parse",
             f"{title} answered with a page instead of JSON.",
@@ -67,110 +49,36 @@ def checked(response: HttpResponse, title: str, quota: Iterable[int] = (402,)) -
     )
 
 
-def refusal(response: HttpResponse, title: str, quota: Iterable[int] = (402,)) -> EngineError:
-    """The error that an answer with a status other than 2xx stands for."""
-    status, said = response.status, _said(response)
-    told = f"HTTP {status}" + (f": {said}" if said else "")
-    retry = retry_after(response.headers)
-    if status in quota or (status in (400, 403, 429) and _used_up(response, said)):
-        return EngineError(
-            "quota",
-            f"The quota of {title} is used up ({told}).",
-            f"Raise the limit in your account at {title}, or use another engine.",
-            retry,
-        )
-    if status == 429:
-        wait = f"; it may be asked again in {retry:.0f} s" if retry else ""
-        return EngineError(
-            "rate",
-            f"{title} limits the rate of requests (HTTP 429){wait}.",
-            "Wait, or use another engine.",
-            retry,
-        )
-    if status in (401, 403) or (status in (400, 422) and _AUTH.search(said)):
-        return EngineError(
-            "auth", f"{title} does not accept the key ({told}).", "Check the key of this engine."
-        )
-    if status in (408, 409, 425) or status >= 500:
-        return EngineError(
-            "network",
-            f"{title} has a fault ({told}).",
-            "Try again later, or use another engine.",
-            retry,
-        )
-    if 300 <= status < 400:
-        return EngineError(
-            "config",
-            f"{title} redirects to another address (HTTP {status}), which is not followed.",
-            "Set the engine's address to the final one.",
-        )
-    return EngineError(
-        "config",
-        f"{title} did not accept the request ({told}).",
-        "Check the engine's address and settings, or change the query.",
-    )
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds until the server wants to be asked again, by Retry-After or x-ratelimit-reset."""
-    value = headers.get("retry-after", "").strip()
-    if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
-        return min(float(value), LONGEST_RETRY)
-    if value:
-        with suppress(ValueError, TypeError, OverflowError):
-            left = parsedate_to_datetime(value).timestamp() - time.time()
-            return min(max(left, 0.0), LONGEST_RETRY)
-    waits = [reset for remaining, reset in _windows(headers) if remaining <= 0]
-    return min(max(waits), LONGEST_RETRY) if waits else None
-
-
-def _windows(headers: Mapping[str, str]) -> list[tuple[float, float]]:
-    """(remaining, seconds to the reset) of each window that the server counts in."""
-    try:
-        remaining = [float(n) for n in headers.get("x-ratelimit-remaining", "").split(",")]
-        resets = [float(n) for n in headers.get("x-ratelimit-reset", "").split(",")]
-    except ValueError:
-        return []
-    # A reset beyond a century from now is a point in time, not a number of seconds.
-    now = time.time()
-    resets = [reset - now if reset > 3e9 / 3 else reset for reset in resets]
-    return list(zip(remaining, resets, strict=False))
-
-
-def _used_up(response: HttpResponse, said: str) -> bool:
-    windows = _windows(response.headers)
-    long_one_is_empty = any(left <= 0 and reset > 24 * 3600 for left, reset in windows)
-    return long_one_is_empty or _QUOTA.search(said) is not None
-
-
-def _said(response: HttpResponse) -> str:
-    """The engine's own words for a refusal, wherever it put them."""
-    try:
-        value = json.loads(response.body)
-    except (ValueError, RecursionError):
-        text = response.body[:2_000].decode("utf-8", "replace")
-        return "" if "<" in text else one_line(text, 160)
-    for _ in range(4):
-        if isinstance(value, list) and value:
-            value = value[0]
-        if not isinstance(value, dict):
-            break
-        keys = ("message", "detail", "error", "readableMessage", "code", "msg")
-        value = next((value[key] for key in keys if value.get(key)), "")
-    return plain(value)[:160] if isinstance(value, str) else ""
-
-
-def rows(value: Any, *path: str, title: str) -> list[Mapping[str, Any]]:
-    """The list of objects at `path`. A missing or null list is empty, another thing an error."""
+def rows(value: Any, *path: str, title: str, sign: str = "") -> list[Mapping[str, Any]]:
+    """The first objects of the list at `path`. Raises EngineError for an answer that has none
+    there; one that leaves out an empty list is known by having the key `sign`."""
+    found = value
     for key in path:
-        if not isinstance(value, Mapping):
+        if not isinstance(found, Mapping):
             raise misshapen(title)
-        value = value.get(key)
-        if value is None:
+        found = found.get(key)
+        if found is None:
+            break
+    if not found and isinstance(value, Mapping):
+        if told := failure(value, title, empty=found == [] or sign in value):
+            raise told
+        if found is None and sign in value:
             return []
-    if not isinstance(value, list):
+    if not isinstance(found, list):
         raise misshapen(title)
-    return [row for row in value if isinstance(row, Mapping)]
+    objects = [row for row in found[:MOST_ROWS] if isinstance(row, Mapping)]
+    if found and not objects:
+        raise misshapen(title)
+    return objects
+
+
+def usable(made: Iterable[SearchResult | None], title: str) -> list[SearchResult]:
+    """The results. Raises EngineError when there are rows, and none has a web address."""
+    listed = list(made)
+    results = [one for one in listed if one is not None]
+    if listed and not results:
+        raise misshapen(title)
+    return results
 
 
 def misshapen(title: str) -> EngineError:
@@ -186,21 +94,11 @@ def result(
     source: str, url: object, title: object, snippet: object, date: object = None
 ) -> SearchResult | None:
     """A result with plain text, or None when it has no web address."""
-    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+    if not isinstance(url, str) or len(url) > LONGEST_URL or not _WEB.match(url := url.strip()):
         return None
-    return SearchResult(plain(title) or url, url.strip(), plain(snippet), source, iso_date(date))
-
-
-def plain(value: object) -> str:
-    """Text without markup and entities, of what may be anything."""
-    if not isinstance(value, str):
-        return ""
-    text = value
-    if "<" in text:
-        text = _TAG.sub("", text)
-    if "&" in text:
-        text = html.unescape(text)
-    return text.strip()
+    if not url.startswith("http"):  # written large; not everybody knows that it is the same
+        url = url[:5].lower() + url[5:]
+    return SearchResult(plain(title) or url, url, plain(snippet), source, iso_date(date))
 
 
 def iso_date(value: object, now: datetime | None = None) -> str | None:

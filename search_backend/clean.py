@@ -1,9 +1,11 @@
-"""Take out characters that a person does not see but a model would read."""
+"""Take out what a person does not see but a model would read: characters, markup, entities."""
 
 from __future__ import annotations
 
+import html
 import re
 
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _INVISIBLE = re.compile(
     "["
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls other than tab and line ends
@@ -41,6 +43,21 @@ def cleaned(text: str) -> tuple[str, int]:
 def tidy(text: str) -> str:
     """Cleaned, without blanks at line ends and with at most one empty line in a row."""
     return _BLANK_LINES.sub("\n\n", _TRAILING.sub("\n", clean(text))).strip()
+
+
+def plain(value: object) -> str:
+    """Text without markup and entities, of what may be anything."""
+    if not isinstance(value, str):
+        return ""
+    text = value
+    if "<" in text:
+        text = _TAG.sub("", text)
+    if "&" in text:
+        try:
+            text = html.unescape(text)
+        except ValueError:  # a number of thousands of digits
+            return text.strip()
+    return text.strip()
 
 
 def one_line(text: str, most: int = 300) -> str:

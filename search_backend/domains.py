@@ -13,7 +13,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from search_backend.addresses import is_public
+from search_backend.addresses import Block, is_public, parse, why_refused
+from search_backend.clean import invisible
 from search_backend.errors import FetchRefused, SearchBackendError
 from search_backend.names import to_ascii
 from search_backend.urls import LOCAL_NAMES, host_of, with_host
@@ -21,7 +22,7 @@ from search_backend.urls import LOCAL_NAMES, host_of, with_host
 MOST_RULES = 100
 # Plain names below a top-level domain of letters, and nothing in the rest to stumble over.
 _EASY = re.compile(
-    r"https?://(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,24}(?:[/?#][!-\[\]-~]*)?"
+    r"https?://(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!localhost\b)[a-z]{2,24}(?:[/?#][!-\[\]-~]*)?"
 )
 _WEB = re.compile(r"https?:", re.IGNORECASE)
 # What may stand in one label: one script, or Latin beside those of East Asia (UTS #39 5.2, highly
@@ -163,15 +164,19 @@ def url_passes(url: str, allowed: Sequence[str], blocked: Sequence[str]) -> bool
     return host_filter(allowed, blocked)(host)
 
 
-def plain_url(url: str) -> str | None:
+def plain_url(url: str, allow: Sequence[Block] = ()) -> str | None:
     """`url` as it is shown: a host in other letters than ASCII as the A-labels that it stands for,
-    so that a look-alike looks like itself. None for what can be read in two ways."""
+    so that a look-alike looks like itself. None for what can be read in two ways, holds characters
+    that nobody sees, or names this machine or an address that is not public nor in `allow`."""
     if len(url) <= 253 and _EASY.fullmatch(url) and "xn--" not in url:
         return url  # nearly every one: a hundred in a search, and each costs
     host = host_of(url)
     if host is None:
         return None if _WEB.match(url) else url
-    return url if url.isascii() else with_host(url, host)
+    if host.rpartition(".")[2] == "localhost" or (parse(host) and why_refused(host, allow=allow)):
+        return None
+    shown = url if url.isascii() else with_host(url, host)
+    return None if invisible(shown) else shown
 
 
 def refuse_outside(host: str, rules: Callable[[str], bool] | None) -> None:

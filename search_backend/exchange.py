@@ -24,7 +24,7 @@ from search_backend.http_values import HttpRequest, HttpResponse
 
 MOST_DECODED = 8 * 2**20
 # A TLS record is no larger, so nothing that was received stays hidden from the selector.
-_PIECE, _PIECES = 16 * 1024, 16
+_PIECE, _PIECES = 16 * 1024, 4
 _AGENT = "searchloop"
 _TARGET = re.compile(r"/[!-~]*")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

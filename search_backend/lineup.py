@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from search_backend.addresses import parse_ranges
 from search_backend.circuit import Circuits
 from search_backend.engine_http import explain
 from search_backend.engines import Engine
 from search_backend.errors import EngineError, SearchBackendError
 from search_backend.framing import BadAnswer
 from search_backend.http_values import HttpResponse
-from search_backend.merge import keep
+from search_backend.merge import Kept, keep
 from search_backend.pace import LONGEST_WAIT, Buckets, HedgeBudget, Latencies
 from search_backend.settings import Settings
 from search_backend.types import Attempt, AttemptStatus, Problem, Query, SearchResult
@@ -57,6 +59,7 @@ class Lineup:
         self.latencies = Latencies()
         self.hedges = HedgeBudget()
         own = [s.name for engine in engines.values() for s in engine.settings if s.secret]
+        self._allow = parse_ranges(settings.allow_ranges)
         self._secrets = [value for name in own if len(value := settings.keys.get(name, "")) >= 6]
 
     def order(self) -> tuple[str, ...]:
@@ -111,10 +114,10 @@ class Lineup:
     ) -> Outcome:
         """What came of asking the engine: an answer, results, or an exception as `ended`."""
         status: AttemptStatus = "error"
-        found: list[SearchResult] = []
+        kept = Kept()
         problem: Problem | None = None
         try:
-            found = self._results(engine, ended)
+            kept = self._kept(engine, query, self._results(engine, ended))
         except EngineError as error:
             status = "blocked" if error.kind in ("blocked", "rate") else "error"
             problem = self._problem(error)
@@ -129,7 +132,6 @@ class Lineup:
         else:
             self.circuits.succeeded(engine.name)
             self.latencies.note(engine.name, seconds)
-        kept = keep(found, query, engine.respects(query))
         if problem is None:
             status = "ok" if kept.results else "empty"
             if not kept.results and (kept.outside or kept.stale):
@@ -173,6 +175,16 @@ class Lineup:
             raise TypeError(f"{engine.name} gave {type(ended).__name__}")
         return ended
 
+    def _kept(self, engine: Engine, query: Query, found: list[SearchResult]) -> Kept:
+        kept = keep(found, query, engine.respects(query), allow=self._allow)
+        if found and kept.unusable == len(found):
+            raise EngineError(
+                "parse",
+                f"None of the {len(found)} addresses that {engine.title} gave can be opened.",
+                "Use another engine.",
+            )
+        return kept
+
     def _resting(self, engine: Engine) -> Problem:
         seconds, reason = self.circuits.resting(engine.name) or (0.0, "")
         told = f"{engine.title} failed a moment ago ({reason}); it is being tried again just now."
@@ -184,10 +196,12 @@ class Lineup:
         return Problem("resting", told, "Wait, or name the engine to ask it now.")
 
     def _problem(self, error: SearchBackendError) -> Problem:
-        """Engines quote what they were sent; a key must not travel on in their words."""
+        """Engines quote what they were sent; no key, nor half of one that was cut off, must travel
+        on in their words."""
         words = [error.message, error.remedy]
         for secret in self._secrets:
-            words = [text.replace(secret, "[key]") for text in words]
+            begun = re.compile(re.escape(secret[: max(len(secret) // 2, 6)]) + r"[^\s\"')]*")
+            words = [begun.sub("[key]", text.replace(secret, "[key]")) for text in words]
         return Problem(error.code, *words)
 
 

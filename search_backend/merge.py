@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
+from search_backend.addresses import Block
 from search_backend.canonical import canonical_key
 from search_backend.clean import invisible, one_line
 from search_backend.domains import ANYWHERE, Rules, plain_url
@@ -26,11 +27,13 @@ _DAYS = {"d": 1, "w": 7, "m": 31, "y": 366}
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Results that pass, how many were outside the domains, and how many too old."""
+    """Results that pass, how many were outside the domains, how many too old, and how many had an
+    address that nobody should follow."""
 
-    results: tuple[SearchResult, ...]
+    results: tuple[SearchResult, ...] = ()
     outside: int = 0
     stale: int = 0
+    unusable: int = 0
 
 
 def keep(
@@ -38,16 +41,18 @@ def keep(
     query: Query,
     respected: Container[str] = ("time_range",),
     today: date | None = None,
+    allow: Sequence[Block] = (),
 ) -> Kept:
     """What passes the rules of `query`, of which the engine has already `respected` some.
 
-    An address that can be read in two ways is no result at all; one with a host in other letters
-    than ASCII is shown by its A-labels. A result without a date is never too old.
+    An address that can be read in two ways is no result at all, nor is one of this machine or a
+    private network outside `allow`; one with a host in other letters than ASCII is shown by its
+    A-labels. A result without a date is never too old.
     """
     readable = [
         result if shown == result.url else replace(result, url=shown)
         for result in found
-        if (shown := plain_url(result.url)) is not None
+        if (shown := plain_url(result.url, allow)) is not None
     ]
     rules = Rules(query.allowed_domains, query.blocked_domains)
     inside = readable
@@ -59,7 +64,8 @@ def keep(
         days = timedelta(days=_DAYS[query.time_range] + 1)
         oldest = ((today or datetime.now(UTC).date()) - days).isoformat()
         fresh = [result for result in inside if (result.published or oldest) >= oldest]
-    return Kept(tuple(fresh), len(readable) - len(inside), len(inside) - len(fresh))
+    outside, stale = len(readable) - len(inside), len(inside) - len(fresh)
+    return Kept(tuple(fresh), outside, stale, len(found) - len(readable))
 
 
 def fuse(lists: Sequence[Sequence[SearchResult]], most: int) -> tuple[SearchResult, ...]:
@@ -104,7 +110,7 @@ def _joined(first: SearchResult, second: SearchResult) -> SearchResult:
 
 def _cleaned(result: SearchResult) -> SearchResult:
     return SearchResult(
-        one_line(result.title, LONGEST_TITLE),
+        one_line(result.title, LONGEST_TITLE) or result.url,
         result.url,
         one_line(result.snippet, LONGEST_SNIPPET),
         result.source,

@@ -5,7 +5,7 @@ https://api-dashboard.search.brave.com/app/documentation/web-search/get-started
 
 from __future__ import annotations
 
-from search_backend.answers import base, checked, result, rows, with_sites
+from search_backend.answers import base, checked, result, rows, usable, with_sites
 from search_backend.engines import Engine, Wire
 from search_backend.http_values import HttpRequest, HttpResponse, get
 from search_backend.keys import Keys, Setting
@@ -44,7 +44,7 @@ def request(query: Query, keys: Keys) -> HttpRequest:
 
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """web.results[]."""
-    found = rows(checked(response, TITLE), "web", "results", title=TITLE)
+    found = rows(checked(response, TITLE), "web", "results", title=TITLE, sign="query")
     made = (
         result(
             "brave", r.get("url"), r.get("title"), r.get("description"),
@@ -52,7 +52,7 @@ def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
         )
         for r in found
     )  # fmt: skip
-    return [one for one in made if one is not None]
+    return usable(made, TITLE)
 
 
 ENGINE = Engine(

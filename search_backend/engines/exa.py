@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from search_backend.answers import base, checked, result, rows
+from search_backend.answers import base, checked, result, rows, usable
 from search_backend.engines import Engine, Wire
 from search_backend.http_values import HttpRequest, HttpResponse, post
 from search_backend.keys import Keys, Setting
@@ -53,7 +53,7 @@ def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
         result("exa", r.get("url"), r.get("title"), _snippet(r), r.get("publishedDate"))
         for r in found
     )
-    return [one for one in made if one is not None]
+    return usable(made, TITLE)
 
 
 def _snippet(row: Any) -> object:

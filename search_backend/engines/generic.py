@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote_plus
 
-from search_backend.answers import base, checked, misshapen, result, with_sites
+from search_backend.answers import MOST_ROWS, base, checked, misshapen, result, usable, with_sites
 from search_backend.engines import Engine, Wire
 from search_backend.errors import EngineError
 from search_backend.http_values import HttpRequest, HttpResponse, post
 from search_backend.keys import Keys, Setting
+from search_backend.refusals import failure
 from search_backend.types import Query, SearchResult
 
 TITLE = "Your search API"
@@ -59,6 +60,8 @@ def parse(response: HttpResponse, keys: Keys) -> list[SearchResult]:
     places = _places(keys.get("SEARCH_FIELDS", ""))
     answer = checked(response, TITLE)
     found = answer if places["results"] == ("",) else _at(answer, places["results"][0])
+    if not found and (told := failure(answer, TITLE, empty=found == [])):
+        raise told
     if not isinstance(found, list):
         raise misshapen(TITLE)
     made = (
@@ -69,9 +72,9 @@ def parse(response: HttpResponse, keys: Keys) -> list[SearchResult]:
                 for name in ("url", "title", "snippet", "published")
             ),
         )
-        for row in found
+        for row in found[:MOST_ROWS]
     )
-    return [one for one in made if one is not None]
+    return usable(made, TITLE)
 
 
 def _key(keys: Keys) -> dict[str, str]:

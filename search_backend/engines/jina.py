@@ -5,7 +5,7 @@ https://jina.ai/reader
 
 from __future__ import annotations
 
-from search_backend.answers import base, checked, result, rows
+from search_backend.answers import base, checked, result, rows, usable
 from search_backend.engines import Engine, Wire
 from search_backend.http_values import HttpRequest, HttpResponse, get
 from search_backend.keys import Keys, Setting
@@ -47,7 +47,7 @@ def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
         )
         for r in found
     )  # fmt: skip
-    return [one for one in made if one is not None]
+    return usable(made, TITLE)
 
 
 ENGINE = Engine(

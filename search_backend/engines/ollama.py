@@ -5,7 +5,7 @@ https://docs.ollama.com/capabilities/web-search
 
 from __future__ import annotations
 
-from search_backend.answers import base, checked, result, rows, with_sites
+from search_backend.answers import base, checked, result, rows, usable, with_sites
 from search_backend.engines import Engine, Wire
 from search_backend.http_values import HttpRequest, HttpResponse, post
 from search_backend.keys import Keys, Setting
@@ -32,7 +32,7 @@ def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """results[]."""
     found = rows(checked(response, TITLE), "results", title=TITLE)
     made = (result("ollama", r.get("url"), r.get("title"), r.get("content")) for r in found)
-    return [one for one in made if one is not None]
+    return usable(made, TITLE)
 
 
 ENGINE = Engine(

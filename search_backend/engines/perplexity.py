@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from search_backend.answers import base, checked, result, rows
+from search_backend.answers import base, checked, result, rows, usable
 from search_backend.engines import Engine, Wire
 from search_backend.http_values import HttpRequest, HttpResponse, post
 from search_backend.keys import Keys, Setting
@@ -57,7 +57,7 @@ def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
         )
         for r in found
     )  # fmt: skip
-    return [one for one in made if one is not None]
+    return usable(made, TITLE)
 
 
 ENGINE = Engine(

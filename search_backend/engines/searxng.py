@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from search_backend.answers import base, checked, result, rows, with_sites
+from search_backend.answers import base, checked, result, rows, usable, with_sites
 from search_backend.clean import one_line
 from search_backend.engines import Engine, Wire
 from search_backend.errors import EngineError
@@ -60,7 +60,7 @@ def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
         result("searxng", r.get("url"), r.get("title"), r.get("content"), r.get("publishedDate"))
         for r in found
     )
-    results = [one for one in made if one is not None]
+    results = usable(made, TITLE)
     if not results and (failed := _unresponsive(answer)):
         raise EngineError(
             "blocked",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from search_backend.answers import base, checked, result, rows, with_sites
+from search_backend.answers import base, checked, result, rows, usable, with_sites
 from search_backend.engines import Engine, Wire
 from search_backend.http_values import HttpRequest, HttpResponse, post
 from search_backend.keys import Keys, Setting
@@ -36,12 +36,12 @@ def request(query: Query, keys: Keys) -> HttpRequest:
 
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """organic[]."""
-    found = rows(checked(response, TITLE), "organic", title=TITLE)
+    found = rows(checked(response, TITLE), "organic", title=TITLE, sign="searchParameters")
     made = (
         result("serper", r.get("link"), r.get("title"), r.get("snippet"), r.get("date"))
         for r in found
     )
-    return [one for one in made if one is not None]
+    return usable(made, TITLE)
 
 
 ENGINE = Engine(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from search_backend.answers import base, checked, result, rows
+from search_backend.answers import base, checked, result, rows, usable
 from search_backend.engines import Engine, Wire
 from search_backend.http_values import HttpRequest, HttpResponse, post
 from search_backend.keys import Keys, Setting
@@ -91,7 +91,7 @@ def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
         result("tavily", r.get("url"), r.get("title"), r.get("content"), r.get("published_date"))
         for r in found
     )
-    return [one for one in made if one is not None]
+    return usable(made, TITLE)
 
 
 ENGINE = Engine(

@@ -32,7 +32,7 @@ def request(url: str, keys: Keys) -> HttpRequest:
 def parse(response: HttpResponse, url: str, _keys: Keys) -> Page:
     """results[0], else failed_results[0]: the status is 200 either way."""
     value = checked(response, TITLE, QUOTA)
-    if found := rows(value, "results", title=TITLE):
+    if found := rows(value, "results", title=TITLE, sign="failed_results"):
         row = found[0]
         return served(url, row.get("raw_content"), final_url=row.get("url"), title=row.get("title"))
     if failures := rows(value, "failed_results", title=TITLE):

@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_backend.answers import iso_date, plain, retry_after
+from search_backend.answers import iso_date
+from search_backend.clean import plain
 from search_backend.engines import find_engines
 from search_backend.errors import EngineError
 from search_backend.http_values import HttpRequest, HttpResponse
+from search_backend.refusals import retry_after
 from search_backend.types import Query, SearchResult
 from tests.search_backend.engine_cases import BY_NAME, CASES, Case
 

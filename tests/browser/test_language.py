@@ -83,7 +83,7 @@ SAID = """(others) => {
   }
   return said;
 }"""
-HALF_WIDTH = r"[\u4e00-\u9fff][,;:?!]|[,;:?!][\u4e00-\u9fff]"
+HALF_WIDTH = r"[\u4e00-\u9fff][,;:?!]|[,;:?!][\u4e00-\u9fff]|[\u4e00-\u9fff] [\u4e00-\u9fff]"
 
 
 def speaks_one_language(page: Page, where: str) -> None:

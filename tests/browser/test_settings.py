@@ -31,6 +31,7 @@ def test_settings_are_kept_and_hold_at_once(page: Page, house: House, tmp_path: 
     opened(page, "General").get_by_label("Theme").select_option("dark")
     assert page.evaluate("getComputedStyle(document.body).colorScheme") == "dark"
     dialog = opened(page, "Limits")
+    expect(dialog.get_by_role("button", name="Limits")).to_be_focused()
     dialog.get_by_label("Searches").fill("none")
     dialog.get_by_label("Searches").blur()
     expect(dialog.get_by_role("alert").filter(has_text="not a number above 0")).to_be_visible()
@@ -41,6 +42,7 @@ def test_settings_are_kept_and_hold_at_once(page: Page, house: House, tmp_path: 
     with page.expect_response(lambda r: r.request.method == "PATCH" and r.ok):
         dialog.get_by_label("Web search in a new chat").select_option("local")
     dialog = opened(page, "Search")
+    expect(dialog).to_contain_text("engines elsewhere are not asked")
     dialog.get_by_role("button", name="Ask Library earlier").click()
     expect(dialog.locator(".row strong").first).to_have_text("Library")
     dialog.locator(".row").first.get_by_role("button", name="Test").click()

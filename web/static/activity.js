@@ -6,7 +6,7 @@
 import { h, icon, outLink, placeOf, render, setText } from "./dom.js";
 import { errorText } from "./notes.js";
 import { isRead } from "./steps.js";
-import { clauses, has, named, nameOf, number, t, translated } from "./strings.js";
+import { clauses, has, named, nameOf, number, t, titleOf, translated } from "./strings.js";
 
 /** A view of a turn's steps: {element, update(turn)}. */
 export function activityView(cite) {
@@ -53,7 +53,7 @@ function doing(turn) {
   if (open) return t(`doing.${open.kind}`);
   if (turn.text) return t("doing.writing");
   if (turn.draftThinking) return t("doing.thinking");
-  return t("doing.waiting", { model: turn.model ?? "" });
+  return turn.model ? t("doing.waiting", { model: titleOf({ id: turn.model }) }) : t("doing.starting");
 }
 
 function done(turn) {

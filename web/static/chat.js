@@ -7,6 +7,7 @@ import { follow } from "./stream.js";
 import { turnView } from "./turn.js";
 
 const NEAR = 48; // pixels from the end that still count as "at the end"
+const ABOVE = 12; // pixels of the room above a question that may leave the screen
 
 /**
  * The chat in `page` {scroller, turns, latest, announcer}.
@@ -112,14 +113,14 @@ export function chatView(page, on) {
   }
 
   // New text is followed, but never so far that the question it answers leaves the screen: a reader
-  // starts at the top.
+  // starts at the top. Only the room above the question may go.
   function keepUp() {
     const { scroller } = page;
     const end = scroller.scrollHeight - scroller.clientHeight;
     const last = views.get(drawn.at(-1))?.element;
     if (following && last) {
       const top = last.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
-      scroller.scrollTop = Math.min(end, scroller.scrollTop + top - 8);
+      scroller.scrollTop = Math.min(end, scroller.scrollTop + top + ABOVE);
     }
     page.latest.hidden = scroller.scrollTop >= end - NEAR;
   }

@@ -29,7 +29,10 @@ export function settingsDialog(dialog, on) {
   };
   const store = settingsStore(on.changed);
   const body = h("div", { class: "settings-body", tabindex: "-1" });
-  const nav = h("nav", { "aria-label": t("settings.title") });
+  const tabs = Object.keys(pages).map((page) =>
+    h("button", { type: "button", "data-page": page, onclick: () => show(page) }, t(`settings.${page}`)),
+  );
+  const nav = h("nav", { "aria-label": t("settings.title") }, tabs);
   let leaving = () => {};
 
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
@@ -38,14 +41,11 @@ export function settingsDialog(dialog, on) {
   async function show(name) {
     leaving();
     leaving = () => {};
-    const buttons = Object.keys(pages).map((page) =>
-      h(
-        "button",
-        { type: "button", "aria-current": page === name ? "page" : null, onclick: () => show(page) },
-        t(`settings.${page}`),
-      ),
-    );
-    nav.replaceChildren(...buttons);
+    for (const tab of tabs) tab.removeAttribute("aria-current");
+    const tab = tabs.find((each) => each.dataset.page === name);
+    tab.setAttribute("aria-current", "page");
+    tab.scrollIntoView({ block: "nearest", inline: "center" });
+    tab.focus();
     const page = h("div", { class: "settings-page" }, h("h3", {}, t(`settings.${name}`)));
     body.replaceChildren(page);
     body.scrollTop = 0;
@@ -75,7 +75,6 @@ export function settingsDialog(dialog, on) {
     dialog.replaceChildren(head, nav, body);
     if (!dialog.open) dialog.showModal();
     await show(name);
-    nav.querySelector("[aria-current]")?.focus();
   };
 }
 

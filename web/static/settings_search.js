@@ -8,12 +8,14 @@ import { nameOf, t } from "./strings.js";
 import { reasonOf } from "./switch.js";
 
 const TRIAL = "weather"; // what a test searches for
+const OFFLINE = "offline";
 
 /** Engines, each with its state and a test, and what every search is held to. */
 export async function enginesPage(body, { store, changed, show }) {
   const list = h("ol", { class: "rows" });
   const problem = h("p", { class: "problem", role: "alert" });
-  body.append(h("p", { class: "muted" }, t("settings.search.lead")), list, problem);
+  const offline = h("p", { class: "muted", hidden: true }, t("settings.search.offline"));
+  body.append(h("p", { class: "muted" }, t("settings.search.lead")), offline, list, problem);
   body.append(
     settingField(store, "SEARCH_ALLOWED_DOMAINS", { hint: t("settings.sites") }),
     settingField(store, "SEARCH_BLOCKED_DOMAINS", { hint: t("settings.sites") }),
@@ -23,6 +25,7 @@ export async function enginesPage(body, { store, changed, show }) {
 
   async function draw() {
     const { engines } = await api.engines();
+    offline.hidden = !engines.some((e) => e.problem?.code === OFFLINE);
     const chain = engines.filter((e) => e.position).sort((a, b) => a.position - b.position);
     const others = engines.filter((e) => !e.position).sort((a, b) => b.available - a.available);
     const names = chain.map((e) => e.name);
@@ -59,7 +62,8 @@ export async function enginesPage(body, { store, changed, show }) {
 }
 
 function row(engine, buttons) {
-  const said = h("p", { class: "muted", role: "status" }, engine.available ? "" : reasonOf(engine));
+  const known = engine.available || engine.problem?.code === OFFLINE; // said once for all of them
+  const said = h("p", { class: "muted", role: "status" }, known ? "" : reasonOf(engine));
   const test = h("button", { type: "button", class: "small", disabled: !engine.available }, t("engine.test"));
   test.addEventListener("click", async () => {
     if (test.ariaBusy) return;
@@ -74,8 +78,7 @@ function row(engine, buttons) {
     { class: engine.available ? "row" : "row away" },
     h("span", { class: "number" }, place),
     h("div", { class: "grow" }, h("strong", {}, nameOf(engine.name)), said),
-    engine.available ? test : null,
-    buttons,
+    h("div", { class: "acts" }, engine.available ? test : null, buttons),
   );
 }
 

@@ -43,6 +43,7 @@ export default {
   "settings.limits.lead": "What one turn may use. When a limit is reached the model answers from what it has.",
   "settings.all.lead": "Changes are kept in config.toml and hold from the next question.",
   "settings.search.lead": "Engines are asked in this order; the next one is asked when one fails or finds nothing.",
+  "settings.search.offline": "This machine is set to offline (SEARCHLOOP_OFFLINE): engines elsewhere are not asked.",
   "settings.sites": "A list with commas: example.org, gov.uk",
   "settings.models.lead": "Models that run on your own machine.",
   "settings.keys.lead": "Keys stay on the server; they are never shown again.",
@@ -333,6 +334,7 @@ export default {
   "doing.approval": "Waiting for your decision",
   "doing.thinking": "Thinking",
   "doing.writing": "Writing",
+  "doing.starting": "Starting",
   "doing.waiting": "Waiting for {model}",
   "turn.elapsed": "{s}\u00a0s",
 

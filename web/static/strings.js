@@ -35,14 +35,22 @@ export function t(key, values = {}) {
   const entry = texts[key] ?? en[key];
   if (entry === undefined) throw new Error(`no text called ${key}`);
   const form = typeof entry === "string" ? entry : (entry[plural.select(values.n)] ?? entry.other);
-  return form.replace(/\{(\w+)\}/g, (whole, name) => isolated(values[name] ?? whole));
+  return form.replace(/( ?)\{(\w+)\}( ?)/g, (whole, before, name, after) => {
+    const value = isolated(values[name] ?? `{${name}}`);
+    return `${isHan(value.at(0)) ? "" : before}${value}${isHan(value.at(-1)) ? "" : after}`;
+  });
+}
+
+// Chinese stands apart from other letters in a sentence, but not from Chinese.
+function isHan(character) {
+  return language === "zh" && /\p{Script=Han}/u.test(character ?? "");
 }
 
 const RTL = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 
 // Arabic or Hebrew inside a sentence must not turn the words around it.
 function isolated(value) {
-  return RTL.test(value) ? `\u2068${value}\u2069` : value;
+  return RTL.test(value) ? `\u2068${value}\u2069` : String(value);
 }
 
 /** The same text in English; null when that is the language of the page. */

@@ -41,6 +41,7 @@ export default {
   "settings.limits.lead": "一次回答最多可用多少。达到限额时，模型用已有的内容作答。",
   "settings.all.lead": "更改保存在 config.toml 中，从下一个问题起生效。",
   "settings.search.lead": "按此顺序询问搜索引擎；一个失败或没有结果时再问下一个。",
+  "settings.search.offline": "本机已设为离线（SEARCHLOOP_OFFLINE）：不会询问别处的引擎。",
   "settings.sites": "用逗号分隔：example.org, gov.uk",
   "settings.models.lead": "在你自己的机器上运行的模型。",
   "settings.keys.lead": "密钥保存在服务器上，不会再次显示。",
@@ -330,6 +331,7 @@ export default {
   "doing.approval": "等待你的决定",
   "doing.thinking": "正在思考",
   "doing.writing": "正在撰写",
+  "doing.starting": "正在开始",
   "doing.waiting": "等待 {model}",
   "turn.elapsed": "{s}\u00a0秒",
 

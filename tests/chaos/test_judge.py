@@ -69,13 +69,14 @@ def careless(home: Path, saved: list[str]) -> Server:
 
 
 def deaf(home: Path, saved: list[str]) -> Server:
-    """A server that says that it has stopped a run, and has not."""
+    """A server that says that it has stopped a run, and has not, the first time it is asked."""
 
     async def nothing(session: str) -> bool:
+        server.runner.cancel = obeys  # type: ignore[method-assign]
         return True
 
     server = Server(home, saved)
-    server.runner.cancel = nothing  # type: ignore[method-assign]
+    obeys, server.runner.cancel = server.runner.cancel, nothing  # type: ignore[method-assign]
     return server
 
 

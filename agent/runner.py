@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -135,7 +134,6 @@ class Runner:
             if not isinstance(error, UnsureError):  # else `recover` goes on with what is there
                 await self._keeper.release(lease)
             raise
-        before.append(dated_question(question_text(said), day_of(time.time()), before))
         question = replace(question, touches=tuple(plan["files"]) if plan else ())
         await self._begin(
             Run(question, lease, self._together, self._backend, before, self._protection)
@@ -173,7 +171,8 @@ class Runner:
         events: list[Pending] = [("user_message", asked), ("run_started", started)]
         events += [("notice", notice)] if notice else []
         events += question.gathered.notices
-        await log.aside(log.append, session.id, events, durable=True, fence=lease.fence)
+        stored = await log.aside(log.append, session.id, events, durable=True, fence=lease.fence)
+        before.append(dated_question(question_text(asked), day_of(stored[0].at), before))
         return replace(question, path=path)
 
     async def _path(self, question: Question) -> SearchPath:

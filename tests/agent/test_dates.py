@@ -6,7 +6,8 @@ import asyncio
 import itertools
 import json
 import sqlite3
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from agent.dates import strange_years
 from agent.dispatcher import Toolset
 from agent.events import Event, messages_from, source_data
 from agent.fence import Fence
+from agent.log import EventLog
 from agent.page_dates import page_date
 from agent.settings import load_environment
 from agent.sources import SourceTable
@@ -29,8 +31,6 @@ from tests.fakes import FakeServer, Reply
 from tests.source_tree import ROOT
 
 DAY = 86_400
-TODAY = date.today().isoformat()
-YESTERDAY = (date.today() - timedelta(days=1)).isoformat()
 
 
 def agent_on(server: FakeOllama, home: Path, app: SearchApp | None = None) -> Agent:
@@ -43,8 +43,17 @@ def agent_on(server: FakeOllama, home: Path, app: SearchApp | None = None) -> Ag
 def make_older(home: Path) -> None:
     """All that was said so far was said a day earlier."""
     with sqlite3.connect(home / "sessions.sqlite3") as db:
-        db.execute("UPDATE events SET at = at - ?", (DAY,))
+        db.execute("UPDATE events SET at = at - ?, checksum = NULL", (DAY,))
     db.close()
+
+
+def asked_on(home: Path) -> list[str]:
+    """The days of all questions, by the log."""
+    with sqlite3.connect(home / "sessions.sqlite3") as db:
+        rows = db.execute("SELECT at FROM events WHERE type = 'user_message' ORDER BY seq")
+        days = [date.fromtimestamp(at).isoformat() for (at,) in rows]
+    db.close()
+    return days
 
 
 def test_midnight_changes_nothing_that_was_sent(tmp_path: Path) -> None:
@@ -62,11 +71,38 @@ def test_midnight_changes_nothing_that_was_sent(tmp_path: Path) -> None:
     for before, after in itertools.pairwise(bodies[1:]):
         assert after.startswith(before[: -len(b"]}")])
     said = [m["content"] for m in json.loads(bodies[-1])["messages"]]
-    assert f"Today is {YESTERDAY}, unless a question names its own day." in said[0]
+    first, *days = asked_on(tmp_path)
+    assert f"Today is {first}, unless a question names its own day." in said[0]
     assert said[1] == "First?"
     assert [text for text in said[2:] if "?" in text] == [
-        f"{text}?\n\n[Asked on {TODAY}.]" for text in ("Second", "Second", "Third")
+        f"{text}?\n\n[Asked on {day}.]"
+        for text, day in zip(("Second", "Second", "Third"), days, strict=True)
     ]
+
+
+class Earlier(EventLog):
+    """A question that it stores was stored a day ago: midnight came right after."""
+
+    def append(self, *args: Any, **kwargs: Any) -> list[Event]:
+        """See EventLog."""
+        stored = super().append(*args, **kwargs)
+        if stored[0].type != "user_message":
+            return stored
+        make_older(Path(self.where).parent)
+        return [replace(event, at=event.at - DAY) for event in stored]
+
+
+def test_a_question_is_of_the_day_on_which_it_was_stored(tmp_path: Path) -> None:
+    """Asked a moment before midnight and sent a moment after: the log and the prompt agree."""
+    with FakeOllama([Model("m")], [say("Yes.")]) as server:
+        flags = {"SEARCHLOOP_HOME": str(tmp_path), "OLLAMA_HOST": server.url}
+        settings = Settings.load(load_environment(flags, {}, tmp_path))
+        log = Earlier(tmp_path / "sessions.sqlite3")
+        with Agent(settings, search_backend=SearchApp(), log=log) as agent:
+            agent.ask("Today?", model="ollama:m")
+        log.close()
+    (day,) = asked_on(tmp_path)
+    assert f"Today is {day}, unless" in server.chats[0]["messages"][0]["content"]
 
 
 def test_a_session_of_one_day_has_no_notes() -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from agent.errors import StoreError
 from agent.events import Event
+from tests.waiting import eventually
 from tests.web.house import (
     ANSWER,
     PORT,
@@ -376,7 +377,7 @@ def test_followers_share_one_reader(tmp_path: Path) -> None:
     house = make_house(tmp_path)
     session = session_of(house)
 
-    async def scenario() -> tuple[int, int]:
+    async def scenario() -> None:
         async with living(house) as app:
             path = f"/api/sessions/{session}/events"
             opened = [asyncio.Event() for _ in range(5)]
@@ -386,15 +387,17 @@ def test_followers_share_one_reader(tmp_path: Path) -> None:
             ]
             for event in opened:
                 await event.wait()
-            await asyncio.sleep(0)
-            readers = len([t for t in asyncio.all_tasks() if t.get_name() == f"hub {session}"])
+
+            def readers() -> int:
+                return len([t for t in asyncio.all_tasks() if t.get_name() == f"hub {session}"])
+
+            await eventually(readers)
+            assert readers() == 1
             house.log.append(session, [("notice", {"message": "a"})])
             await asyncio.gather(*following)
-            await asyncio.sleep(0)
-            left = len([t for t in asyncio.all_tasks() if t.get_name() == f"hub {session}"])
-            return readers, left
+            await eventually(lambda: readers() == 0)
 
-    assert asyncio.run(scenario()) == (1, 0)
+    asyncio.run(scenario())
 
 
 def test_a_log_that_fails_ends_the_stream(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,11 +13,12 @@ import pytest
 
 from search_backend.engines import Access, Engine
 from search_backend.library import Library
+from search_backend.pace import MOST_HEDGES
 from search_backend.search import Chain
 from search_backend.settings import Settings
 from search_backend.types import Query, SearchAnswer, SearchResult
 from tests.fakes import FakeServer, Received, Reply, json_reply
-from tests.search_backend.test_engine_chain import HANG, found, house, wired
+from tests.search_backend.test_engine_chain import HANG, House, found, house, wired
 from tests.waiting import in_time
 
 NAMES = "abcde"
@@ -42,7 +44,11 @@ FAULTS: dict[str, Reply | Callable[[Received], Reply]] = {
 
 def survives(home: Path, good: str, faults: tuple[str, ...], width: int) -> None:
     """All engines are well, then all but one get a fault: every search still has results, and
-    after a few searches only the good engine is asked."""
+    after a few searches only the good engine is asked, at its own pace.
+
+    On a busy machine the good one may be later than it ever was; then one behind it is asked in
+    reserve, which is as it should be, as long as that stays within the budget for reserves.
+    """
     ill = dict(zip([name for name in NAMES if name != good], faults, strict=True))
     sick = threading.Event()
 
@@ -57,26 +63,43 @@ def survives(home: Path, good: str, faults: tuple[str, ...], width: int) -> None
 
     answers = {name: moody(name) for name in NAMES}
     with house(home, answers, fanout=width, seconds=8.0) as h:  # type: ignore[arg-type]
-        for n in range(20):  # how fast a healthy engine answers is known after that
-            h.ask(f"well {n}")
+        # How fast a healthy engine answers is known after that.
+        healthy = sorted(_seconds(h, f"well {n}")[1] for n in range(20))
         sick.set()
         told = [h.ask(f"ill {n}") for n in range(5)]
         assert all(answer.engine == good for answer in told), told
-        before = h.asked(good)
         # As a chain, those behind the good one are not needed.
-        needed = ill if width == 5 else [name for name in ill if name < good]
-        for n in range(5):
-            last = h.ask(f"known {n}")
-            assert (last.status, last.engine) == ("ok", good)
-            # One request to one healthy engine: the search takes what that engine takes.
-            assert _reasons(last) == dict.fromkeys(needed, "resting")
-        assert h.asked(good) - before == 5
+        needed = list(ill) if width == 5 else [name for name in ill if name < good]
+        before = {name: h.asked(name) for name in NAMES}
+        last = [_seconds(h, f"known {n}") for n in range(5)]
+        for answer, _ in last:
+            assert (answer.status, answer.engine) == ("ok", good)
+            reasons = _reasons(answer)
+            assert {name: reasons.get(name) for name in needed} == dict.fromkeys(needed, "resting")
+        asked = {name: h.asked(name) - before[name] for name in NAMES}
+        assert {name: asked[name] for name in (good, *needed)} == {good: 5} | dict.fromkeys(
+            needed, 0
+        )
+        in_reserve = [answer for answer, _ in last if set(_used(answer)) - {good}]
+        assert len(in_reserve) <= MOST_HEDGES, last
+        # Whoever waits for one that is ill does so in each search.
+        assert min(seconds for _, seconds in last) <= 2 * healthy[18], (healthy, last)
+
+
+def _seconds(asked: House, text: str) -> tuple[SearchAnswer, float]:
+    began = time.monotonic()
+    return asked.ask(text), time.monotonic() - began
+
+
+def _used(answer: SearchAnswer) -> list[str]:
+    """The engines that were asked, whatever came of it."""
+    rested = {a.engine for a in answer.attempts if a.error and a.error.code == "resting"}
+    return [a.engine for a in answer.attempts if a.engine not in rested]
 
 
 def _reasons(answer: SearchAnswer) -> dict[str, str]:
-    """Why engines gave nothing, but for a reserve that was not needed in the end."""
-    told = {a.engine: a.error.code for a in answer.attempts if a.error}
-    return {name: code for name, code in told.items() if code != "overtaken"}
+    """Why engines gave nothing."""
+    return {a.engine: a.error.code for a in answer.attempts if a.error}
 
 
 @pytest.mark.parametrize("good", NAMES)

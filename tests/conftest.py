@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import shutil
 import signal
 import sys
@@ -54,10 +55,23 @@ _attempts: list[str] = []
 _OUTGOING = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo"})
 
 
-def pytest_configure() -> None:
-    """Ctrl-C means something here, also where a shell has started us in the background. Temporary
+# What a developer or a build machine may have set, and no test may see: our settings and keys,
+# proxies, where PostgreSQL is, whose certificates count.
+FOREIGN = re.compile(
+    r"(SEARCH|SEARX|OTEL_|OLLAMA_|GEMINI_|CRAWL4AI_|ZIM_|PG[A-Z]|NODE_|npm_config_).*"
+    r"|.*_(API_KEY|BASE_URL|TOKEN)|[a-z]+_proxy|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE",
+    re.IGNORECASE,
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The environment has nothing of this machine's owner in it, but where their Ollama is when it
+    is asked. Ctrl-C means something, also where a shell has started us in the background. Temporary
     folders are made in memory, unless somebody has chosen another place.
     """
+    for name in filter(FOREIGN.fullmatch, list(os.environ)):
+        if not (config.option.markexpr == "ollama" and name.startswith("OLLAMA_")):
+            del os.environ[name]
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(os, "statvfs") or not os.access(MEMORY, os.W_OK):

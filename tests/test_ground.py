@@ -21,7 +21,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from scripts import install
-from tests.conftest import NetworkRefused
+from tests.conftest import FOREIGN, NetworkRefused
 from tests.source_tree import PACKAGES, ROOT, modules, report, strings
 
 LOCKS = ("requirements.lock", "requirements-dev.lock")
@@ -266,9 +266,21 @@ def test_ci_forbids_skips_and_the_guard_sees_swallowed_attempts(
     command += ["--rootdir", str(tmp_path), "-c", os.devnull, str(tmp_path)]
     env = {**os.environ, "CI": ci, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60
+        command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200
     )
     assert outcome in done.stdout, done.stdout + done.stderr
+
+
+def test_no_test_sees_the_settings_of_the_machines_owner() -> None:
+    """Every setting of ours, keys, proxies and servers are gone from the environment, and only
+    they."""
+    example = (ROOT / ".env.example").read_text("utf-8")
+    ours = re.findall(r"^#? ?([A-Z][A-Z0-9_]+)=", example, re.MULTILINE)
+    assert len(ours) > 50
+    assert [n for n in (*ours, "http_proxy", "PGHOST") if not FOREIGN.fullmatch(n)] == []
+    needed = ("PATH", "HOME", "CI", "TMPDIR", "LANG", "TZ", "PYTEST_XDIST_WORKER")
+    assert not any(FOREIGN.fullmatch(name) for name in needed)
+    assert not any(FOREIGN.fullmatch(name) for name in os.environ)
 
 
 def test_the_network_guard_refuses_names_and_addresses(network_attempts: list[str]) -> None:

@@ -56,8 +56,8 @@ CONTRAST = """() => {
   }
   return bad;
 }"""
-TOO_WIDE = """() => [...document.querySelectorAll("#main *")]
-  .filter((n) => n.checkVisibility() && !n.closest(".scroll-x, pre, .vh, svg"))
+TOO_WIDE = """() => [...document.querySelectorAll("#main *, dialog[open] *")]
+  .filter((n) => n.checkVisibility() && !n.closest(".scroll-x, pre, .vh, svg, #settings nav"))
   .filter((n) => n.getBoundingClientRect().right > innerWidth + 1)
   .map((n) => n.id || n.className || n.tagName)"""
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.conftest import DESKTOP
 from tests.browser.house import MODEL, ROOT, House, LedOllama
 from tests.browser.steps import ask, choose, choose_model, switch, wait_for_answer
+from tests.browser.test_looks import TOO_WIDE
 
 pytestmark = pytest.mark.integration
 SDK = ROOT / "tests" / "agent" / "mcp" / "sdk_server.py"  # made with the Python SDK
@@ -118,7 +120,7 @@ def test_each_tool_of_a_running_server_has_a_switch(page: Page, ollama: LedOllam
     """What a tool costs is shown; one that is off costs nothing and is not offered to a model."""
     ollama.script = lambda messages: ["Noted."]
     dialog = opened(page, "Tools")
-    command = {"command": sys.executable, "args": [str(SDK), "stdio"]}
+    command = {"command": sys.executable, "args": [str(SDK), "stdio", "a" * 80]}
     dialog.get_by_label("Add servers").fill(json.dumps({"mcpServers": {"sums": command}}))
     dialog.get_by_role("button", name="Show what would run").click()
     expect(dialog.locator("li code")).to_contain_text("sdk_server.py stdio")
@@ -129,6 +131,9 @@ def test_each_tool_of_a_running_server_has_a_switch(page: Page, ollama: LedOllam
     expect(summary).to_contain_text("ready · 4 tools")
     row = server.locator(".row").filter(has_text="Add two numbers.")
     expect(row).to_contain_text("runs a program")
+    page.set_viewport_size({"width": 320, "height": 640})
+    assert page.evaluate(TOO_WIDE) == []
+    page.set_viewport_size(DESKTOP)
     before, own = tokens(summary), tokens(row)
     assert 0 < own < before
     row.get_by_label("Use add").press("Space")

@@ -91,8 +91,7 @@ export async function toolsPage(body, { facts }) {
         "div",
         { class: "line" },
         project ? null : [on, own],
-        ask,
-        project ? null : iconButton("trash", t("tools.remove", { name: server.name }), () => act(() => api.removeMcp(server.name)), { class: "quiet" }),
+        h("div", { class: "acts" }, ask, project ? null : iconButton("trash", t("tools.remove", { name }), () => act(() => api.removeMcp(name)), { class: "quiet" })),
       ),
       h("ul", { class: "rows" }, server.tools.map((tool) => toolRow(server, tool))),
     );
@@ -107,7 +106,7 @@ export async function toolsPage(body, { facts }) {
       "li",
       { class: "row" },
       h("div", { class: "grow" }, h("strong", {}, tool.name), h("p", { class: "muted", dir: "auto" }, tool.description ?? ""), h("p", { class: "muted" }, words.join(" · "))),
-      tool.suspended ? changed(server, tool) : server.workspace !== null ? null : flag(t("tools.use", { name: tool.name }), tool.enabled, `${server.name}/${tool.name}`, change),
+      tool.suspended ? changed(server, tool) : server.workspace !== null ? null : bareFlag(t("tools.use", { name: tool.name }), tool.enabled, `${server.name}/${tool.name}`, change),
     );
   }
 
@@ -192,6 +191,14 @@ export async function toolsPage(body, { facts }) {
       iconButton("trash", t("rules.remove"), remove, { class: "quiet" }),
     );
   }
+}
+
+// Beside the name that it switches, which its own words would only repeat.
+function bareFlag(label, value, key, change) {
+  const whole = flag("", value, key, change);
+  whole.title = label;
+  whole.querySelector("input").setAttribute("aria-label", label);
+  return whole;
 }
 
 function flag(label, value, key, change) {

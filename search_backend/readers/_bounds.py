@@ -53,6 +53,9 @@ _SCRIPT = re.compile(
     r"|<script(?=[\s/>])(?![^>]{0,200}ld\+json)[^>]*+>?.*?(?:</script[^>]*+>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
+# Where scripts run, an open frame ends with the <noscript> around it; here it would take the rest
+# of the page for its own.
+_OPEN_FRAME = re.compile(r"(<noscript[^>]*+>\s*+<iframe[^>]*+>)(?=\s*+</noscript)")
 _ATTRIBUTE = re.compile(
     r"([a-zA-Z][\w:-]{0,40})(?:\s*=\s*(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++)))?"
 )
@@ -71,7 +74,7 @@ def bounded(html: str) -> tuple[str, bool]:
         # Most of so long a page is scripts as a rule, and its text may stand behind them.
         html = _SCRIPT.sub(" ", html)
     cut = len(html) > MOST_CHARACTERS
-    html = html[:MOST_CHARACTERS]
+    html = _OPEN_FRAME.sub(r"\1</iframe>", html[:MOST_CHARACTERS])
     if _is_harmless(html):
         return html, cut
     html, ended = _Rewriter().rewrite(html)

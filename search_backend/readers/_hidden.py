@@ -24,6 +24,8 @@ _HIDING = re.compile(
     r")"
 )
 _FADED = re.compile(rf"(?:^|;)opacity:(?:{_ZERO}|\.0+(?=;|$|!))")
+# Moved or scaled as well: it comes flying in when a visitor gets there.
+_MOVED = re.compile(r"(?:^|;)(?:-webkit-)?transform:(?!none|[^;]*\d{4})")
 _COLOUR = re.compile(r"(?:^|;)color:([^;!]+)")
 _BACKGROUND = re.compile(r"(?:^|;)background(?:-color)?:([^;!]+)")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
@@ -34,22 +36,38 @@ BETTER_PART = 0.5
 # Shorter than any page that was worth hiding.
 LONGEST_HIDDEN = 500
 _ROOTS = frozenset({"html", "body", "main"})
+# What says that it unfolds, and what folds it.
+_FOLDED = re.compile(r"accordion|collaps|faq|expander|tab-?(?:pane|panel|content)", re.IGNORECASE)
+_FOLDING = re.compile(
+    rf"(?:^|;)(?:display:none|visibility:hidden|(?:max-)?height:{_ZERO})(?:!important)?(?=;|$)"
+)
+_FURNITURE = frozenset({"nav", "header", "footer"})
+# What opens something is not long.
+LONGEST_LABEL = 300
+# Shorter text in it is a label, and with more links it is a menu.
+LEAST_FOLDED = 40
+MOST_LINKED = 1 / 8
 # React streams a page in pieces, hidden until a script puts them in place.
 # https://react.dev/reference/react-dom/server/renderToPipeableStream
 _STREAMED = "body > div[hidden][id^='S:']"
+_WAITING = "template[id^='B:'],template[id^='P:']"
 
 
 def remove_hidden(tree: LexborHTMLParser) -> None:
     """Drop elements that hold no text or none that is shown. Changes `tree`."""
-    hiding = list(_hiding_selectors(tree))
+    hiding, folding = _hiding_selectors(tree)
     _show_streamed(tree)
     _drop(tree.css(_NO_TEXT))
     _unfold_noscript(tree)
     body = tree.body
     total = len(_text(body))
     _drop(_never_shown(tree, total))
-    if hiding:
-        nodes = [node for node in tree.css(",".join(hiding)) if node.tag not in _ROOTS]
+    if hiding or folding:
+        nodes = tree.css(",".join(hiding)) if hiding else []
+        opened = _opened(tree)
+        folded = tree.css(",".join(folding)) if folding else []
+        nodes += [node for node in folded if not _unfolds(node, opened)]
+        nodes = [node for node in nodes if node.tag not in _ROOTS]
         if sum(len(_text(node)) for node in nodes) <= total * MOST_HIDDEN_SHARE:
             _drop(nodes)
 
@@ -66,24 +84,66 @@ def _never_shown(tree: LexborHTMLParser, total: int) -> list[LexborNode]:
         style = _plain(node.attributes.get("style") or "")
         if _hides(style):
             hidden.append(node)
-        elif _FADED.search(style):
+        elif _FADED.search(style) and not _MOVED.search(style):
             faded.append(node)
     most = max(total * BETTER_PART, LONGEST_HIDDEN)
     sizes = [size for node in faded if (size := len(_text(node))) <= most]
     if sum(sizes) <= total * MOST_HIDDEN_SHARE:
         hidden += faded
-    opened = {
+    opened = _opened(tree)
+    return [
+        node
+        for node in hidden
+        if node.tag not in _ROOTS and len(_text(node)) <= most and not _unfolds(node, opened)
+    ]
+
+
+def _opened(tree: LexborHTMLParser) -> set[str | None]:
+    """The ids of what controls of the page open."""
+    return {
         name
         for node in tree.css("[aria-controls]")
         for name in (node.attributes.get("aria-controls") or "").split()
     }
-    return [
-        node
-        for node in hidden
-        if node.tag not in _ROOTS
-        and not (node.attributes.get("role") == "tabpanel" or node.attributes.get("id") in opened)
-        and len(_text(node)) <= most
-    ]
+
+
+def _unfolds(node: LexborNode, opened: set[str | None]) -> bool:
+    """Whether a visitor can open it: a control names it, its wrapper or what it wraps, or stands
+    right before it; or it is called something that unfolds, and stands below a label."""
+    attributes = node.attributes
+    if attributes.get("role") == "tabpanel" or attributes.get("id") in opened:
+        return True
+    if node.tag == "dialog" or len(text := _text(node)) < LEAST_FOLDED:
+        return False
+    if _hides(_FOLDING.sub("", _plain(attributes.get("style") or ""))):
+        return False
+    parent, inside = node.parent, next(node.iter(), None)
+    around = parent.attributes if parent is not None else {}
+    named = (around.get("id"), inside.attributes.get("id") if inside is not None else None)
+    names = f"{attributes.get('class')} {around.get('class')}"
+    if opened.isdisjoint(name for name in named if name) and not _has_label(node, names):
+        return False
+    return len(node.css("a")) <= MOST_LINKED * len(text.split())
+
+
+def _has_label(node: LexborNode, names: str) -> bool:
+    """Whether a short text stands right before it that controls something, as the `names` of the
+    node may say."""
+    before = _element_before(node)
+    if before is None or before.tag in _FURNITURE:
+        return False
+    if not 0 < len(_text(before).strip()) <= LONGEST_LABEL:
+        return False
+    says_so = "aria-expanded" in before.attributes or _FOLDED.search(names) is not None
+    return says_so or before.css_first("[aria-expanded]") is not None
+
+
+def _element_before(node: LexborNode) -> LexborNode | None:
+    """The element before it, inside the same one."""
+    before = node.prev
+    while before is not None and not before.is_element_node:
+        before = before.prev
+    return before
 
 
 def hides(style: str) -> bool:
@@ -103,15 +163,19 @@ def _hides(plain: str) -> bool:
     return bool(colour and background and colour[1] == background[1])
 
 
-def _hiding_selectors(tree: LexborHTMLParser) -> Iterator[str]:
-    """Simple selectors (.class, #id) that the page's own sheets make invisible on every screen."""
+def _hiding_selectors(tree: LexborHTMLParser) -> tuple[list[str], list[str]]:
+    """Simple selectors (.class, #id) that the page's own sheets make invisible on every screen:
+    those for good, and those that might be unfolded."""
+    hiding, folding = list[str](), list[str]()
     for sheet in tree.css("style"):
         text = _COMMENT.sub("", sheet.text() or "")[:200_000]
         for selectors, declarations in _rules(text):
             # Most rules have no selector of this kind: cheaper to see than what they declare.
             simple = [one for one in map(str.strip, selectors.split(",")) if _is_simple(one)]
             if simple and hides(declarations):
-                yield from simple
+                rest = _FOLDING.sub("", _plain(declarations))
+                (hiding if hides(rest) else folding).extend(simple)
+    return hiding, folding
 
 
 def _rules(sheet: str) -> Iterator[tuple[str, str]]:
@@ -136,9 +200,10 @@ def _rules(sheet: str) -> Iterator[tuple[str, str]]:
 def _show_streamed(tree: LexborHTMLParser) -> None:
     """What was streamed and has a template that waits for it is part of the page."""
     if pieces := tree.css(_STREAMED):
-        waiting = {node.attributes.get("id") for node in tree.css("template[id^='B:']")}
+        waiting = {node.attributes.get("id") for node in tree.css(_WAITING)}
         for piece in pieces:
-            if "B" + (piece.attributes.get("id") or "")[1:] in waiting:
+            number = (piece.attributes.get("id") or "")[1:]
+            if "B" + number in waiting or "P" + number in waiting:
                 del piece.attrs["hidden"]
 
 

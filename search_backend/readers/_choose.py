@@ -33,6 +33,11 @@ CLEAR = 2.2
 # A page in more blocks is looked at once: the second look would take as long again.
 MOST_FOR_SECOND = 2_000
 ARTICLE = GENRES.index("article")
+# An article that promises less is hardly one.
+LEAST_FOR_ARTICLE = 0.65
+# So many words stand in two places of different make for two screens, or are quoted.
+LEAST_TWICE = 6
+_REPEATS = frozenset(("td", "th", "pre"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +131,31 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
     if len(page.blocks) <= MOST_FOR_SECOND:
         odds = likelihoods(found + context(page, first, ways), by.second)
     hope = expected(odds, [block.words for block in page.blocks])
-    least = by.cut[0] if sort[ARTICLE] > 0.5 else by.cut[1] * hope
-    return Choice([i for i, odd in enumerate(odds) if odd > least], hope)
+    is_article = sort[ARTICLE] > 0.5 and hope >= LEAST_FOR_ARTICLE
+    least = by.cut[0] if is_article else by.cut[1] * hope
+    return Choice(once(page, [i for i, odd in enumerate(odds) if odd > least], ways), hope)
+
+
+def once(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:
+    """Without blocks that say again what one before them said, in a place of another make.
+
+    What repeats itself in like places means to, and so do tables and code.
+    """
+    first: dict[str, int] = {}
+    found = []
+    for at in kept:
+        block = page.blocks[at]
+        if block.words >= LEAST_TWICE:
+            way = ways[block.box]
+            if first.setdefault(block.text, way) != way and not _repeats(page, block.box):
+                continue
+        found.append(at)
+    return found
+
+
+def _repeats(page: Layout, at: int) -> bool:
+    box = page.boxes[at]
+    return box.tag in _REPEATS or (box.parent >= 0 and page.boxes[box.parent].tag in _REPEATS)
 
 
 def likelihoods(features: Columns, score: Score) -> list[float]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from search_backend.readers._blocks import Layout, layout, written
-from search_backend.readers._choose import MOST_FOR_SECOND, About, chosen, model
+from search_backend.readers._choose import MOST_FOR_SECOND, About, chosen, model, once
 from search_backend.readers._context import best_run, context
 from search_backend.readers._features import columns, same_ways, wrappers
 from search_backend.readers._genre import GENRES, genre, page_names
@@ -91,6 +91,20 @@ def test_a_page_of_very_many_blocks_is_chosen_from_by_the_first_look() -> None:
     page = parsed(f"{menu}<main><article>{text * MOST_FOR_SECOND}</article></main>")
     found = chosen(page, About(1, "https://example.org/blog/harbour")).blocks
     assert found == list(range(2, MOST_FOR_SECOND + 2))
+
+
+def test_what_a_page_says_in_two_places_is_kept_once() -> None:
+    """A copy for small screens goes; what repeats itself in like places stays, as do cells, code
+    and short lines."""
+    words = "The harbour of {} was built in three stages."
+    text = "".join(f"<p>{words.format(name)}</p>" for name in ("Aden", "Bari", "Cork", "Aden"))
+    again = f"<td>{words.format('Bari')}</td><td><p>{words.format('Cork')}</p></td>"
+    kept = f"{text}<p>It took long.</p><table><tr>{again}</table><pre>{words.format('Bari')}</pre>"
+    copy = f"<blockquote>{words.format('Cork')}</blockquote><div class=mobile>{text}</div>"
+    page = parsed(f"<main>{kept}<p>{words.format('Doha')}</p>{copy}<b>It took long.</b></main>")
+    found = once(page, list(range(len(page.blocks))), same_ways(page.boxes))
+    assert found == [*range(9), len(page.blocks) - 1]
+    assert once(page, [13, 14], same_ways(page.boxes)) == [13, 14]
 
 
 def test_the_model_that_is_shipped_fits_the_features() -> None:

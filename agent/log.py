@@ -33,6 +33,7 @@ _COLUMNS = (
     "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running, settings"
 )
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
+_PINNED = '%"pinned":true%'  # how `to_json` writes it into settings
 _POLL = 2.0  # how late an event of another process may be noticed if nobody tells, in seconds
 _POLL_TOLD = 20.0
 _PAGE = 500  # events that a follower reads at a time
@@ -80,7 +81,7 @@ class EventLog:
         return self._session(row)
 
     def sessions(self, q: str | None = None, limit: int = 200) -> list[Session]:
-        """Newest first; `q` looks in titles and in what the user wrote."""
+        """Newest first, and pinned ones however old; `q` looks in titles and in questions."""
         where, values = "", []
         if q:
             like = self._db.like
@@ -89,7 +90,12 @@ class EventLog:
                 AND {self._db.text_of_data} {like})"""
             values = [like_pattern(q)] * 2
         query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY updated DESC LIMIT {int(limit)}"
-        return [self._session(row) for row in self._all(query, values)]
+        found = [self._session(row) for row in self._all(query, values)]
+        if q or len(found) < limit:
+            return found
+        older = "WHERE settings LIKE ? AND updated < ? ORDER BY updated DESC"
+        pinned = self._all(f"SELECT {_COLUMNS} FROM sessions {older}", [_PINNED, found[-1].updated])
+        return found + [self._session(row) for row in pinned]
 
     def update_session(
         self, session_id: str, settings: Mapping[str, Any] | None = None, /, **changes: str | None

@@ -25,7 +25,7 @@ from agent.runner import Runner
 from agent.search_path import SEARCHES
 from agent.settings import Environment, Setting, Settings
 from web.agents_api import AgentsApi
-from web.calls import Call, Handler, OnLoop, Reply, event_number
+from web.calls import Call, Handler, OnLoop, Reply, whole
 from web.export import EXPORTS, answer
 from web.keys_api import KeysApi
 from web.library_api import LibraryApi
@@ -205,7 +205,7 @@ class Api:
         export = EXPORTS[wanted]
         events, turn = self._log.read(session.id), call.query.get("turn")
         if turn and wanted == "md":
-            text = answer(events, event_number(turn) or 0)
+            text = answer(events, whole(turn) or 0)
         else:
             text = export.write(session, events)
         return Reply(text, file=f"searchloop-{session.id[:8]}.{export.ending}", kind=export.kind)

@@ -41,8 +41,8 @@ class Call:
 Handler = Callable[[Call], Reply]
 
 
-def event_number(text: str) -> int | None:
-    """The number of an event that a request names, or None for what is none."""
+def whole(text: str) -> int | None:
+    """The number that a part of an address names, or None for what is no whole number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
 
 

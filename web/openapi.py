@@ -18,6 +18,7 @@ _TURN = _query("turn", COUNT, "With md: only the answer to this question")
 _AFTER = _query("after", COUNT, "The last event that you have")
 _VIEW = _query("view", {"type": "string", "enum": ["events", "page"]}, "page adds rendered text")
 _Q = _query("q", TEXT, "Words in the title or in a question")
+_LIMIT = _query("limit", COUNT, "The most to list, 200 if not said; pinned ones come besides")
 _MODEL = _query("model", TEXT, "provider:model, as /api/models lists it")
 _FOLDER = _query("workspace", TEXT, "With the servers of this folder's .mcp.json")
 _EVENTS = "The session's events, stored ones and then live; the last of a run is a RunFinished"
@@ -37,7 +38,7 @@ ROUTES: tuple[tuple[str, str, str, str | None, str | None, int, tuple[Schema, ..
     ("delete", "/api/models/pull", "Stop getting a model", None, None, 204, (_MODEL,)),
     ("post", "/api/models/unload", "Take a model out of memory", "ModelName", None, 204, ()),
     ("get", "/api/engines", "Search engines, and what each one lacks", None, "Engines", 200, ()),
-    ("get", "/api/sessions", "Sessions, newest first", None, "Sessions", 200, (_Q,)),
+    ("get", "/api/sessions", "Sessions, newest first", None, "Sessions", 200, (_Q, _LIMIT)),
     ("post", "/api/sessions", "A new session", "NewSession", "Session", 201, ()),
     ("get", "/api/sessions/{id}", "One session", None, "Session", 200, ()),
     ("patch", "/api/sessions/{id}", "Change a session", "SessionChanges", "Session", 200, ()),

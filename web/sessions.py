@@ -15,11 +15,12 @@ from agent.plans import find_plan, run_text
 from agent.runner import Runner
 from agent.settings import Settings
 from agent.workspace import Workspace
-from web.calls import Call, Handler, OnLoop, Reply
+from web.calls import Call, Handler, OnLoop, Reply, whole
 
 _TITLE = 200  # characters
 _JOINERS = "\u200c\u200d"  # invisible, but words and emoji are made with them
 _DAY = 86_400  # seconds
+_LISTED, _MOST_LISTED = 200, 100_000  # sessions
 
 
 class House(Protocol):
@@ -61,8 +62,12 @@ class SessionsApi:
         }
 
     def list(self, call: Call) -> Reply:
-        """Newest first, but for temporary ones."""
-        found = self._log.sessions(call.query.get("q") or None)
+        """Newest first, up to `limit` and pinned ones however old, but for temporary ones."""
+        limit = whole(call.query.get("limit", str(_LISTED)))
+        if not limit or limit > _MOST_LISTED:
+            words = f"A list has from 1 to {_MOST_LISTED:,} sessions."
+            raise ConfigError("bad_limit", words, "Give another limit, or search with q.")
+        found = self._log.sessions(call.query.get("q") or None, limit)
         passing = [session for session in found if session.settings.get("temporary")]
         for session in passing:  # a page that was closed in peace has forgotten its own
             if session.updated < time.time() - _DAY and not session.running:

@@ -17,7 +17,7 @@ from agent.errors import AgentError, ConfigError
 from agent.events import Event
 from agent.log import EventLog
 from web.asgi import Message, Receive, Refusal, Scope, Send, refuse
-from web.calls import event_number
+from web.calls import whole
 from web.frames import Frames
 from web.hub import Hubs
 from web.pace import breathe
@@ -188,7 +188,7 @@ def _asked(scope: Scope) -> tuple[int, str]:
         )
     last = next((v for k, v in scope["headers"] if k == b"last-event-id"), None)
     given = last.decode("latin-1") if last else query.get("after", ["0"])[-1]
-    number = event_number(given)
+    number = whole(given)
     if number is None:
         raise ConfigError(
             "bad_after",

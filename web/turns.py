@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent.branches import Turns, no_turn
 from agent.errors import ConfigError, busy
 from agent.log import EventLog
-from web.calls import Call, OnLoop, Reply, event_number
+from web.calls import Call, OnLoop, Reply, whole
 
 
 class TurnsApi:
@@ -24,7 +24,7 @@ class TurnsApi:
         kind = "branch_chosen"
         if "removed" in call.body:
             kind = "turn_removed" if call.body["removed"] else "turn_restored"
-        turn = event_number(call.path["turn"]) or 0
+        turn = whole(call.path["turn"]) or 0
         return Reply({"shown": self._on_loop(self._note(call.session, kind, turn))})
 
     async def _note(self, session: str, kind: str, turn: int) -> list[int]:

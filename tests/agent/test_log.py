@@ -150,6 +150,18 @@ def test_sessions_come_newest_first(log: EventLog) -> None:
     assert [s.id for s in log.sessions(limit=1)] == [first]
 
 
+def test_pinned_sessions_are_listed_however_old(log: EventLog) -> None:
+    """They come behind those that `limit` lets in, and never twice."""
+    old, pinned, new = (log.create_session(model="m").id for _ in range(3))
+    log.update_session(pinned, {"pinned": True})
+    for session in (old, pinned, new):
+        log.append(session, [asked('of "pinned":true')])
+    assert [s.id for s in log.sessions(limit=1)] == [new, pinned]
+    assert [s.id for s in log.sessions(limit=2)] == [new, pinned]
+    log.update_session(pinned, {"pinned": None})
+    assert [s.id for s in log.sessions(limit=1)] == [new]
+
+
 @pytest.mark.parametrize(
     ("text", "query", "hit"),
     [

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import JSHandle, Locator, Page, expect
+from playwright.sync_api import JSHandle, Locator, Page, Route, expect
 
 from tests.browser.house import MODEL, STALL, House, LedOllama
 from tests.browser.steps import ask, last_turn, model, wait_for_answer
@@ -172,3 +173,22 @@ def test_a_chat_that_answers_has_a_dot(
     row(page, chats[0]).locator("a").click()
     page.get_by_role("button", name="Stop answering").click()
     expect(busy).to_have_count(0)
+
+
+def test_older_chats_are_a_click_away(page: Page, house: House) -> None:
+    """The list holds the newest; who asks gets more, and the focus stands at the first of them."""
+    known = {"id": "", "title": "", "model": "m:x", "mode": "ask", "search": "off", "messages": 1}
+
+    def answer(route: Route) -> None:
+        most = int(parse_qs(urlsplit(route.request.url).query)["limit"][0])
+        many = range(min(most, 205))
+        listed = [{**known, "id": f"c{n}", "title": f"Chat {n}", "updated": -n} for n in many]
+        route.fulfill(json={"sessions": listed})
+
+    page.route("**/api/sessions?*", answer)
+    page.reload()
+    expect(page.locator(".session")).to_have_count(200)
+    page.get_by_role("button", name="Show older chats").press("Enter")
+    expect(page.locator(".session")).to_have_count(205)
+    expect(page.get_by_role("link", name="Chat 200", exact=True)).to_be_focused()
+    expect(page.get_by_role("button", name="Show older chats")).to_have_count(0)

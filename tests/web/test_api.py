@@ -120,6 +120,9 @@ def test_pins_and_temporary_sessions(tmp_path: Path) -> None:
         for pinned, settings in ((True, {"pinned": True}), (False, {})):
             changed = await ask("PATCH", f"/api/sessions/{kept['id']}", {"pinned": pinned})
             assert changed.data["settings"] == settings
+        await ask("POST", "/api/sessions", {})
+        listed = (await ask("GET", "/api/sessions?limit=1")).data["sessions"]
+        assert len(listed) == 1
 
     with_api(tmp_path, scenario)
 
@@ -195,6 +198,9 @@ BAD = [
     ("PATCH", "/api/sessions/none/turns/1", {"shown": True}, 404, "no_session", "none"),
     ("GET", "{s}/export?format=pdf", None, 400, "bad_format", "pdf"),
     ("GET", "/api/sessions/none/export", None, 404, "no_session", "none"),
+    ("GET", "/api/sessions?limit=0", None, 400, "bad_limit", "from 1"),
+    ("GET", "/api/sessions?limit=-1", None, 400, "bad_limit", "from 1"),
+    ("GET", "/api/sessions?limit=100001", None, 400, "bad_limit", "100,000"),
     ("GET", "/api/nothing", None, 404, "not_found", "nothing"),
     ("GET", "//api/sessions", None, 400, "bad_address", "not an address"),
     ("GET", "/static/../app.py", None, 404, "not_found", "nothing"),

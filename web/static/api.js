@@ -83,8 +83,8 @@ export const addToLibrary = (path) => call("POST", "/api/library", { path });
 export const removeFromLibrary = (path) => call("DELETE", "/api/library", { path });
 export const search = (query) => call("POST", "/api/web-search", query);
 export const engines = () => call("GET", "/api/engines");
-export const sessions = async (q) =>
-  listOf(await call("GET", `/api/sessions${q ? `?q=${encodeURIComponent(q)}` : ""}`), "sessions");
+export const sessions = async (q, limit) =>
+  listOf(await call("GET", `/api/sessions?limit=${limit}${q ? `&q=${encodeURIComponent(q)}` : ""}`), "sessions");
 export const createSession = (settings) => call("POST", "/api/sessions", settings);
 export const readSession = (id) => call("GET", session(id));
 export const changeSession = (id, changes) => call("PATCH", session(id), changes);

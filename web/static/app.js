@@ -60,7 +60,7 @@ const box = composer(el, {
   undo: ask.undoNewest,
   recall: chat.lastQuestion,
 });
-const sidebar = sessionList(el("sessions"), { open: openSession, change, remove });
+const sidebar = sessionList(el("sessions"), { open: openSession, change, remove, older });
 
 // The button that was pressed goes away with its turn: the focus goes to the question box, unless that
 // would bring up a keyboard on the screen.
@@ -210,7 +210,10 @@ async function refresh() {
   clearTimeout(refreshTimer);
   const { list, changes } = facts;
   try {
-    list.sessions = worthListing(await api.sessions(list.query));
+    const { most } = list;
+    const found = await api.sessions(list.query, most);
+    list.sessions = worthListing(found);
+    list.more = found.length >= most;
   } catch {
     return; // the stream's own line says that the server is away
   }
@@ -218,6 +221,11 @@ async function refresh() {
   if (own && facts.changes === changes) adopt(facts, own);
   draw();
   if (list.sessions.some((s) => s.running)) refreshTimer = setTimeout(refresh, REFRESH);
+}
+
+function older() {
+  facts.list.most *= 5;
+  return refresh();
 }
 
 async function change(id, changes) {

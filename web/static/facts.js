@@ -5,6 +5,7 @@
 import { engineFacts } from "./switch.js";
 
 const MODEL = "builtin:extractive";
+const LISTED = 200; // chats that are listed at first
 const DRAFT = {
   id: null,
   title: "",
@@ -37,7 +38,7 @@ export function newFacts() {
     engines: engineFacts(null),
     running: false,
     loaded: false,
-    list: { sessions: [], current: null, query: "", hidden: new Set() },
+    list: { sessions: [], current: null, query: "", hidden: new Set(), most: LISTED, more: false },
   };
 }
 

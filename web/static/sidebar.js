@@ -6,8 +6,8 @@ import { t } from "./strings.js";
 const NARROW = "(max-width: 760px)";
 
 /**
- * Draws into `nav`. `on` holds open(id), change(id, changes), remove(session).
- * Returns {update({sessions, current, query, hidden}, running)}; `running`: whether the open chat
+ * Draws into `nav`. `on` holds open(id), change(id, changes), remove(session), older().
+ * Returns {update({sessions, current, query, hidden, more}, running)}; `running`: whether the open chat
  * is being answered, which its own events tell sooner than the list.
  */
 export function sessionList(nav, on) {
@@ -21,13 +21,21 @@ export function sessionList(nav, on) {
     const rows = state.sessions
       .filter((s) => !state.hidden.has(s.id))
       .map((s) => (s.id === state.current ? { ...s, running } : s));
-    const key = JSON.stringify([state.current, state.query, rows.map((s) => [s.id, s.title, s.running, s.updated, pinned(s)])]);
+    const key = JSON.stringify([state.current, state.query, state.more, rows.map((s) => [s.id, s.title, s.running, s.updated, pinned(s)])]);
     if (key === drawn) return;
     drawn = key;
     const focused = document.activeElement?.closest?.("[data-focus]")?.dataset.focus;
     nav.replaceChildren(...groups(rows).flatMap(([label, list]) => group(label, list, state)));
     if (!rows.length) nav.append(emptyLine(state.query));
+    if (state.more) nav.append(h("button", { type: "button", class: "quiet", "data-focus": "older", onclick: older }, t("sidebar.older")));
     if (focused) nav.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  // The focus goes to the first of those that came.
+  async function older() {
+    const last = nav.querySelectorAll(".session").length;
+    await on.older();
+    nav.querySelectorAll(".session")[last]?.querySelector("a").focus();
   }
 
   function group(label, list, state) {

@@ -160,9 +160,9 @@ class Connection:
     async def _live(self) -> None:
         began = time.monotonic()
         try:
+            await asyncio.to_thread(_load)  # in our own time, not in the server's
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self.server.startup_seconds):
-                    await asyncio.to_thread(_load)
                     client = await self._open(stack)
                     await self._list(client)
                 self._client, self.state = client, "ready"

@@ -30,6 +30,7 @@ from agent.tools import ALLOWED, ServerState, Tool
 from agent.types import Mode
 
 PATIENCE, AGAIN = 10.0, 1.0  # seconds a turn waits for a server never seen before, and for others
+_AROUND = 30.0  # at most, for what we load before a server starts and for its end in good order
 IDLE = 1800.0  # seconds after which a project's server may go, once another project is worked in
 CONTEXT = 32_000  # tokens of a model that does not say how many it takes
 _SUSPENDED = "Its definition has changed; the user has to approve it: searchloop mcp approve"
@@ -153,7 +154,7 @@ class McpServers:
         connection = self._connection(server)
         if not server.disabled:
             connection.retry_now()
-            await connection.ready(server.startup_seconds + 1)
+            await connection.ready(server.startup_seconds + _AROUND)
         parts = server_parts(each.name for each in found.servers)
         return {**self._report(server, parts[name]), "stderr": connection.said.tail}
 

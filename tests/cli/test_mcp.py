@@ -22,6 +22,7 @@ SERVER = (sys.executable, "-I", "-S", HOSTILE)
 def mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mcp:
     """Runs `searchloop mcp ARGS` in this process: exit code, output, errors."""
     monkeypatch.setenv("SEARCHLOOP_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
     def run(*args: str) -> tuple[int, str, str]:

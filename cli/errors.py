@@ -9,10 +9,11 @@ from agent.errors import AgentError, ConfigError, Conflict
 from agent.types import Usage
 from cli.main import BAD_INPUT, FAILED
 from cli.text import as_json, safe
+from search_backend.errors import ConfigError as BackendConfigError
 from search_backend.errors import FetchRefused, SearchBackendError
 
 KNOWN = (AgentError, SearchBackendError, OSError)
-_BAD_INPUT = (ConfigError, Conflict, FetchRefused)
+_BAD_INPUT = (ConfigError, BackendConfigError, Conflict, FetchRefused)
 _BAD_CODES = (
     "bad_request",
     "bad_domain",

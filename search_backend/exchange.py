@@ -18,7 +18,7 @@ from typing import Literal
 from urllib.parse import unquote_to_bytes
 
 from search_backend.decode import Cut, Decoder
-from search_backend.errors import FetchFailed
+from search_backend.errors import EngineError, FetchFailed
 from search_backend.framing import AnswerReader, BadAnswer
 from search_backend.http_values import HttpRequest, HttpResponse
 
@@ -53,7 +53,8 @@ class Link:
 
 class Exchange:
     """`request` on `link`. Call `step` at once and then when the socket is ready for what it said;
-    after None there is `response`. Raises Stale, BadAnswer, OSError."""
+    after None there is `response`. Raises Stale, BadAnswer, OSError, and
+    at once EngineError(config)."""
 
     def __init__(self, link: Link, request: HttpRequest) -> None:
         self.link = link
@@ -128,7 +129,11 @@ def _encode(request: HttpRequest) -> bytes:
         headers["Content-Length"] = str(len(request.body))
     target = slash + rest if slash else "/"
     if not _TARGET.fullmatch(target) or not all(map(_is_header, headers.items())):
-        raise BadAnswer("its address or key holds characters that HTTP cannot carry")
+        raise EngineError(
+            "config",
+            "An engine's address or key holds characters that HTTP cannot carry.",
+            "Set it anew, without spaces and line ends and in ASCII letters.",
+        )
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
     head = f"{request.method} {target} HTTP/1.1\r\n{lines}\r\n"
     return head.encode("ascii") + request.body

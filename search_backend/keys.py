@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 # Values of settings by name. One that is not set is missing or empty.
 Keys = Mapping[str, str]
+_SHORTEST = 6  # a key of fewer characters is a word that may stand anywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +21,12 @@ class Setting:
     default: str = ""
     aliases: tuple[str, ...] = ()
     secret: bool = False
+
+
+def without_keys(text: str, secrets: Iterable[str]) -> str:
+    """What others said, without the keys that they were sent: whole, or cut off after half."""
+    for secret in secrets:
+        if len(secret) >= _SHORTEST:
+            begun = re.escape(secret[: max(len(secret) // 2, _SHORTEST)])
+            text = re.sub(begun + r"[^\s\"')]*", "[key]", text.replace(secret, "[key]"))
+    return text

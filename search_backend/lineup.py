@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from search_backend.engines import Engine
 from search_backend.errors import EngineError, SearchBackendError
 from search_backend.framing import BadAnswer
 from search_backend.http_values import HttpResponse
+from search_backend.keys import without_keys
 from search_backend.merge import Kept, keep
 from search_backend.pace import LONGEST_WAIT, Buckets, HedgeBudget, Latencies
 from search_backend.settings import Settings
@@ -60,7 +60,7 @@ class Lineup:
         self.hedges = HedgeBudget()
         own = [s.name for engine in engines.values() for s in engine.settings if s.secret]
         self._allow = parse_ranges(settings.allow_ranges)
-        self._secrets = [value for name in own if len(value := settings.keys.get(name, "")) >= 6]
+        self._secrets = [settings.keys.get(name, "") for name in own]
 
     def order(self) -> tuple[str, ...]:
         """Names of the engines of the chain."""
@@ -196,12 +196,8 @@ class Lineup:
         return Problem("resting", told, "Wait, or name the engine to ask it now.")
 
     def _problem(self, error: SearchBackendError) -> Problem:
-        """Engines quote what they were sent; no key, nor half of one that was cut off, must travel
-        on in their words."""
-        words = [error.message, error.remedy]
-        for secret in self._secrets:
-            begun = re.compile(re.escape(secret[: max(len(secret) // 2, 6)]) + r"[^\s\"')]*")
-            words = [begun.sub("[key]", text.replace(secret, "[key]")) for text in words]
+        """Engines quote what they were sent; a key must not travel on in their words."""
+        words = [without_keys(text, self._secrets) for text in (error.message, error.remedy)]
         return Problem(error.code, *words)
 
 

@@ -14,7 +14,7 @@ from search_backend.engine_http import Connections, explain
 from search_backend.errors import EngineError
 from search_backend.framing import BadAnswer
 from search_backend.http_values import HttpResponse
-from search_backend.keys import Keys
+from search_backend.keys import Keys, without_keys
 from search_backend.race import Race
 from search_backend.readers import Service
 from search_backend.types import Page, Problem
@@ -41,8 +41,7 @@ class ServiceCalls:
         self._keys = keys
         self._seconds = seconds
         self._connections = Connections()
-        named = [value for name, value in keys.items() if name.endswith(("_KEY", "_TOKEN"))]
-        self._secrets = [value for value in named if len(value) >= 6]
+        self._secrets = [v for name, v in keys.items() if name.endswith(("_KEY", "_TOKEN"))]
 
     def read(self, service: Service, url: str) -> Page:
         """The page at `url` as the service reads it, or a page with the status that says why not.
@@ -85,8 +84,6 @@ class ServiceCalls:
 
     def _failed(self, url: str, problem: Problem) -> Page:
         """Services quote what they were sent; a key must not travel on in their words."""
-        words = problem.message
-        for secret in self._secrets:
-            words = words.replace(secret, "[key]")
+        words = without_keys(problem.message, self._secrets)
         told = Problem(problem.code, words, problem.remedy)
         return Page(url=url, final_url=url, title="", text="", status="error", error=told)

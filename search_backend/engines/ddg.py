@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from search_backend.answers import with_sites
+from search_backend.answers import usable, with_sites
 from search_backend.engines import Access, Engine
 from search_backend.errors import EngineError
 from search_backend.types import Query, SearchResult
@@ -95,7 +95,7 @@ def make_engine(client_factory: Callable[[], Client], deadline: float = DEADLINE
             )
             return list(rows)
 
-        return [result for row in _within(deadline, call) if (result := _result(row)) is not None]
+        return usable(map(_result, _within(deadline, call)), "DuckDuckGo")
 
     applies = frozenset({"domains", *ORDER})
     return Engine("ddg", "DuckDuckGo", search, applies=applies, cannot=left_out)
@@ -196,7 +196,9 @@ def _classified(error: Exception) -> EngineError:
     )
 
 
-def _result(row: Mapping[str, Any]) -> SearchResult | None:
+def _result(row: object) -> SearchResult | None:
+    if not isinstance(row, Mapping):
+        return None
     url = row.get("href")
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         return None

@@ -34,6 +34,13 @@ def test_bad_input_has_its_own_code(cli: Cli, args: list[str], code: int, words:
     assert ran.err.count("\n") == 1
 
 
+def test_a_setting_of_the_search_backend_is_bad_input_too(cli: Cli) -> None:
+    """Whichever of our parts reads it."""
+    ran = cli("search", "x", SEARCH_ALLOW_RANGES="0.0.0.0/0")
+    assert (ran.code, ran.out) == (2, "")
+    assert "too wide to be opened" in ran.err
+
+
 def test_text_that_is_not_in_the_page_is_said(cli: Cli) -> None:
     """An empty page is no answer to --find."""
     ran = cli("open", "library://docs/README.md", "--find", "zxqwv")

@@ -15,10 +15,12 @@ import pytest
 
 from search_backend.addresses import parse_ranges
 from search_backend.engine_http import origin_of
-from search_backend.engines import find_engines
+from search_backend.engines import Access, find_engines
+from search_backend.engines.ddg import make_engine
 from search_backend.errors import EngineError
 from search_backend.exchange import Exchange, Link
 from search_backend.http_values import HttpRequest, HttpResponse
+from search_backend.library import Library
 from search_backend.lineup import Lineup, Outcome
 from search_backend.merge import fuse, keep
 from search_backend.refusals import retry_after
@@ -220,6 +222,32 @@ def test_an_address_that_no_look_up_takes_is_a_setting_to_correct(host: str) -> 
     with pytest.raises(EngineError) as raised:
         origin_of(f"http://{host}/search")
     assert raised.value.kind == "config"
+
+
+@pytest.mark.parametrize("key", ["k\r\nX-Evil: 1", "k\u00e9y", " k-1", "k\x00"])
+def test_a_key_that_no_header_can_carry_is_a_setting_to_correct(key: str) -> None:
+    """It is not sent, in no form, and to try again is of no use."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(EngineError) as raised:
+        Exchange(Link(ours), HttpRequest("GET", "http://a.example/", {"X-Key": key}))
+    assert raised.value.kind == "config"
+    assert key not in raised.value.message
+
+
+@pytest.mark.parametrize("rows", [[None], ["x", 7], [{}], [{"href": None}], [{"href": "x:y"}]])
+def test_rows_of_a_package_that_nobody_can_use(tmp_path: Path, rows: list[Any]) -> None:
+    """What a package scrapes may be anything as well."""
+
+    class Scraped:
+        def text(self, _query: str, **_options: Any) -> list[Any]:
+            return rows
+
+    access = Access({}, Library(tmp_path, dict))
+    search = make_engine(Scraped).search
+    assert search is not None
+    with pytest.raises(EngineError) as raised:
+        search(Query("tea"), access)
+    assert raised.value.kind == "parse"
 
 
 def test_an_answer_without_end_leaves_time_to_look_at_the_clock() -> None:

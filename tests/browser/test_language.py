@@ -170,6 +170,22 @@ def test_what_a_model_lacks_is_said_in_german(browser: Browser, house: House) ->
     assert told[2] == "It sulks. Wait."
 
 
+RESTING = """async (error) => {
+  const { translated } = await import("/static/strings.js");
+  return translated(error).message;
+}"""
+
+
+def test_why_an_engine_rests_is_said_in_chinese(browser: Browser, house: House) -> None:
+    """With when it is asked again, and why, in words; Chinese has no space before Chinese."""
+    page = browser.new_context(bypass_csp=True, locale="zh-CN").new_page()
+    page.goto(house.start_url)
+    told = "Brave Search failed a moment ago (rate); it is asked again in 40 s."
+    said = page.evaluate(RESTING, {"code": "resting", "message": told, "remedy": "Wait."})
+    page.context.close()
+    assert said == "Brave Search 刚刚出错（请求过多），40 秒后再询问。"
+
+
 def test_texts_from_right_to_left_are_laid_out_so(page: Page) -> None:
     """A Hebrew question stands from right to left; its neighbours do not."""
     question = page.get_by_label("Your question")

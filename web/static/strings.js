@@ -98,7 +98,10 @@ export function translated({ code = "", message = "", remedy = "", own = false }
   if (own || texts === en || !has(key)) return { code, message, remedy };
   for (let n = 1; has(`${key}.${n}`); n++) {
     const values = filled(en[`${key}.${n}`], message);
-    if (values) return { code, message: t(`${key}.${n}`, values), remedy: "", original: remedy };
+    if (!values) continue;
+    const reason = `attempt.${values.reason}`; // an engine's failure, by its code
+    if (has(reason)) values.reason = t(reason);
+    return { code, message: t(`${key}.${n}`, values), remedy: "", original: remedy };
   }
   const said = en[key] === message ? remedy : [message, remedy].filter(Boolean).join(" ");
   return { code, message: t(key), remedy: "", original: said };

@@ -22,7 +22,7 @@ from agent.leases import Leases, no_session
 from agent.parcel import Parcel, Passing, Pending, parcel
 from agent.session import Session
 from agent.store import open_store
-from agent.store.contract import Batch, Heard
+from agent.store.contract import Batch, Heard, rows_of
 from agent.text import column_text, like_pattern, object_in, to_json
 
 P = ParamSpec("P")
@@ -273,16 +273,7 @@ class EventLog:
         return next(iter(self._all(query, values)), None)
 
     def _all(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        try:
-            return self._fetched(query, values)
-        except StoreError as error:
-            if error.code != "damaged" or self.trouble is None:
-                raise
-        return self._fetched(query, values)  # of what could be saved
-
-    def _fetched(self, query: str, values: Sequence[Any]) -> list[Any]:
-        with self._db.reading() as db:
-            return db.execute(query, values).fetchall()
+        return rows_of(self._db, query, values)
 
     def _session(self, row: Sequence[Any]) -> Session:
         return Session(*(*row[:-2], bool(row[-2]), object_in(row[-1]) or {}))

@@ -19,7 +19,7 @@ from agent.checksum import data_in
 from agent.errors import ConfigError, StoreError
 from agent.private_file import sync_folder
 from agent.store import open_store
-from agent.store.contract import Database
+from agent.store.contract import Database, rows_of
 from agent.store.faults import fault
 from agent.store.rescue import Rescue, set_aside
 from agent.tables import STEPS
@@ -142,11 +142,11 @@ def check(where: Path | str) -> list[str]:
 
 
 def _all_wrong(db: Database) -> Iterator[str]:
-    held = {row[0]: row[1] for row in _rows(db, "SELECT session, run_id FROM runs")}
+    held = {row[0]: row[1] for row in rows_of(db, "SELECT session, run_id FROM runs")}
     for row in _sessions(db):
         yield from (f"session {row[0]}: {what}" for what in _wrong(db, row, held.get(row[0])))
     strays = "SELECT DISTINCT session FROM events WHERE session NOT IN (SELECT id FROM sessions)"
-    yield from (f"events of a session that is gone: {row[0]}" for row in _rows(db, strays))
+    yield from (f"events of a session that is gone: {row[0]}" for row in rows_of(db, strays))
 
 
 def _wrong(db: Database, session: Sequence[Any], held: str | None) -> Iterator[str]:
@@ -186,17 +186,12 @@ def _copied(source: Database, target: Database, session: Sequence[Any]) -> int:
 
 
 def _sessions(db: Database) -> list[Any]:
-    return _rows(db, f"SELECT {_SESSION} FROM sessions ORDER BY created")
+    return rows_of(db, f"SELECT {_SESSION} FROM sessions ORDER BY created")
 
 
 def _events(db: Database, session: str) -> Iterator[Any]:
     after = 0
     query = f"SELECT {_EVENT} FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"
-    while rows := _rows(db, query, (session, after)):
+    while rows := rows_of(db, query, (session, after)):
         yield from rows
         after = rows[-1][0]
-
-
-def _rows(db: Database, query: str, values: Sequence[Any] = ()) -> list[Any]:
-    with db.reading() as statements:
-        return statements.execute(query, values).fetchall()

@@ -12,7 +12,8 @@ class Wire:
 
     `lose(n)`: of the nth message from now on that holds `mark`, the answer is lost with its
     connection: the server has done what it was asked, and nobody knows. With `dead` nobody gets
-    through after that, until `mend`.
+    through after that, until `mend`. `hush`: the connections there are stay open, and nothing comes
+    through them any more.
     """
 
     def __init__(self, port: int, mark: bytes) -> None:
@@ -23,6 +24,7 @@ class Wire:
         self._lock = threading.Lock()
         self._count = self._fatal = 0
         self._dying = self._dead = False
+        self._hushed = 0
         self.lost = threading.Event()
 
     def lose(self, number: int, *, dead: bool = False) -> None:
@@ -30,6 +32,11 @@ class Wire:
         with self._lock:
             self._count, self._fatal, self._dying = 0, number, dead
             self.lost.clear()
+
+    def hush(self) -> None:
+        """See above."""
+        with self._lock:
+            self._hushed += 1
 
     def mend(self) -> None:
         """All goes through again."""
@@ -51,8 +58,11 @@ class Wire:
     def _pass(
         self, source: socket.socket, target: socket.socket, doomed: threading.Event, asks: bool
     ) -> None:
+        quiet = self._hushed
         with suppress(OSError):
             while data := source.recv(65536):
+                if quiet != self._hushed:
+                    continue
                 if asks and self._meets(data):
                     doomed.set()
                 elif doomed.is_set() or (asks and self._dead):

@@ -92,9 +92,14 @@ _SYSTEM = {
 
 
 def corrupt(error: object) -> bool:
-    """Whether this is SQLite's word for a file that is damaged."""
+    """Whether this is SQLite's word for a file that is damaged, or for tables that are not ours."""
     primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+
+
+def illegible(error: object) -> bool:
+    """Whether a text in the file is not UTF-8, which Python says without SQLite's code."""
+    return isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
 
 
 def fault(code: str, where: object, why: object) -> StoreError:
@@ -120,8 +125,7 @@ def sqlite_errors(path: Path | str) -> Iterator[None]:
     except (JSONDecodeError, UnicodeDecodeError) as error:
         raise fault("damaged", path, error) from error
     except sqlite3.Error as error:
-        odd = isinstance(error, sqlite3.OperationalError)  # without a code: a text is not UTF-8
-        other = sqlite3.SQLITE_CORRUPT if odd else sqlite3.SQLITE_INTERNAL
+        other = sqlite3.SQLITE_CORRUPT if illegible(error) else sqlite3.SQLITE_INTERNAL
         primary = getattr(error, "sqlite_errorcode", other) & 0xFF
         code = _unopened(path) if primary == sqlite3.SQLITE_CANTOPEN else _SQLITE.get(primary)
         raise fault(code or "store_failed", path, error) from error

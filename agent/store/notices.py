@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
+from agent.errors import StoreError
 from agent.store.contract import Heard
 from agent.store.postgres_append import CHANNEL
 
@@ -21,11 +22,17 @@ class Notices:
     def __init__(
         self,
         connected: Callable[[], AbstractContextManager[Connection[Any]]],
+        ring: Callable[[], None],
         process: str,
         patience: float,
     ) -> None:
-        """What `process` told is not heard; within `patience` seconds an end is noticed."""
+        """What `process` told is not heard; within `patience` seconds an end is noticed.
+
+        `ring` sends a notification of ours, on another connection: after so many seconds of silence
+        it has to be heard within as many, or this connection is dead and does not know it.
+        """
         self._connected = connected
+        self._ring = ring
         self._process = process
         self._patience = patience
         self._starting = threading.Lock()
@@ -49,10 +56,17 @@ class Notices:
                 with self._connected() as db:
                     db.execute(f"LISTEN {CHANNEL}".encode())
                     heard({})
+                    rung = False
                     while not self._closed.is_set():
-                        for note in db.notifies(timeout=self._patience, stop_after=1):
+                        notes = list(db.notifies(timeout=self._patience, stop_after=1))
+                        for note in notes:
                             self._pass_on(note.payload, heard)
-            except psycopg.Error:
+                        if not notes:
+                            if rung:
+                                break
+                            self._ring()
+                        rung = not notes
+            except (psycopg.Error, StoreError):
                 self._closed.wait(0.5)
 
     def _pass_on(self, payload: str, heard: Heard) -> None:
@@ -64,9 +78,10 @@ class Notices:
             for each in news.get("news", (news,)):
                 heard(each)
 
-    def end(self, wake: Callable[[], None]) -> None:
-        """Ends the thread; `wake` sends a notification, so that it need not wait."""
+    def end(self) -> None:
+        """Ends the thread, which need not wait if it can be rung."""
         self._closed.set()
         if self._thread is not None:
-            wake()
+            with suppress(StoreError):
+                self._ring()
             self._thread.join(self._patience + 1)

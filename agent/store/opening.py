@@ -41,6 +41,11 @@ def connect(path: Path | str, *, uri: bool = False) -> sqlite3.Connection:
     return db
 
 
+def legible(text: bytes) -> str:
+    """Text of a damaged file, as far as it can be read."""
+    return text.decode("utf-8", "replace")
+
+
 def _bring(db: sqlite3.Connection, path: Path | str, steps: Steps) -> None:
     _use_wal(db)
     db.execute("PRAGMA synchronous = NORMAL")

@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 _PATIENCE = 5.0  # seconds for a connection
 _CONNECTIONS = 10
 _RECONNECT = 2.0  # then the next request tries anew, instead of waiting ever longer in between
+# A host that is gone without a word is noticed within ten seconds, not two hours. Of libpq:
+# https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-KEEPALIVES
+_ALIVE: Mapping[str, Any] = {
+    "autocommit": True,
+    "keepalives_idle": 4,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
 _MIGRATING = 0x5EA2C41  # the advisory lock under which the tables are made
 _SPOKEN = (
     ("REAL", "DOUBLE PRECISION"),
@@ -59,7 +68,7 @@ class PostgresDatabase:
         self._url = url
         self.where = _shown(url)
         self._process = secrets.token_hex(6)
-        self._notices = Notices(self._connected, self._process, _PATIENCE)
+        self._notices = Notices(self._connected, self._ring, self._process, _PATIENCE)
         self._starting = threading.Lock()
         self._steps, self._current = steps, False
         self.trouble: StoreError | None = None
@@ -78,7 +87,7 @@ class PostgresDatabase:
                 max_size=_CONNECTIONS,
                 timeout=_PATIENCE,
                 reconnect_timeout=_RECONNECT,
-                kwargs={"autocommit": True},
+                kwargs=dict(_ALIVE),
                 open=True,
             )
 
@@ -127,7 +136,7 @@ class PostgresDatabase:
     def _connected(self) -> Iterator[Connection[Any]]:
         import psycopg
 
-        with psycopg.connect(self._url, autocommit=True, connect_timeout=int(_PATIENCE)) as db:
+        with psycopg.connect(self._url, connect_timeout=int(_PATIENCE), **_ALIVE) as db:
             yield db
 
     @contextmanager
@@ -223,14 +232,14 @@ class PostgresDatabase:
             db.execute("SELECT 1").fetchone()
         return []
 
+    def _ring(self) -> None:
+        """Tells ourselves nothing."""
+        with self.errors(), self._pool.connection(timeout=1) as db:
+            db.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+
     def close(self) -> None:
         """See Database."""
-
-        def wake() -> None:
-            with suppress(Exception), self._pool.connection(timeout=1) as db:
-                db.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
-
-        self._notices.end(wake)
+        self._notices.end()
         self._pool.close()
 
 

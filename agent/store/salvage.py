@@ -19,6 +19,7 @@ from typing import Any
 
 from agent.checksum import data_in
 from agent.store.carving import PAGE, carve
+from agent.store.opening import legible
 from agent.types import Usage
 
 _MAGIC = b"SQLite format 3\0"
@@ -48,7 +49,7 @@ def salvage(path: Path, target: Path) -> frozenset[str]:
             shutil.copyfile(f"{path}{side}", f"{broken}{side}")
     _mend_head(broken, target)
     with closing(sqlite3.connect(broken)) as source, closing(sqlite3.connect(target)) as db:
-        source.text_factory = _text
+        source.text_factory = legible
         with suppress(sqlite3.DatabaseError):  # what is asked next says so again
             source.execute("PRAGMA writable_schema = ON")  # takes a file that was cut off
             source.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -60,18 +61,15 @@ def salvage(path: Path, target: Path) -> frozenset[str]:
     return frozenset(work.partial)
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
-
-
 def _mend_head(broken: Path, fresh: Path) -> None:
-    """A first page that is none any more becomes that of a new store.
+    """A first page that is none any more, or names other tables, becomes that of a new store.
 
     The tables of every store that was made by this version begin on the same pages.
     """
     with broken.open("r+b") as file:
         head = file.read(PAGE)
-        if head.startswith(_MAGIC) and len(head) == PAGE and head[100] in (5, 13):
+        whole = head.startswith(_MAGIC) and len(head) == PAGE and head[100] in (5, 13)
+        if whole and _names_ours(broken):
             return
         with fresh.open("rb") as made:
             page = bytearray(made.read(PAGE))
@@ -79,6 +77,16 @@ def _mend_head(broken: Path, fresh: Path) -> None:
         page[32:40] = bytes(8)  # none of them free
         file.seek(0)
         file.write(page)
+
+
+def _names_ours(broken: Path) -> bool:
+    """Whether the tables that matter are found in it; they may be damaged all the same."""
+    with closing(sqlite3.connect(broken)) as db, suppress(sqlite3.Error):
+        db.execute("PRAGMA writable_schema = ON")
+        for table in ("sessions", "events"):
+            db.execute(f"SELECT count(*) FROM {table} WHERE 0").fetchone()
+        return True
+    return False
 
 
 class _Salvage:

@@ -18,8 +18,8 @@ from agent.checksum import checksum
 from agent.errors import StoreError
 from agent.events import DELTAS
 from agent.store.contract import Batch, Heard, Steps
-from agent.store.faults import corrupt, fault, sqlite_errors
-from agent.store.opening import open_database
+from agent.store.faults import corrupt, fault, illegible, sqlite_errors
+from agent.store.opening import legible, open_database
 from agent.store.rescue import Rescue
 from agent.store.watch import Watch
 
@@ -34,7 +34,7 @@ class SqliteDatabase:
     quick = True
     clock = "boot_seconds()"
     like = "LIKE ? ESCAPE '\\'"
-    text_of_data = "json_extract(data, '$.text')"
+    text_of_data = "iif(json_valid(data), json_extract(data, '$.text'), '')"
     locking = ""
 
     def __init__(self, path: Path, steps: Steps) -> None:
@@ -46,6 +46,7 @@ class SqliteDatabase:
         self._idle: list[sqlite3.Connection] = []
         self._steps = steps
         self._rescue: Rescue | None = None
+        self._lenient = False  # some text is not UTF-8: what can be read of it is
         self._switching = threading.Lock()
         try:
             self._write = self._writer()
@@ -72,6 +73,8 @@ class SqliteDatabase:
         except StoreError as error:
             if self._rescue is not None and error.code == "damaged":
                 raise self._rescue.trouble from error
+            if illegible(error.__cause__):
+                self._lenient, self._idle = True, []
             if corrupt(error.__cause__):
                 self._switch(error)
             raise
@@ -146,6 +149,8 @@ class SqliteDatabase:
                 db = idle.pop()
             except IndexError:
                 db = self._rescue.connect() if self._rescue else open_database(self._path)
+                if self._lenient:
+                    db.text_factory = legible
             try:
                 yield db
             finally:

@@ -13,9 +13,12 @@ import pytest
 from agent.errors import StoreError, UnsureError
 from agent.events import Event
 from agent.log import EventLog
+from agent.store.notices import Notices
+from agent.store.postgres_append import CHANNEL
 from agent.upkeep import check
 from tests.crash.working import Working
 from tests.postgres import Postgres
+from tests.waiting import until
 from tests.wire import Wire
 
 pytestmark = pytest.mark.integration
@@ -47,6 +50,32 @@ def test_an_answer_that_is_lost_is_looked_up(postgres: Postgres) -> None:
         assert caught.value.remedy
         wire.mend()
         assert [event.seq for event in log.append(session, [NOTICE])] == [5]
+
+
+def test_a_listener_notices_that_nothing_comes_through(postgres: Postgres) -> None:
+    """A connection that is dead and does not say so: it listens on another, and lost news are told
+    as such.
+    """
+    import psycopg
+
+    heard: list[Any] = []
+
+    def tell(text: str = "") -> None:
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute("SELECT pg_notify(%s, %s)", (CHANNEL, text))
+
+    url = postgres.url()
+    with Wire(postgres.port, APPEND) as wire:
+        there = through(wire, url)
+        notices = Notices(lambda: psycopg.connect(there, autocommit=True), tell, "us", 0.3)
+        notices.begin(heard.append)
+        until(lambda: {} in heard)
+        wire.hush()
+        heard.clear()
+        until(lambda: {} in heard)
+        tell('{"session": "s"}')
+        until(lambda: {"session": "s"} in heard)
+        notices.end()
 
 
 class Mending(EventLog):

@@ -184,6 +184,38 @@ def test_any_damage_is_survived(tmp_path: Path, whole: bytes, seed: int, times: 
     assert sessions > times * SESSIONS / 2
 
 
+@pytest.mark.parametrize("name", [b"sessions", b"events", b"deltas", b"runs"])
+def test_a_table_by_another_name(tmp_path: Path, whole: bytes, name: bytes) -> None:
+    """One letter of the file's own list of tables: all is read, nothing written, and restored."""
+    path = tmp_path / "s.sqlite3"
+    wrong = name[:1] + b"x" + name[2:]
+    path.write_bytes(whole[:PAGE].replace(b"TABLE " + name, b"TABLE " + wrong) + whole[PAGE:])
+    with closing(EventLog(path)) as log:
+        assert [len(log.read(s.id)) for s in log.sessions()] == [120] * SESSIONS
+        assert code_of(lambda: log.append(log.sessions()[0].id, [NOTICE])) == "damaged"
+    assert check(path)
+    assert restore(path, None).saved == SESSIONS
+    assert check(path) == []
+
+
+def test_letters_that_are_none(tmp_path: Path, whole: bytes) -> None:
+    """A text that is not UTF-8 any more hides nothing but itself, and searching goes on."""
+    path = tmp_path / "s.sqlite3"
+    path.write_bytes(
+        whole.replace(b"session 3", b"session \xf3").replace(b"question 7 q", b"\xff" * 12)
+    )
+    with closing(EventLog(path)) as log:
+        assert sorted(s.title for s in log.sessions())[-1] == "session \ufffd"
+        for session in log.sessions("question 8"):
+            events = log.read(session.id)
+            assert [e.seq for e in events if e.data.get("code") == "damaged"] == [29]
+            assert len(events) == 120
+            assert log.append(session.id, [NOTICE])[0].seq == 121
+    found = check(path)
+    assert len(found) == SESSIONS
+    assert all(line.endswith(": event 29 is damaged") for line in found)
+
+
 def test_damage_that_comes_while_it_is_used(tmp_path: Path, whole: bytes) -> None:
     """From the first sign of it on nothing is written, what can be read is read, and all is well
     again as soon as the file is: nothing has to be started anew.

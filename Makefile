@@ -42,4 +42,4 @@ dev:
 	@$(PYTHON) scripts/install.py dev
 
 node: # what only tests need of npm, pinned in tests/node
-	@npm ci --prefix tests/node --silent --no-progress
+	@npm ci --prefix tests/node --loglevel error --no-fund --no-audit --no-progress --fetch-retries 5

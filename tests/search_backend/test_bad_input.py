@@ -16,9 +16,10 @@ from search_backend.app import create_app
 from search_backend.fetch import fetch
 from search_backend.fetched import Fetched, FetchLimits
 from search_backend.settings import Settings
+from search_backend.workers import WORKERS
 from tests.fakes import FakeServer, Reply
 from tests.search_backend.hostile import HANG, Internet, answer, forever, serving
-from tests.waiting import LATE
+from tests.waiting import LATE, until
 
 SEARCH_SECONDS, PAGE_SECONDS = 0.5, 1.0
 LONG = "x" * 10_240
@@ -148,6 +149,9 @@ def test_a_page_that_cannot_be_opened(client: FlaskClient, url: str, code: str |
 
 def test_the_beginning_of_a_page_of_100_mb(client: FlaskClient) -> None:
     """What fits is read, and it says that it is not all."""
+    about = {"url": "http://big.example/", "content_type": "text/html"}
+    large = b"<p>Some words about tea.</p>" * 10_000
+    until(lambda: WORKERS.read(large, **about).status == "ok")  # a process is there to read it
     status, told = ask(client, "/api/open-page", {"url": "http://big.example/100mb.txt"})
     assert (status, told["status"], told["truncated"]) == (200, "ok", True)
     assert told["content_length"] == len(told["content"]) == 8_000

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
 from agent.afterwards import make_plan, undo_files
-from agent.errors import ConfigError, StoreError
+from agent.errors import AgentError, ConfigError, StoreError
 from agent.log import EventLog
 from agent.opening import change_session, open_session
 from agent.plans import find_plan, run_text
 from agent.runner import Runner
+from agent.session import Session
 from agent.settings import Settings
 from agent.workspace import Workspace
 from web.calls import Call, Handler, OnLoop, Reply, whole
@@ -53,7 +54,7 @@ class SessionsApi:
         return {
             ("get", "/api/sessions"): self.list,
             ("post", "/api/sessions"): self.create,
-            ("get", session): lambda call: Reply(self._log.session(call.session).as_dict()),
+            ("get", session): lambda call: Reply(self._told(self._log.session(call.session))),
             ("patch", session): self.change,
             ("delete", session): self.delete,
             ("post", f"{session}/undo"): self.undo,
@@ -73,12 +74,15 @@ class SessionsApi:
             if session.updated < time.time() - _DAY and not session.running:
                 with suppress(StoreError):  # a store that can only be read
                     self._forget(session.id)
-        return Reply({"sessions": [s.as_dict() for s in found if s not in passing]})
+        listed = [session for session in found if session not in passing]
+        native = self._on_loop(self._native({session.model for session in listed}))
+        return Reply({"sessions": [_told(session, native) for session in listed]})
 
     def create(self, call: Call) -> Reply:
         """A new session; what is not named is as its agent or the settings say."""
         self._check_model(call.body)
-        return Reply(open_session(self._log, self._house.settings, call.body).as_dict(), 201)
+        made = open_session(self._log, self._house.settings, call.body)
+        return Reply(self._told(made), 201)
 
     def change(self, call: Call) -> Reply:
         """Title, model, mode, search, workspace, agent, and whether it is pinned."""
@@ -87,7 +91,7 @@ class SessionsApi:
         if "title" in changes:
             changes["title"] = _title(changes["title"])
         session = change_session(self._log, self._house.settings, call.session, changes)
-        return Reply(session.as_dict())
+        return Reply(self._told(session))
 
     def delete(self, call: Call) -> Reply:
         """Stops what runs, then forgets everything."""
@@ -117,12 +121,31 @@ class SessionsApi:
         started = self._house.runner.start(session, run_text(plan), mode="agent", plan=plan)
         return Reply({"run_id": self._on_loop(started), "session_id": session, "seq": seq}, 202)
 
+    def _told(self, session: Session) -> dict[str, Any]:
+        return _told(session, self._on_loop(self._native([session.model])))
+
+    async def _native(self, models: Iterable[str]) -> dict[str, bool | None]:
+        """Whether each model has a search of its own, also one that is in no list of models."""
+        found: dict[str, bool | None] = {}
+        for model in models:
+            try:
+                provider, name = self._house.runner.provider(model)
+                found[model] = provider.capabilities(name).native_search
+            except AgentError:  # nobody answers to that name any more
+                found[model] = None
+        return found
+
     def _check_model(self, body: Mapping[str, Any]) -> None:
         if body.get("model") is not None:
             self._on_loop(self._known(body["model"]))
 
     async def _known(self, model: str) -> None:
         self._house.runner.provider(model)
+
+
+def _told(session: Session, native: Mapping[str, bool | None]) -> dict[str, Any]:
+    """A session as it is told, with what the switch has to know of its model."""
+    return {**session.as_dict(), "native_search": native[session.model]}
 
 
 def _title(text: str) -> str:

@@ -132,6 +132,10 @@ def test_the_switch_says_what_leaves_and_what_it_costs(enter: Enter, house: Hous
     expect(tip).to_contain_text("OpenAI charges about 0.01 USD for a search")
     page.keyboard.press("Escape")
     expect(tip).to_have_count(0)
+    unlisted = house.call("POST", "/api/sessions", {"model": "openai:gpt-6-new", "search": "auto"})
+    page.goto(f"{house.url}#/s/{unlisted['id']}")
+    expect(page.locator("#switch-state")).to_contain_text("On, via OpenAI")  # as it would be
+    page.goto(f"{house.url}#/")
     models["models"] = [{**NATIVE, "capabilities": {"tools": True}}]
     page.reload()
     page.locator("#question").press("Tab")

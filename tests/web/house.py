@@ -31,7 +31,7 @@ from agent.leases import Lease
 from agent.log import EventLog
 from agent.mcp import McpServers
 from agent.metrics import Metrics
-from agent.models import ModelInfo
+from agent.models import Capabilities, ModelInfo
 from agent.providers import split_model
 from agent.question import asked_data
 from agent.settings import SETTINGS, Environment, Setting, Settings
@@ -46,6 +46,14 @@ SOURCE = {"n": 1, "url": "https://example.org/a", "title": "A page", "state": "c
 MARK = {"span": [6, 9], "quote": "so it is", "verified": True}
 CITATION = {**SOURCE, "quote": "so it is", "verified": True, "spans": [[6, 9]], "marks": [MARK]}
 ANSWER = "It is [1]."
+
+
+class FakeProvider:
+    """Of its models only the one called `native` has a search of its own."""
+
+    def capabilities(self, model: str) -> Capabilities:
+        """See `agent.providers.Provider.capabilities`."""
+        return Capabilities(native_search=model == "native")
 
 
 class ScriptedRunner:
@@ -97,12 +105,12 @@ class ScriptedRunner:
         """See `agent.runner.Runner.models`."""
         return [ModelInfo("m:x", "X")]
 
-    def provider(self, model: str) -> tuple[None, str]:
+    def provider(self, model: str) -> tuple[FakeProvider, str]:
         """See `agent.runner.Runner.provider`."""
         name, rest = split_model(model)
         if name != "m":
             raise ConfigError("unknown_provider", f"No provider {name!r}.", "Providers are m.")
-        return None, rest
+        return FakeProvider(), rest
 
     async def recover(self) -> int:
         """See `agent.runner.Runner.recover`."""

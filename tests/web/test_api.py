@@ -127,6 +127,22 @@ def test_pins_and_temporary_sessions(tmp_path: Path) -> None:
     with_api(tmp_path, scenario)
 
 
+def test_a_session_tells_whether_its_model_has_a_search_of_its_own(tmp_path: Path) -> None:
+    """Also of a model that is in no list, and of one that nobody offers any more."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        made = (await ask("POST", "/api/sessions", {"model": "m:native"})).data
+        path = f"/api/sessions/{made['id']}"
+        assert made["native_search"] is (await ask("GET", path)).data["native_search"] is True
+        changed = (await ask("PATCH", path, {"model": "m:plain"})).data
+        assert changed["native_search"] is False
+        house.log.update_session(made["id"], model="gone:x")
+        [listed] = (await ask("GET", "/api/sessions")).data["sessions"]
+        assert listed["native_search"] is None
+
+    with_api(tmp_path, scenario)
+
+
 def test_one_answer_at_a_time(tmp_path: Path) -> None:
     """A second question is refused while the first is answered; stopping makes room."""
 

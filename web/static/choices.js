@@ -4,7 +4,7 @@
 import { h } from "./dom.js";
 import { openMenu, place } from "./menu.js";
 import { named, nameOf, t } from "./strings.js";
-import { costText, leavingText } from "./switch.js";
+import { costText, leavingText, modelOf } from "./switch.js";
 
 const MODES = ["ask", "plan", "agent"];
 const sentence = (text) => text[0].toUpperCase() + text.slice(1);
@@ -25,8 +25,8 @@ export function openModes(anchor, current, pick) {
  * `pick(search)` is called with another one.
  */
 export function openVias(anchor, { session, models, engines }, pick) {
-  const model = models.find((m) => m.id === session.model);
-  const own = Boolean(model?.capabilities?.native_search) && !engines.offline;
+  const model = modelOf(session, models);
+  const own = Boolean(model.capabilities?.native_search) && !engines.offline;
   const names = named(engines.ready.map(nameOf));
   const [first] = engines.ready;
   const ways = {
@@ -57,7 +57,7 @@ export function tipOf(anchor, facts) {
   function show() {
     clearTimeout(timer);
     const { session, models, engines } = facts();
-    const model = models.find((m) => m.id === session.model) ?? null;
+    const model = modelOf(session, models);
     const words = [leavingText(session, model, engines), costText(session, model, engines)];
     tip.replaceChildren(...words.map((text) => h("p", {}, text)));
     if (!tip.isConnected) document.querySelector("main").append(tip);

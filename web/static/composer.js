@@ -7,7 +7,7 @@
 import { partsOf } from "./actions.js";
 import { isComposing, setText } from "./dom.js";
 import { t, titleOf } from "./strings.js";
-import { describeSwitch } from "./switch.js";
+import { describeSwitch, modelOf } from "./switch.js";
 
 const POINTED = 400; // milliseconds after which the switch tells more of itself
 const NO_FILES = { text: "", back() {} };
@@ -89,8 +89,7 @@ export function composer(el, on) {
   function updateSwitch() {
     const { session, models, engines } = facts;
     if (session.pending) return setText(page.switchState, t("switch.asking"));
-    const model = models.find((m) => m.id === session.model) ?? null;
-    const state = describeSwitch(session, model, engines);
+    const state = describeSwitch(session, modelOf(session, models), engines);
     page.web.checked = state.on;
     page.switchLabel.dataset.kind = state.kind;
     page.via.hidden = !state.on;

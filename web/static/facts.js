@@ -73,7 +73,8 @@ export function learn(facts, { turns }, events) {
   const started = events.findLast((e) => e.type === "run_started");
   if (started && !facts.session.pending) {
     const { model, mode, search } = started;
-    facts.session = { ...facts.session, model, mode, search: search ?? facts.session.search };
+    const { native_search } = model === facts.session.model ? facts.session : {};
+    facts.session = { ...facts.session, model, mode, search: search ?? facts.session.search, native_search };
   }
 }
 

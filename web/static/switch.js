@@ -5,9 +5,15 @@
 
 import { named, nameOf, t, translated } from "./strings.js";
 
+/** The model of a session: of one that is in no list it is known whether it has a search of its own. */
+export function modelOf(session, models) {
+  const unlisted = { id: session.model, capabilities: { native_search: Boolean(session.native_search) } };
+  return models.find((model) => model.id === session.model) ?? unlisted;
+}
+
 /**
  * {on, kind, text}: kind is off, native, local or unavailable.
- * `session` {search, search_path?}, `model` an entry of /api/models or null, `engines` as from
+ * `session` {search, search_path?}, `model` as from `modelOf`, `engines` as from
  * `engineFacts`.
  */
 export function describeSwitch(session, model, engines) {

@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import ceil
 
 from search_backend.addresses import parse_ranges
 from search_backend.circuit import Circuits
@@ -191,7 +192,7 @@ class Lineup:
         if seconds:
             told = (
                 f"{engine.title} failed a moment ago ({reason}); "
-                f"it is asked again in {seconds:.0f} s."
+                f"it is asked again in {ceil(seconds)} s."
             )
         return Problem("resting", told, "Wait, or name the engine to ask it now.")
 

@@ -65,6 +65,24 @@ ARABIC = (
     "المدّ يأتي عند الظهر [1]، انظر `tide --utc` هنا.\n\n1. אבג ראשון\n2. second\n\n"
     "| الميناء | Time |\n|---|---|\n| حيفا | 12:00 |\n\n```python\nprint('شمال')\n```\n"
 )
+
+
+def test_a_search_that_failed_is_not_folded_away(page: Page, house: House) -> None:
+    """The one line that stays says that it failed, and how many did where others did not."""
+    error = {"code": "resting", "message": "Brave failed a moment ago (rate).", "remedy": ""}
+    asked = [{"engine": "brave", "status": "skipped", "ms": 0, "error": error}]
+    found = {"query": "ebb", "by": "local:ddg", "status": "ok", "results": 2, "attempts": asked}
+    lost = {"query": "flood", "by": "local", "status": "error", "results": 0, "attempts": []}
+    summary = page.locator(".activity > summary")
+    show(page, house, answered(house, ("search_finished", lost)))
+    expect(summary).to_contain_text(re.compile(r"^Search failed, "))
+    show(page, house, answered(house, ("search_finished", lost), ("search_finished", found)))
+    expect(summary).to_contain_text(re.compile(r"^Searched 2 queries, 1 failed, "))
+    summary.click()
+    trail = "2 results · Brave failed a moment ago (rate)"
+    expect(page.locator(".step").last).to_have_text(f"Searched “ebb” · {trail}")
+
+
 SIDES = """() => {
   const of = (css) => getComputedStyle(document.querySelector(css)).direction;
   const found = {};

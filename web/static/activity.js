@@ -62,7 +62,9 @@ function done(turn) {
   const searches = count("search");
   const pages = turn.steps.filter(isRead).length;
   const tools = count("tool");
-  if (searches) parts.push(t("done.searches", { n: searches }));
+  const failed = turn.steps.filter((s) => !s.stopped && hasFailed(s)).length;
+  if (searches) parts.push(failed === searches ? t("step.searchfailed") : t("done.searches", { n: searches }));
+  if (failed && failed < searches) parts.push(t("done.failed", { n: failed }));
   if (pages) parts.push(t("done.pages", { n: pages }));
   if (tools) parts.push(t("done.tools", { n: tools }));
   const seconds = durationOf(turn);
@@ -87,6 +89,10 @@ function lineOf(step, cite) {
   return h("li", { class: `step ${state}` }, mark, h("div", { class: "step-text", dir: "auto" }, content));
 }
 
+function hasFailed({ kind, status }) {
+  return kind === "search" && (status === "error" || status === "blocked");
+}
+
 function searching(query) {
   return query ? t("step.searching", { query }) : t("step.searching.unknown");
 }
@@ -97,7 +103,7 @@ const MARKS = { failed: "warn" };
 const LINES = {
   search(step) {
     if (!step.done) return ["open", searching(step.query)];
-    const failed = step.status === "error" || step.status === "blocked";
+    const failed = hasFailed(step);
     const query = step.query ? t("step.searched", { query: step.query }) : t("step.searched.unknown");
     const trail = trailOf(step);
     return [
@@ -177,7 +183,8 @@ function trailOf(step) {
 function inVain({ engine, status, error }) {
   const name = nameOf(engine);
   const exact = `attempt.${error?.code}`;
-  const why = has(exact) ? t(exact) : (error && translated(error).message) || t(`attempt.${status}`);
+  const said = has(exact) ? t(exact) : (error && translated(error).message) || t(`attempt.${status}`);
+  const why = said.replace(/[.。]$/, "");
   return why.startsWith(name) ? why : t("attempt", { engine: name, why });
 }
 

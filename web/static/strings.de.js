@@ -380,6 +380,7 @@ export default {
   "attempt.missing_package": "nicht installiert",
   "attempt.overtaken": "eine andere war schneller",
   "done.searches": { one: "1 Suche", other: "{n} Suchen" },
+  "done.failed": { one: "1 gescheitert", other: "{n} gescheitert" },
   "done.pages": { one: "1 Seite gelesen", other: "{n} Seiten gelesen" },
   "done.tools": { one: "1 Werkzeug verwendet", other: "{n} Werkzeuge verwendet" },
   "done.nothing": "Gearbeitet: {s}",

@@ -382,6 +382,7 @@ export default {
   "attempt.missing_package": "not installed",
   "attempt.overtaken": "another was faster",
   "done.searches": { one: "Searched 1 query", other: "Searched {n} queries" },
+  "done.failed": { one: "1 failed", other: "{n} failed" },
   "done.pages": { one: "read 1 page", other: "read {n} pages" },
   "done.tools": { one: "used 1 tool", other: "used {n} tools" },
   "done.nothing": "Worked {s}",

@@ -379,6 +379,7 @@ export default {
   "attempt.missing_package": "未安装",
   "attempt.overtaken": "另一个更快",
   "done.searches": { other: "搜索了 {n} 次" },
+  "done.failed": { other: "失败 {n} 次" },
   "done.pages": { other: "阅读了 {n} 页" },
   "done.tools": { other: "使用了 {n} 个工具" },
   "done.nothing": "用时 {s}",

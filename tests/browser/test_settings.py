@@ -120,7 +120,8 @@ def test_each_tool_of_a_running_server_has_a_switch(page: Page, ollama: LedOllam
     """What a tool costs is shown; one that is off costs nothing and is not offered to a model."""
     ollama.script = lambda messages: ["Noted."]
     dialog = opened(page, "Tools")
-    command = {"command": sys.executable, "args": [str(SDK), "stdio", "a" * 80]}
+    args = [str(SDK), "stdio", "a" * 80]
+    command = {"command": sys.executable, "args": args, "startup_timeout": 120}
     dialog.get_by_label("Add servers").fill(json.dumps({"mcpServers": {"sums": command}}))
     dialog.get_by_role("button", name="Show what would run").click()
     expect(dialog.locator("li code")).to_contain_text("sdk_server.py stdio")

@@ -13,7 +13,6 @@ from typing import Any
 
 from agent.mcp import McpServers
 from agent.mcp.connection import Connection
-from agent.mcp.manager import PATIENCE
 from agent.settings import Environment, Settings
 from agent.sources import SourceTable
 from agent.tools import Tool, ToolContext
@@ -54,13 +53,12 @@ class Chat:
 
 
 class Patient(McpServers):
-    """A turn waits as long as it takes for a server never seen before, not just ten seconds: on a
-    busy machine a process is slow to start.
+    """A turn waits as long as it takes for a server, not just one second or ten: on a busy machine
+    a process is slow to start.
     """
 
     def _patience(self, connection: Connection) -> float:
-        usual = super()._patience(connection)
-        return 90.0 if usual == PATIENCE else usual
+        return 90.0
 
 
 @asynccontextmanager
@@ -69,12 +67,13 @@ async def serving(
     servers: Mapping[str, Any] | None = None,
     window: int = 1_000_000,
     idle: float = 1800.0,
+    kind: type[McpServers] = Patient,
     **env: str,
 ) -> AsyncIterator[McpServers]:
     """The servers of this home, closed at the end."""
     if servers is not None:
         write(home, servers)
-    source = Patient(settings_of(home, **env), lambda model: window, idle)
+    source = kind(settings_of(home, **env), lambda model: window, idle)
     try:
         yield source
     finally:

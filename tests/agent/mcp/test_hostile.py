@@ -464,7 +464,7 @@ def test_a_known_server_is_not_waited_for(tmp_path: Path) -> None:
         async with serving(tmp_path, {"a": hostile()}) as source:
             await source.tools(Chat())
         write(tmp_path, {"a": hostile("late", seen, env={"GATE": str(gate)})})
-        async with serving(tmp_path) as source:
+        async with serving(tmp_path, kind=McpServers) as source:
             began = time.monotonic()
             tools = by_name(await source.tools(Chat()))
             assert time.monotonic() - began < PATIENCE

@@ -136,6 +136,15 @@ def canonical(address: str) -> str | None:
     return address if parsed[0] == 4 else str(ipaddress.IPv6Address(parsed[1]))
 
 
+def unmapped(address: str) -> str:
+    """An IPv4 address behind ::ffff: as the dotted quad that every system takes it for; any other
+    host as it is."""
+    parsed = parse(address) if address.startswith("::ffff:") else None
+    if parsed is None or parsed[1] >> 32 != 0xFFFF:
+        return address
+    return str(ipaddress.IPv4Address(parsed[1] & 0xFFFF_FFFF))
+
+
 def _block(text: str, reason: str = "", may_open: bool = False) -> Block | None:
     """The block `address/length`; None unless it is written so, without bits after the prefix."""
     address, _, length = text.partition("/")

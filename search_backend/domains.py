@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from search_backend.addresses import Block, is_public, parse, why_refused
+from search_backend.addresses import Block, canonical, is_public, parse, unmapped, why_refused
 from search_backend.clean import invisible
 from search_backend.errors import FetchRefused, SearchBackendError
 from search_backend.names import to_ascii
@@ -81,9 +81,7 @@ def parse_rules(raw: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _rule(text: str, place: str) -> str:
-    if address := _ipv6(text.strip()):
-        return address
-    host = to_ascii(text.strip())
+    host = _ipv6(text.strip()) or to_ascii(text.strip())
     if host and (scripts := _mixed(text)):
         raise SearchBackendError(
             "bad_domain",
@@ -91,12 +89,14 @@ def _rule(text: str, place: str) -> str:
             f"Write it in one script, or as {host} if that is the name meant.",
         )
     # A number at the end makes it an address in dotted form, or nothing that any host is called.
-    if host and host_of(f"http://{host}/") == host:
-        if host.rpartition(".")[2] not in LOCAL_NAMES:
+    address = canonical(host or "")
+    if host and (address or host_of(f"http://{host}/") == host):
+        if is_public(host) if address else host.rpartition(".")[2] not in LOCAL_NAMES:
             return host
+        what = "an address" if address else "a name"
         raise SearchBackendError(
             "bad_domain",
-            f"{place} is a name that is not of the public web, where no page is opened: {host!r}.",
+            f"{place} is {what} that is not of the public web, where no page is opened: {host!r}.",
             "Take it out; it would change nothing.",
         )
     why, hint = _why_not(text.strip())
@@ -104,10 +104,11 @@ def _rule(text: str, place: str) -> str:
 
 
 def _ipv6(text: str) -> str | None:
-    """The canonical form of a public IPv6 address, with or without brackets; without a zone."""
+    """The canonical form of an IPv6 address, with or without brackets; one that stands for an IPv4
+    address is that one. None for anything else, and for an address with a zone."""
     bare = text[1:-1] if text[:1] + text[-1:] == "[]" else text
     address = host_of(f"http://[{bare}]/") if bare.count(":") > 1 else None
-    return address if address and is_public(address) else None
+    return unmapped(address) if address else None
 
 
 def _why_not(text: str) -> tuple[str, str]:
@@ -149,6 +150,7 @@ def host_filter(allowed: Sequence[str], blocked: Sequence[str]) -> Callable[[str
     """A test for canonical hosts under these rules."""
 
     def passes(host: str) -> bool:
+        host = unmapped(host)
         if any(covers(rule, host) for rule in blocked):
             return False
         return not allowed or any(covers(rule, host) for rule in allowed)

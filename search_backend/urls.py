@@ -115,7 +115,8 @@ def _plain_host(host: str) -> str | None:
 def with_host(url: str, host: str) -> str:
     """A web address with the host written in another way; for addresses that `host_of` can read."""
     scheme, written, _, _ = _split(url)
-    return f"{url[: len(scheme)]}://{url[len(scheme) + 3 :].replace(written, host, 1)}"
+    shown = f"[{host}]" if ":" in host else host
+    return f"{url[: len(scheme)]}://{url[len(scheme) + 3 :].replace(written, shown, 1)}"
 
 
 def check_redirect(base: Target, location: str, *, allow: Sequence[Block] = ()) -> Target:

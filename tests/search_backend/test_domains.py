@@ -112,7 +112,9 @@ def test_international_names_are_one_name() -> None:
         ("printer.local", "change nothing"),
         ("010.0.0.1", "host name"),
         ("127.1", "host name"),
-        ("[::1]", "without scheme"),
+        ("[::1]", "change nothing"),
+        ("10.0.0.1", "change nothing"),
+        ("[::ffff:127.0.0.1]", "change nothing"),
     ],
 )
 def test_a_bad_rule_is_refused_with_its_place(bad: str, hint: str) -> None:
@@ -191,16 +193,18 @@ def test_results_are_shown_by_their_ascii_names() -> None:
         SearchResult("c", "https://user@good.example/", "", "x"),
         SearchResult("d", "library://docs/a.md", "", "x"),
         SearchResult("e", "https://example.org/%C3%BC", "", "x"),
+        SearchResult("f", "https://[2606:4700:0::1111]:8443/ü", "", "x"),
     ]
     kept = keep(found, Query("q"))
     assert [r.url for r in kept.results] == [
         "https://xn--exmple-4nf.org:8080/ü?ex\u0430mple.org",
         "library://docs/a.md",
         "https://example.org/%C3%BC",
+        "https://[2606:4700::1111]:8443/ü",
     ]
     assert kept.outside == 0
     kept = keep(found, Query("q", allowed_domains=("example.org",)))
-    assert ([r.title for r in kept.results], kept.outside) == (["e"], 2)
+    assert ([r.title for r in kept.results], kept.outside) == (["e"], 3)
 
 
 def test_library_documents_are_on_no_domain() -> None:
@@ -231,7 +235,7 @@ NAMES = {
     "xn--80ak6aa92e.com": ["\u0430\u0440\u0440\u04cf\u0435.com"],
     "xn--pple-43d.com": ["XN--PPLE-43D.com"],
     # RFC 3986 and RFC 5952: an address is the host it is, in one spelling.
-    "1.2.3.4": [" 1.2.3.4 "],
+    "1.2.3.4": [" 1.2.3.4 ", "::ffff:1.2.3.4", "[::FFFF:0102:0304]"],
     "2606:4700::1111": ["[2606:4700::1111]", "2606:4700:0:0::1111", "[2606:4700:0::1111]"],
 }
 # What is said of a rule, and the rules of which it is said.
@@ -247,15 +251,19 @@ NO_NAMES = {
         # Numbers that some programs take for an address, and others for another one.
         *("0x7f000001", "2130706433", "1.2.3", "010.0.0.1", "a.123", "a.0x1"),
     ],
-    "the host name alone": ["fe80::1%eth0", "[::1", "1::2::3", "[::1]", "::ffff:1.2.3.4"],
+    "the host name alone": ["fe80::1%eth0", "[::1", "1::2::3", "[1::2"],
     # What looks like ASCII, cannot be seen, or may not stand there (RFC 5892, RFC 5893).
     "A-labels": [
         *("example\u3002org", "\uff45xample.org", "\u24d4xample.org", "\u017f.example"),
         *("exam\u00adple.org", "a\u200b.org", "a\u200d.org", "\u0301a.example"),
-        "1\u05d0.example",
+        *("1\u05d0.example", "stra\u1e9ee.example"),
     ],
     "look alike": ["\u0430pple.com", "\u0440\u0430ypal.com", "\u03b5\u03bb-en.gr"],
-    "not of the public web": ["localhost", "printer.local", "a.onion", "1.home.arpa"],
+    "a name that is not of the public web": ["localhost", "printer.local", "1.home.arpa"],
+    "an address that is not of the public web": [
+        *("127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "[::1]", "fd00::1"),
+        *("::ffff:10.0.0.1", "64:ff9b::8.8.8.8", "2002:808:808::1"),
+    ],
 }
 
 
@@ -312,4 +320,7 @@ def test_addresses_are_rules_like_names() -> None:
     assert not url_passes("https://[2606:4700::1111]:8443/", (), (six,))
     assert url_passes("https://[2606:4700::1112]/", (), (six,))
     assert not url_passes("https://1.2.3.4/", (), (four,))
+    assert not url_passes("https://[::ffff:1.2.3.4]/", (), (four,))
+    assert url_passes("https://[::ffff:102:304]:8443/", (four,), ())
+    assert url_passes("https://[::ffff:0:102:304]/", (), (four,))
     assert url_passes("https://11.2.3.4/", (), (four,))

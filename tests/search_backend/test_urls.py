@@ -145,7 +145,7 @@ REFUSED = [
     *("http://example.com／x", "http://example.com／@127.0.0.1/", "http://example.com？x"),
     "http://a＃b.com/",
     *("http://user＠example.com/", "http://example.com：80/", "http://ⓛocalhost/"),
-    "http://example.㏇/",
+    *("http://example.㏇/", "http://stra\u1e9ee.example/", "http://\u2132.example/"),
     *("http://℀.com/", "http://example.com℅.evil.example/", "http://\u212a.com/", "http://ﬁ.com/"),
     *(
         "http://example.com＼@127.0.0.1/",

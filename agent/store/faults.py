@@ -39,6 +39,11 @@ _WORDS = {
         "A folder stands where the session store should be",
         f"Move that folder away, {_HOME}.",
     ),
+    "file_gone": (
+        "The session store was deleted or moved away while it was in use",
+        "Put the file back. What is open can be read and exported until searchloop ends; it begins "
+        "a new store when it is started again.",
+    ),
     "locked": (
         "Another process holds the session store",
         "Close the other searchloop, or try again in a moment.",

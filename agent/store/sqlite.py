@@ -6,6 +6,7 @@ power cut says so and waits. https://www.sqlite.org/pragma.html#pragma_synchrono
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -57,7 +58,20 @@ class SqliteDatabase:
     def _writer(self) -> sqlite3.Connection:
         db = open_database(self._path, self._steps)
         db.execute("PRAGMA busy_timeout = 0")  # `_begin` does the waiting
+        self._file = _identity(self._path)
         return db
+
+    def _same(self) -> None:
+        """What is written to a file that has no name any more would be lost with this process: one
+        that was replaced is opened anew, one that is gone is not written to.
+        """
+        now = _identity(self._path)
+        if now is None:
+            raise fault("file_gone", self.where, "there is no such file")
+        if now != self._file:
+            old, self._write = self._write, self._writer()
+            self._idle = []
+            old.close()
 
     @property
     def trouble(self) -> StoreError | None:
@@ -106,6 +120,7 @@ class SqliteDatabase:
             if not self._lock.acquire(timeout=patience):
                 raise fault("locked", self.where, "waited in vain")
             try:
+                self._same()
                 with self._begun(durable, until) as db:
                     yield db
             finally:
@@ -230,6 +245,15 @@ class SqliteDatabase:
             return
         with self._lock:
             self._write.close()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from any other of this name; None when there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _append(db: sqlite3.Connection, batch: Batch) -> int | None:

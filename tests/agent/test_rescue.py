@@ -234,6 +234,38 @@ def test_damage_that_comes_while_it_is_used(tmp_path: Path, whole: bytes) -> Non
     log.close()
 
 
+def test_the_file_is_taken_away_while_it_is_used(tmp_path: Path, whole: bytes) -> None:
+    """Nothing is acknowledged that would be lost with the process: it is refused until the file is
+    back, or written to the one that stands in its place; meanwhile all can be read.
+    """
+    path, away = tmp_path / "s.sqlite3", tmp_path / "away"
+    path.write_bytes(whole)
+    with closing(EventLog(path)) as log:
+        session = log.sessions()[0].id
+        log.append(session, [NOTICE])
+        away.mkdir()
+        for file in list(tmp_path.glob("s.sqlite3*")):
+            file.rename(away / file.name)
+        assert code_of(lambda: log.append(session, [NOTICE])) == "file_gone"
+        assert code_of(lambda: log.create_session(model="m")) == "file_gone"
+        assert len(log.read(session)) == 121
+        path.mkdir()
+        assert code_of(lambda: log.append(session, [NOTICE])) == "not_a_file"
+        path.rmdir()
+        for file in list(away.iterdir()):
+            file.rename(tmp_path / file.name)
+        assert log.append(session, [NOTICE])[0].seq == 122
+        for file in list(tmp_path.glob("s.sqlite3*")):
+            file.rename(away / file.name)
+        with closing(EventLog(tmp_path / "new")) as other:
+            fresh = other.create_session(model="m").id
+        (tmp_path / "new").rename(path)
+        assert log.append(fresh, [NOTICE])[0].seq == 1
+        assert [s.id for s in log.sessions()] == [fresh]
+    with closing(EventLog(path)) as log:
+        assert len(log.read(fresh)) == 1
+
+
 def test_a_copy_fills_the_gaps(tmp_path: Path, whole: bytes) -> None:
     """What is damaged comes from the copy, what is newer than the copy from the damaged file."""
     path = tmp_path / "sessions.sqlite3"

@@ -675,6 +675,7 @@ export default {
   "error.file_changed": "Die Datei ist nicht mehr die, die Sie angesehen haben. Sehen Sie sie erneut an.",
   "error.file_changed.1": "{file} ist nicht mehr die Datei, die Sie angesehen haben. Sehen Sie sie erneut an.",
   "error.file_exists": "Diese Datei gibt es schon.",
+  "error.file_gone": "Der Speicher wurde gelöscht oder verschoben. Legen Sie die Datei zurück.",
   "error.file_refused": "Diese Datei darf nicht benutzt werden.",
   "error.file_too_large": "Die Datei ist zu groß.",
   "error.filtered": "Alle Treffer liegen außerhalb der gewählten Seiten oder Zeit. Lockern Sie die Auswahl.",

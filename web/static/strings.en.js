@@ -596,6 +596,7 @@ export default {
   "error.file_changed": "The file has changed.",
   "error.file_changed.1": "{file} is not the file that you looked at.",
   "error.file_exists": "The file exists.",
+  "error.file_gone": "The session store was deleted or moved away.",
   "error.file_refused": "The file cannot be used.",
   "error.file_too_large": "The file is too large.",
   "error.filtered": "All results were filtered out.",

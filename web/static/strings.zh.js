@@ -674,6 +674,7 @@ export default {
   "error.file_changed": "该文件已不是你看到的那个。请再看一次。",
   "error.file_changed.1": "{file} 已不是你看到的那个文件。请再看一次。",
   "error.file_exists": "该文件已存在。",
+  "error.file_gone": "存储文件已被删除或移走。请将它放回原处。",
   "error.file_refused": "不允许使用此文件。",
   "error.file_too_large": "文件太大。",
   "error.filtered": "所有结果都不在所选网站或时间范围内。请放宽条件。",

@@ -23,7 +23,6 @@ from search_backend.types import Query, SearchResult
 MOST_SITES = 8
 MOST_ROWS = 100  # of an answer; no engine is asked for more than a quarter of that
 LONGEST_URL = 8_192
-_WEB = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 _AGO = re.compile(r"(\d{1,3}|an?|one) (minute|hour|day|week|month|year)s? ago", re.IGNORECASE)
 _DAYS = {"minute": 0.0, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.0, "year": 365.0}
 _FORMATS = ("%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y", "%m/%d/%Y", "%Y/%m/%d")
@@ -94,10 +93,14 @@ def result(
     source: str, url: object, title: object, snippet: object, date: object = None
 ) -> SearchResult | None:
     """A result with plain text, or None when it has no web address."""
-    if not isinstance(url, str) or len(url) > LONGEST_URL or not _WEB.match(url := url.strip()):
+    if not isinstance(url, str) or len(url) > LONGEST_URL:
         return None
-    if not url.startswith("http"):  # written large; not everybody knows that it is the same
-        url = url[:5].lower() + url[5:]
+    url = url.strip()
+    if not url.startswith(("http://", "https://")):
+        scheme, _, rest = url.partition("://")
+        if scheme.lower() not in ("http", "https"):
+            return None
+        url = f"{scheme.lower()}://{rest}"
     return SearchResult(plain(title) or url, url, plain(snippet), source, iso_date(date))
 
 

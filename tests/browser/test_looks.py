@@ -149,7 +149,10 @@ def painted(page: Page) -> float:
 
 
 def test_large_print_forced_colours_and_calm(enter: Enter) -> None:
-    """At 200 % of a small window there is room to read; states show without colours of ours."""
+    """At 200 % of a small window there is room to read; states show without colours of ours.
+
+    On paper stands the whole chat, and nothing that could be pressed.
+    """
     page = enter(viewport={"width": 640, "height": 400}, forced_colors="active")
     page.emulate_media(reduced_motion="reduce")
     track = page.locator("#switch .track")
@@ -161,7 +164,11 @@ def test_large_print_forced_colours_and_calm(enter: Enter) -> None:
     room = page.locator("#scroller").bounding_box()
     assert room
     assert room["height"] > 180
-    page.emulate_media(reduced_motion="no-preference")
+    page.emulate_media(reduced_motion="no-preference", media="print")
+    for away in ("#sidebar", "#dock", ".turn .tools"):
+        expect(page.locator(away).first).to_be_hidden()
+    assert page.locator("#scroller").evaluate("n => n.scrollHeight <= n.clientHeight")  # all of it
+    page.emulate_media(media="screen")
 
 
 def test_the_drawer_of_a_phone(enter: Enter) -> None:

@@ -37,9 +37,14 @@ def hung_up(ollama: LedOllama) -> bool:
 
 
 def test_stop_works_before_the_first_word(chatting: Page, ollama: LedOllama) -> None:
-    """The model has said nothing yet: Stop ends the run, hangs up, and the next question works."""
+    """The model has said nothing yet: Stop ends the run, hangs up, and the next question works.
+
+    The seconds until then are those that went by, whatever the browser's clock says.
+    """
     ollama.script = lambda messages: [STALL]
+    chatting.evaluate("Date.now = () => 4e12")
     ask(chatting, "Wait for ever")
+    expect(chatting.locator(".activity-clock")).to_have_text(re.compile(r"^\d{1,2}\ss$"))
     stop(chatting).click()
     turn = wait_for_answer(chatting)
     expect(turn.locator(".note")).to_contain_text("Stopped")

@@ -8,6 +8,8 @@ import { errorText } from "./notes.js";
 import { isRead } from "./steps.js";
 import { clauses, has, named, nameOf, number, t, titleOf, translated } from "./strings.js";
 
+const LONGEST = 3600; // seconds; further apart are only the server's clock and the browser's
+
 /** A view of a turn's steps: {element, update(turn)}. */
 export function activityView(cite) {
   const title = h("span", { class: "activity-title" });
@@ -17,6 +19,7 @@ export function activityView(cite) {
   const element = h("details", { class: "activity" }, summary, list);
   const lines = [];
   let wasRunning = null;
+  let began = null; // by the clock that never jumps
   let timer = 0;
 
   function update(turn) {
@@ -39,7 +42,9 @@ export function activityView(cite) {
   // Seconds are shown, not announced: the summary is no live region.
   function tick(turn) {
     clearTimeout(timer);
-    const seconds = Math.floor(Date.now() / 1000 - turn.startedAt);
+    const since = Date.now() / 1000 - turn.startedAt;
+    began ??= performance.now() / 1000 - (since > 0 && since < LONGEST ? since : 0);
+    const seconds = Math.floor(performance.now() / 1000 - began);
     setText(clock, turn.running && seconds >= 2 ? t("turn.elapsed", { s: seconds }) : "");
     if (turn.running) timer = setTimeout(() => element.isConnected && tick(turn), 1000);
   }

@@ -76,7 +76,7 @@ def example(sample: Sample) -> Example:
     """The page as the reader sees it."""
     body = gzip.decompress(sample.file.read_bytes())
     tree = LexborHTMLParser(bounded(decode(body, "utf-8"))[0])
-    about = About(_about.kind(tree), sample.url)
+    about = About(_about.kind(_about.told(tree)), sample.url)
     remove_hidden(tree)
     page = layout(written(tree))
     truth, total = len(WORD.findall(sample.truth)), sum(block.words for block in page.blocks)

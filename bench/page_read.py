@@ -26,7 +26,7 @@ def pages() -> dict[str, str]:
     kinds: dict[str, Callable[[int], str]] = {
         "a long article": lambda n: f"<p>{WORDS * 5}<a href=/s/{n}>stage {n}</a>, <em>so</em>.</p>",
         "an article full of links": lambda n: f"<p>{f'{WORDS} <a href=/s/{n}>of it</a> ' * 8}</p>",
-        "a table": lambda n: f"<tr>{cell.format(n)}</tr>",
+        "a table": lambda n: f"{'' if n else '<table>'}<tr>{cell.format(n)}</tr>",
         "a list of links": lambda n: f"<li class=i><a href=/page/{n}.html>The stage {n}</a></li>",
         "markup, little text": lambda n: (
             f"<div class='col-{n % 12} css-{n % 50}x' data-id={n} style='margin:0 auto'>"

@@ -16,6 +16,8 @@ _INVISIBLE = re.compile(
     "\U000e0000-\U000e0fff"  # tags and variation selectors 17 to 256
     "]+"
 )
+# Of ASCII all that `_INVISIBLE` leaves and that is no strange line end.
+_SEEN = bytes((9, 10, *range(32, 127)))
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*){2,}")
 _TRAILING = re.compile(r"[ \t]+\n")
@@ -33,7 +35,7 @@ def invisible(text: str) -> int:
 
 def cleaned(text: str) -> tuple[str, int]:
     """(clean, invisible) of `text`."""
-    if text.isascii() and text.replace("\n", "").isprintable():
+    if text.isascii() and not text.encode().translate(None, _SEEN):
         return text, 0
     text = _LINE_ENDS.sub("\n", text)
     seen = _INVISIBLE.sub("", text)

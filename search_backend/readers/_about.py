@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser
 
 from search_backend.clean import one_line
+from search_backend.readers._text import plain
 
 MOST_LINKS = 200
 LONGEST_URL = 2_000
@@ -28,6 +31,8 @@ _KINDS = (
 _LINKED_DATA_AUTHOR = re.compile(
     r'"author"\s*:\s*(?:"([^"\\]{2,100})"|[\[{][^\]}]{0,300}?"name"\s*:\s*"([^"\\]{2,100})")'
 )
+_LINK = re.compile(r'<a(?: [^>]*?)? href="([^"]*)"')
+_MAIN_OR_LINK = re.compile(r'<(?:(/?)(?:main|article)(?: [^>]*)?>|a(?: [^>]*?)? href="([^"]*)")')
 _SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
 LONGEST_NAME = 80
 _BYLINES = (
@@ -45,6 +50,45 @@ _DATES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a page says of itself for machines: contents of <meta> by name=value, and JSON-LD.
+
+    `base` is the address that its links start from, if it names one.
+    """
+
+    metas: dict[str, str]
+    data: tuple[str, ...]
+    base: str | None
+
+    def meta(self, wanted: tuple[str, ...]) -> str:
+        """The first of these that has any content, each as name=value; else nothing."""
+        return next(filter(None, map(self.metas.get, wanted)), "")
+
+    def match(self, wanted: re.Pattern[str]) -> str:
+        """The first group that is there of the first match in the JSON-LD, else nothing."""
+        for script in self.data:
+            if found := wanted.search(script[:200_000]):
+                return next(filter(None, found.groups()), "")
+        return ""
+
+
+def told(tree: LexborHTMLParser) -> Told:
+    """All of it, by one look at the page for each of the two."""
+    metas: dict[str, str] = {}
+    base: str | None = None
+    for node in tree.css("meta,base"):
+        attributes = node.attributes
+        if node.tag == "base":
+            base = attributes.get("href") if base is None else base
+            continue
+        for name in ("name", "property", "itemprop"):
+            if value := attributes.get(name):
+                metas.setdefault(f"{name}={value}", (attributes.get("content") or "").strip())
+    scripts = tree.css('script[type="application/ld+json"]')
+    return Told(metas, tuple(script.text() or "" for script in scripts), base)
+
+
 def title(tree: LexborHTMLParser) -> str:
     """The title shown in a browser's tab, else the one for sharing, else the first heading."""
     for query in ("head title", 'meta[property="og:title"]', "h1", "title"):
@@ -56,9 +100,9 @@ def title(tree: LexborHTMLParser) -> str:
     return ""
 
 
-def byline(tree: LexborHTMLParser) -> str | None:
+def byline(tree: LexborHTMLParser, told: Told) -> str | None:
     """The author as the page names them, not as an address."""
-    named = [_meta(tree, _BYLINES) or "", _linked_data(tree, _LINKED_DATA_AUTHOR)]
+    named = [told.meta(_BYLINES), told.match(_LINKED_DATA_AUTHOR)]
     signed = tree.css_first(_SIGNED)
     if signed is not None and len(text := one_line(signed.text(deep=True) or "")) <= LONGEST_NAME:
         named.append(text.removeprefix("By ").removeprefix("by "))
@@ -68,20 +112,20 @@ def byline(tree: LexborHTMLParser) -> str | None:
     return None
 
 
-def published(tree: LexborHTMLParser) -> str | None:
+def published(tree: LexborHTMLParser, told: Told) -> str | None:
     """The ISO date (and time) of publication."""
-    found = _DATE.match(_meta(tree, _DATES) or "")
+    found = _DATE.match(told.meta(_DATES))
     if found:
         return found[0]
-    if found := _DATE.match(_linked_data(tree, _LINKED_DATA_DATE)):
+    if found := _DATE.match(told.match(_LINKED_DATA_DATE)):
         return found[0]
     if tree.css_first("time,[itemprop=datePublished]") is None:
         return None
     for query in ("[itemprop=datePublished]", "time[pubdate]", "article time", "main time", "time"):
         node = tree.css_first(query)
         if node is not None:
-            told = node.attributes.get("datetime") or node.attributes.get("content") or ""
-            if found := _DATE.match(told):
+            date = node.attributes.get("datetime") or node.attributes.get("content") or ""
+            if found := _DATE.match(date):
                 return found[0]
     return None
 
@@ -93,59 +137,49 @@ def language(tree: LexborHTMLParser) -> str | None:
     return tag if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}", tag) else None
 
 
-def kind(tree: LexborHTMLParser) -> int:
+def kind(told: Told) -> int:
     """What the page says it is: 1 article, 2 product, 3 discussion, 4 list, 5 other, 0 nothing."""
     said = [
-        name.lower()
-        for script in tree.css('script[type="application/ld+json"]')
-        for name in _LINKED_DATA_TYPE.findall((script.text() or "")[:100_000])
+        name.lower() for script in told.data for name in _LINKED_DATA_TYPE.findall(script[:100_000])
     ]
-    said.append((_meta(tree, ("property=og:type",)) or "").lower())
+    said.append(told.meta(("property=og:type",)).lower())
     for number, words in _KINDS:
         if any(word in name for name in said for word in words):
             return number
     return 5 if any(said) else 0
 
 
-def links(tree: LexborHTMLParser, url: str) -> tuple[str, ...]:
-    """Absolute web addresses, those of the main part first, each once, at most MOST_LINKS."""
-    base_node = tree.css_first("base[href]")
-    base = _joined(url, base_node.attributes.get("href") if base_node is not None else None) or url
+def links(tree: LexborHTMLParser, told: Told, body: str, url: str) -> tuple[str, ...]:
+    """Absolute web addresses, those of the main part first, each once, at most MOST_LINKS.
+
+    `body` is the body as the parser writes it: the first links of many are sooner found in that.
+    """
+    base = _joined(url, told.base) or url
     own = urldefrag(url).url
     found: dict[str, None] = {}
-    tried: set[str | None] = set()
-    for query in ("main a[href], article a[href]", "a[href]"):
-        for node in tree.css(query):
-            href = node.attributes.get("href")
-            if href in tried:
-                continue
-            tried.add(href)
-            target = _joined(base, href)
-            if target is not None and target != own:
-                found[target] = None
+    tried: set[str] = set()
+    for href in _hrefs(body, tree.css_first("main,article") is not None):
+        if href in tried:
+            continue
+        tried.add(href)
+        target = _joined(base, plain(href))
+        if target is not None and target != own:
+            found[target] = None
             if len(found) >= MOST_LINKS:
-                return tuple(found)
+                break
     return tuple(found)
 
 
-def _linked_data(tree: LexborHTMLParser, wanted: re.Pattern[str]) -> str:
-    """The first group that is there of the first match in the page's JSON-LD, else nothing."""
-    for script in tree.css('script[type="application/ld+json"]'):
-        if found := wanted.search((script.text() or "")[:200_000]):
-            return next(filter(None, found.groups()), "")
-    return ""
-
-
-def _meta(tree: LexborHTMLParser, wanted: tuple[str, ...]) -> str | None:
-    """The content of the first of these that has one, each as name=value."""
-    found: dict[str, str] = {}
-    # Once through the tree, whatever is wanted.
-    for node in tree.css("meta"):
-        attributes = node.attributes
-        for name in ("name", "property", "itemprop"):
-            if value := attributes.get(name):
-                found.setdefault(f"{name}={value}", (attributes.get("content") or "").strip())
-    return next(filter(None, map(found.get, wanted)), None)
+def _hrefs(body: str, has_main: bool) -> Iterator[str]:
+    """As written: those in main parts, then all."""
+    inside = 0
+    for match in _MAIN_OR_LINK.finditer(body) if has_main else ():
+        if match[2] is None:
+            inside += -1 if match[1] else 1
+        elif inside > 0:
+            yield match[2]
+    for match in _LINK.finditer(body):
+        yield match[1]
 
 
 # Joining to a base changes nothing of these.

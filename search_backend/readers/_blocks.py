@@ -1,17 +1,22 @@
 """A page as a list of blocks: runs of text between which a browser breaks the line.
 
 The parsed page is written out once and cut at its tags: what the parser writes has one form only
-(every value in double quotes, no "<" or ">" in text or values), and a step through a list of
-strings costs a fraction of a step through nodes.
+(see `_text`), and a step through a list of strings costs a fraction of a step through nodes. Tags
+inside a line are taken out, and links marked, for all blocks at once.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser
+
+from search_backend.readers._text import TAG, batches, in_order, normal, plain, runs
 
 _BLOCK_NAMES = (
     "address article aside blockquote body br button caption center dd details div dl dt fieldset "
@@ -21,16 +26,26 @@ _BLOCK_NAMES = (
 _EMPTY = frozenset(("br", "hr"))
 # What the parser writes as it was, with "<" in it.
 _RAW = ("xmp", "noembed", "noframes", "plaintext")
-_BLOCK_TAG = re.compile(rf"<(/?(?:{'|'.join(_BLOCK_NAMES.split())})(?: [^>]*)?)>")
-_LINK_TAG = re.compile(r"<(/a|a(?: [^>]*)?)>")
-_LINK = re.compile(r"<a(?: [^>]*)?>([^<]*+(?:<(?!/a>)[^<]*+)*+)</a>")
-_TAG = re.compile(r"<[^>]*>")
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """A pattern for these words that looks at each letter once: half the time of trying each."""
+    rest = defaultdict[str, list[str]](list)
+    for word in words:
+        rest[word[:1]].append(word[1:])
+    may_end = rest.pop("", None) is not None
+    ways = "|".join(letter + _any_of(more) for letter, more in rest.items())
+    return f"(?:{ways}){'?+' * may_end}" if ways else ""
+
+
+_BLOCK_TAG = re.compile(rf"<(/?{_any_of(_BLOCK_NAMES.split())}(?: [^>]*+)?+)>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _VALUES = re.compile(r' (class|id|role|itemprop)="([^"]*)"')
-_ESCAPES = (("&lt;", "<"), ("&gt;", ">"), ("&nbsp;", "\xa0"), ("&quot;", '"'), ("&amp;", "&"))
 _WORD_ENDS = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])")
 LONGEST_CLASS = 200
 MOST_NAMES = 24
+# Characters that no text needs; those that a page does not have mark places in it.
+_SIGNS = "".join(map(chr, (*range(1, 9), *range(14, 28), *range(0xFDD0, 0xFDF0))))
 
 
 @dataclass(slots=True)
@@ -64,16 +79,8 @@ class Layout:
 
     boxes: list[Box] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Tag:
-    """What the tag of a block does: begin a box, or end one, or both."""
-
-    name: str
-    names: tuple[str, ...] = ()
-    begins: bool = False
-    ends: bool = False
+    signs: str = _SIGNS[:4]
+    """Four characters that its markup does not have."""
 
 
 def written(tree: LexborHTMLParser) -> str:
@@ -90,105 +97,86 @@ def written(tree: LexborHTMLParser) -> str:
 
 def layout(markup: str) -> Layout:
     """The boxes and blocks of a body in the form of `written`."""
-    page = Layout()
-    boxes, blocks = page.boxes, page.blocks
+    signs = "".join(islice((sign for sign in _SIGNS if sign not in markup), 4))
+    if len(signs) < 4:  # no text at all
+        signs = _SIGNS[:4]
+        markup = markup.translate(dict.fromkeys(map(ord, signs)))
     # Text, tag, text, tag and so on.
-    parts = iter(_BLOCK_TAG.split(markup))
-    known: dict[str, _Tag] = {}
-    links: list[str] = []  # those that are open, each inside the one before
+    parts = _BLOCK_TAG.split(markup)
+    parents: list[int] = []
+    kinds: list[tuple[str, tuple[str, ...]]] = []
+    known: dict[str, tuple[str, tuple[str, ...]]] = {}
+    pieces: list[str] = []
+    homes: list[int] = []
     box = -1
-    for html, mark in zip(parts, parts, strict=False):
-        if html and not html.isspace():
-            link = links[-1] if links else None
-            if "<" in html:
-                text, words, linked = _rich(html, links)
-            else:
-                text, words = normal(plain(html))
-                linked = 0.0 if link is None else 1.0
-            if text:
-                blocks.append(Block(box, html, link, text, words, linked))
-        tag = known.get(mark)
-        if tag is None:
-            tag = known[mark] = _tag(mark)
-        if tag.begins:
-            boxes.append(Box(box, tag.name, tag.names))
-            box = len(boxes) - 1
-        if tag.ends:
-            box = boxes[box].parent
-    return page
+    for piece, mark in zip(parts[::2], parts[1::2], strict=False):
+        if piece and not piece.isspace():
+            pieces.append(piece)
+            homes.append(box)
+        if mark[0] == "/":
+            box = parents[box]
+            continue
+        kind = known.get(mark)
+        if kind is None:
+            kind = known[mark] = _kind(mark)
+        parents.append(box)
+        kinds.append(kind)
+        if kind[0] not in _EMPTY:
+            box = len(parents) - 1
+    boxes = [Box(up, *kind) for up, kind in zip(parents, kinds, strict=True)]
+    return Layout(boxes, _blocks(pieces, homes, signs) if pieces else [], signs)
 
 
-def _rich(html: str, links: list[str]) -> tuple[str, int, float]:
-    """(text, words, share of it in links) of text with tags in it. Brings `links` up to date."""
-    text, words = normal(bare(html))
-    ends = html.count("</a>")
-    inside: list[str] = [html] if links else []
-    if ends or "<a" in html:
-        inside = [] if links else _LINK.findall(html)
-        if not html.count("<a ") + html.count("<a>") == ends == len(inside):
-            inside = [run for run, link in runs(html, links) if link is not None]
-    return text, words, _length(inside) / len(text) if text else 0.0
+def _blocks(pieces: list[str], homes: list[int], signs: str) -> list[Block]:
+    """The blocks of these pieces of markup that have text."""
+    links: list[str] = []  # those that are open, each inside the one before
+    blocks: list[Block] = []
+    for part in batches(pieces):
+        blocks += _some_blocks(pieces[part], homes[part], links, signs)
+    return blocks
 
 
-def _length(runs: list[str]) -> int:
-    """The characters of these runs, text by text, without what is between texts."""
-    joined = " ".join(runs)
-    if "<" in joined or "&" in joined:
-        runs = [plain(text) for run in runs for text in _TAG.split(run)]
-        joined = " ".join(runs)
-    if not joined.isprintable() or "  " in joined or joined[:1] == " " or joined[-1:] == " ":
-        runs = [run for run in runs if run and not run.isspace()]
-        joined = normal(" ".join(runs))[0]
-    return len(joined) - len(runs) + 1 if runs else 0
-
-
-def runs(html: str, links: list[str]) -> list[tuple[str, str | None]]:
-    """The text of a block as (markup, the address of the link it is in).
-
-    `links` are the addresses of links that are open before it, and then those after it.
-    """
-    parts = iter(_LINK_TAG.split(html))
-    found = [(next(parts), links[-1] if links else None)]
-    for mark, run in zip(parts, parts, strict=True):
-        if mark == "/a":
-            links.pop()
+def _some_blocks(
+    pieces: list[str], homes: list[int], links: list[str], signs: str
+) -> Iterator[Block]:
+    """Brings `links` up to date. `signs` stand for the end of a piece, the start and end of a link,
+    and other tags."""
+    cut, start, end, tag = tuple(signs)
+    whole_link = start + end
+    # Text, name, text, name and so on; a name for a link and its end only.
+    parts = re.split(f"<(/?a(?=[ >]))?[^>{cut}]*>", cut.join(pieces))
+    texts = in_order(plain("".join(parts[::2]))).split(cut)
+    parts[1::2] = map({"a": start, "/a": end, None: tag}.__getitem__, parts[1::2])
+    marks = in_order(plain("".join(parts))).split(cut)
+    in_links = re.compile(f"{start}([^{start}{end}]*+){end}").findall
+    for piece, marked, raw, home in zip(pieces, marks, texts, homes, strict=True):
+        text = raw.strip(" ")
+        link = links[-1] if links else None
+        if marked == raw:
+            linked = 0.0 if link is None else 1.0
+        elif link is None and len(marked) == len(raw) + 2 and marked[0] + marked[-1] == whole_link:
+            linked = 1.0
+        elif start in marked or end in marked:
+            inside = in_links(marked) if link is None else []
+            if not marked.count(start) == marked.count(end) == len(inside):
+                # A link inside another, or one that goes on in the next block.
+                found = [run for run, target in runs(piece, links) if target is not None]
+                inside = [normal(plain(part))[0] for run in found for part in TAG.split(run)]
+            elif tag in marked:
+                inside = [part for run in inside for part in run.split(tag)]
+            linked = sum([len(run.strip(" ")) for run in inside]) / len(text) if text else 0.0
+        elif link is None or not text:
+            linked = 0.0
         else:
-            links.append(plain(mark.partition(' href="')[2].partition('"')[0]))
-        found.append((run, links[-1] if links else None))
-    return found
+            linked = sum([len(run.strip(" ")) for run in marked.split(tag)]) / len(text)
+        if text:
+            yield Block(home, piece, link, text, text.count(" ") + 1, linked)
 
 
-def bare(html: str) -> str:
-    """The text of a piece of markup as it stands in the page, blanks included."""
-    return plain(_TAG.sub("", html) if "<" in html else html)
-
-
-def normal(text: str) -> tuple[str, int]:
-    """The words of `text` with one blank between them, and how many they are."""
-    # Most text is in order already, and seeing that is ten times as fast as cutting it up.
-    if text.isprintable() and "  " not in text:
-        text = text.strip(" ")
-        return text, text.count(" ") + 1 if text else 0
-    words = text.split()
-    return " ".join(words), len(words)
-
-
-def _tag(mark: str) -> _Tag:
-    """What p class="x" or /p does."""
-    if mark[0] == "/":
-        return _Tag(mark[1:], ends=True)
+def _kind(mark: str) -> tuple[str, tuple[str, ...]]:
+    """The tag and names of p class="x"."""
     name = mark.partition(" ")[0]
-    values = tuple(_VALUES.findall(mark)) if len(mark) > len(name) else ()
-    return _Tag(name, _names(name, values), begins=True, ends=name in _EMPTY)
-
-
-def plain(text: str) -> str:
-    """Text or a value as it is meant, from the five escapes that the parser writes."""
-    if "&" not in text:
-        return text
-    for escape, sign in _ESCAPES:
-        text = text.replace(escape, sign)
-    return text
+    return name, _names(name, tuple(_VALUES.findall(mark)) if len(mark) > len(name) else ())
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from search_backend.readers._blocks import Box, Layout
-from search_backend.readers._features import Columns
+from search_backend.readers._features import Columns, around
 
 # Shares of the main text that make a box its home.
 MOST, HALF = 0.8, 0.55
@@ -57,24 +57,24 @@ def _of_boxes(
         way = ways[block.box]
         group[way] = group.get(way, 0.0) + part
         group_weight[way] = group_weight.get(way, 0.0) + weight
+    # The last entry of each is for what is beyond the body, at index -1.
+    parents = [*(box.parent for box in boxes), -1]
+    levels = [
+        part / weight if weight else 0.0 for part, weight in zip(held, held_weight, strict=True)
+    ]
+    levels.append(-1.0)
+    shares = [*(part / total for part in held), 1.0]
     rows: dict[int, tuple[float, ...]] = {}
     found = []
     for block in page.blocks:
         at = block.box
         if (row := rows.get(at)) is None:
-            levels, shares, around, way = list[float](), list[float](), at, ways[at]
-            for _ in range(4):
-                if around >= 0:
-                    levels.append(held[around] / held_weight[around])
-                    shares.append(held[around] / total)
-                    around = boxes[around].parent
-                else:
-                    levels.append(-1.0)
-                    shares.append(1.0)
+            up, way = parents[at], ways[at]
+            far = parents[up]
             row = rows[at] = (
-                *(own[at] / own_weight[at], *levels),
-                *(group[way] / group_weight[way], group[way] / total),
-                *(*shares[:3], in_most[at], in_half[at], out[at]),
+                *(own[at] / own_weight[at], levels[at], levels[up], levels[far]),
+                *(levels[parents[far]], group[way] / group_weight[way], group[way] / total),
+                *(shares[at], shares[up], shares[far], in_most[at], in_half[at], out[at]),
             )
         found.append(row)
     return list(zip(*found, strict=True))
@@ -119,21 +119,12 @@ def _homes(boxes: list[Box], held: list[float]) -> tuple[list[float], list[float
 
 def _of_neighbours(odds: Sequence[float], mass: list[float], weights: list[float]) -> Columns:
     count = len(odds)
-    sums, whole = [0.0, *accumulate(mass)], [0.0, *accumulate(weights)]
-
-    def around(reach: int) -> list[float]:
-        found = []
-        for at in range(count):
-            low, high = max(0, at - reach), min(count, at + reach + 1)
-            found.append((sums[high] - sums[low]) / (whole[high] - whole[low]))
-        return found
-
     return [
         [0.0, *odds[:-1]],
         [*odds[1:], 0.0],
         [0.0, 0.0, *odds[:-2]][:count],
         [*odds[2:], 0.0, 0.0][:count],
-        *(around(reach) for reach in (2, 5, 15)),
+        *(around(mass, weights, reach) for reach in (2, 5, 15)),
     ]
 
 

@@ -153,21 +153,22 @@ def _of_neighbours(words: list[float], linked: list[float]) -> Columns:
 
 def _of_guesses(guesses: Sequence[float], words: list[float]) -> Columns:
     weights = [min(word, 60.0) + 1.0 for word in words]
-    sums = [
-        0.0,
-        *accumulate(guess * weight for guess, weight in zip(guesses, weights, strict=True)),
-    ]
-    weight = [0.0, *accumulate(weights)]
-    count = len(words)
+    products = [guess * weight for guess, weight in zip(guesses, weights, strict=True)]
+    return [guesses, *(around(products, weights, reach) for reach in (2, 8))]
 
-    def around(reach: int) -> list[float]:
-        found = []
-        for i in range(count):
-            low, high = max(0, i - reach), min(count, i + reach + 1)
-            found.append((sums[high] - sums[low]) / (weight[high] - weight[low]))
-        return found
 
-    return [guesses, around(2), around(8)]
+def around(products: list[float], weights: list[float], reach: int) -> list[float]:
+    """For each block the mean of a value over itself and `reach` blocks before and after it, from
+    its products with the weights."""
+    parts = zip(_sums(products, reach), _sums(weights, reach), strict=True)
+    return [part / weight for part, weight in parts]
+
+
+def _sums(values: list[float], reach: int) -> list[float]:
+    """For each place the sum of the values up to `reach` places away."""
+    sums, count = [0.0, *accumulate(values)], len(values)
+    ends = [*sums[reach + 1 :], *[sums[-1]] * reach][:count]
+    return [end - start for start, end in zip([0.0] * reach + sums, ends, strict=False)]
 
 
 def _of_boxes(
@@ -182,26 +183,28 @@ def _of_boxes(
         sums[0] += 1
         sums[1] += word
         sums[2] += word * link
+    of_group = {
+        way: (count, word / count, link / word, word / total)
+        for way, (count, word, link) in groups.items()
+    }
+    parts = [
+        (has, link / has, float(blocks), has / total, paragraphs) if has else ()
+        for has, link, blocks, paragraphs in zip(held, links, inside, prose, strict=True)
+    ]
+    # Beyond the body there is the body again.
+    parents = [box.parent if box.parent >= 0 else at for at, box in enumerate(boxes)]
     rows: dict[int, tuple[float, ...]] = {}
     found = []
     for block in page.blocks:
         at = block.box
         if (row := rows.get(at)) is None:
-            count, word, link = groups[ways[at]]
-            values = [
-                *(float(depth[at]), count, word / count, link / word, word / total),
-                *(float(repeats[at]), held[main[at]] / total if main[at] >= 0 else -1.0),
-            ]
-            around = at
-            for _ in range(4):
-                if around >= 0:
-                    has = held[around]
-                    values += (has, links[around] / has, float(inside[around]), has / total)
-                    values.append(prose[around])
-                    around = boxes[around].parent
-                else:
-                    values += values[-5:]
-            row = rows[at] = tuple(values)
+            up = parents[at]
+            far = parents[up]
+            row = rows[at] = (
+                *(float(depth[at]), *of_group[ways[at]], float(repeats[at])),
+                held[main[at]] / total if main[at] >= 0 else -1.0,
+                *(*parts[at], *parts[up], *parts[far], *parts[parents[far]]),
+            )
         found.append(row)
     return list(zip(*found, strict=True))
 

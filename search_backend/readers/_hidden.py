@@ -59,38 +59,52 @@ def remove_hidden(tree: LexborHTMLParser) -> None:
     _show_streamed(tree)
     _drop(tree.css(_NO_TEXT))
     _unfold_noscript(tree)
-    body = tree.body
-    total = len(_text(body))
-    _drop(_never_shown(tree, total))
-    if hiding or folding:
-        nodes = tree.css(",".join(hiding)) if hiding else []
-        opened = _opened(tree)
-        folded = tree.css(",".join(folding)) if folding else []
-        nodes += [node for node in folded if not _unfolds(node, opened)]
+    hidden, faded = _unseen(tree)
+    if hidden or faded or hiding or folding:
+        total = len(_text(tree.body))
+        if hidden or faded:
+            _drop(_never_shown(hidden, faded, _opened(tree), total))
+        nodes = _all(tree, hiding)
+        if folded := _all(tree, folding):
+            opened = _opened(tree)
+            nodes += [node for node in folded if not _unfolds(node, opened)]
         nodes = [node for node in nodes if node.tag not in _ROOTS]
         if sum(len(_text(node)) for node in nodes) <= total * MOST_HIDDEN_SHARE:
             _drop(nodes)
 
 
-def _never_shown(tree: LexborHTMLParser, total: int) -> list[LexborNode]:
-    """What attributes and inline styles hide, but not what waits for a script to show it.
+def _all(tree: LexborHTMLParser, selectors: list[str]) -> list[LexborNode]:
+    return tree.css(",".join(selectors)) if selectors else []
+
+
+def _unseen(tree: LexborHTMLParser) -> tuple[list[LexborNode], list[LexborNode]]:
+    """(hidden, transparent) by attributes and inline styles."""
+    hidden, faded = tree.css(_HIDDEN), list[LexborNode]()
+    # Pages write the same few styles again and again.
+    known: dict[str | None, list[LexborNode] | None] = {}
+    for node in tree.css("[style]"):
+        style = node.attributes.get("style")
+        if style not in known:
+            plain = _plain(style or "")
+            is_faded = _FADED.search(plain) and not _MOVED.search(plain)
+            known[style] = hidden if _hides(plain) else faded if is_faded else None
+        if (found := known[style]) is not None:
+            found.append(node)
+    return hidden, faded
+
+
+def _never_shown(
+    hidden: list[LexborNode], faded: list[LexborNode], opened: set[str | None], total: int
+) -> list[LexborNode]:
+    """What is unseen, but not what waits for a script to show it.
 
     A page that fades in, or that arrives in pieces which a script puts in place, hides the better
     part of itself at first: one element with most of the text, or many that are merely transparent.
     """
-    hidden = tree.css(_HIDDEN)
-    faded = []
-    for node in tree.css("[style]"):
-        style = _plain(node.attributes.get("style") or "")
-        if _hides(style):
-            hidden.append(node)
-        elif _FADED.search(style) and not _MOVED.search(style):
-            faded.append(node)
     most = max(total * BETTER_PART, LONGEST_HIDDEN)
     sizes = [size for node in faded if (size := len(_text(node))) <= most]
     if sum(sizes) <= total * MOST_HIDDEN_SHARE:
-        hidden += faded
-    opened = _opened(tree)
+        hidden = hidden + faded
     return [
         node
         for node in hidden

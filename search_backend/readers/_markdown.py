@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeAlias
 from urllib.parse import urljoin, urlsplit
 
-from search_backend.readers._blocks import Block, Box, Layout, bare, normal, runs
+from search_backend.readers._blocks import Block, Box, Layout
+from search_backend.readers._text import address, bare, batches, in_order, normal, plain, runs
 
 LONGEST_URL = 2_000
 # A cell with more words holds text; such a table only arranges the page.
@@ -20,19 +21,33 @@ _is_in_site = re.compile(
     r"/(?!/)(?!\S*/[./])[\w%+=&~/.:,@!'*-]*(?:\?[\w%+=&~/.:,@!'*-]+)?(?:#[\w%+=&~/.-]+)?", re.ASCII
 ).fullmatch
 _UNSAFE = re.compile(r"[\s<>()]")
+# Kinds of lines, the one before and the next, that stay together.
+_TOGETHER = frozenset(
+    (("item", "item"), ("row", "row"), ("table", "row"), ("item", "more"), ("more", "more"))
+)
+# What a box lies in: indexes of the nearest row, cell and item (-1: none), what begins a heading,
+# and whether it is code and quoted.
+_Around: TypeAlias = tuple[int, int, int, str, bool, bool]
+_NOWHERE: _Around = (-1, -1, -1, "", False, False)
 
 
 def markdown(page: Layout, chosen: Sequence[int], url: str) -> str:
     """The blocks of these indexes as Markdown; links are absolute, seen from `url`."""
-    writer = _Writer(page.boxes, url)
-    blocks = (page.blocks[index] for index in chosen)
-    rows = [(row, list(group)) for row, group in groupby(blocks, key=writer.row)]
+    blocks = [page.blocks[index] for index in chosen]
+    around = _surroundings(page.boxes)
+    lines = zip(blocks, Writer(url, page.signs).texts(blocks), strict=True)
+    items: set[int] = set()
     parts: list[tuple[str, str]] = []
     previous = -1
-    for row, group in rows:
-        cells = writer.cells(group) if row >= 0 else []
+    for row, group in groupby(lines, key=lambda line: around[line[0].box][0]):
+        if row < 0:
+            parts += [_line(block, text, around[block.box], items) for block, text in group]
+            previous = -1
+            continue
+        of_row = list(group)
+        cells = _cells(of_row, around)
         if len(cells) < 2 or any(len(cell.split()) > MOST_CELL_WORDS for cell in cells):
-            parts += [writer.line(block) for block in group]
+            parts += [_line(block, text, around[block.box], items) for block, text in of_row]
             previous = -1
             continue
         table = page.boxes[row].parent
@@ -49,33 +64,10 @@ def _joined(parts: list[tuple[str, str]]) -> str:
     text: list[str] = []
     last = ""
     for kind, line in parts:
-        if text:
-            together = (kind == last and kind in ("item", "row")) or (kind, last) == (
-                "row",
-                "table",
-            )
-            text.append(
-                "\n" if together or (kind == "more" and last in ("item", "more")) else "\n\n"
-            )
+        text.append("\n" if (last, kind) in _TOGETHER else "\n\n")
         text.append(line)
         last = kind
-    return "".join(text)
-
-
-@dataclass(slots=True)
-class _Around:
-    """What a box lies in: indexes of the nearest row, cell and item (-1: none), and its manner."""
-
-    row: int = -1
-    cell: int = -1
-    item: int = -1
-    heading: str = ""
-    code: bool = False
-    quote: bool = False
-
-    def copy(self) -> _Around:
-        """Another one that says the same."""
-        return _Around(self.row, self.cell, self.item, self.heading, self.code, self.quote)
+    return "".join(text[1:])
 
 
 def _surroundings(boxes: list[Box]) -> list[_Around]:
@@ -84,79 +76,119 @@ def _surroundings(boxes: list[Box]) -> list[_Around]:
         tag = box.tag
         around = found[box.parent] if box.parent >= 0 else _NOWHERE
         if tag in _TELLING:
-            around = around.copy()
+            row, cell, item, heading, code, quote = around
             if tag == "tr":
-                around.row = at
+                row = at
             elif tag in ("td", "th"):
-                around.cell = at
+                cell = at
             elif tag == "li":
-                around.item = at
+                item = at
             elif tag == "pre":
-                around.code = True
+                code = True
             elif tag == "blockquote":
-                around.quote = True
+                quote = True
             else:
-                around.heading = _HEADINGS[tag]
+                heading = _HEADINGS[tag]
+            around = (row, cell, item, heading, code, quote)
         found.append(around)
     return found
 
 
-_NOWHERE = _Around()
+def _cells(row: list[tuple[Block, str]], around: list[_Around]) -> list[str]:
+    """The texts of one row, joined cell by cell."""
+    found: dict[int, list[str]] = {}
+    for block, text in row:
+        found.setdefault(around[block.box][1], []).append(text)
+    return [" ".join(texts) for texts in found.values()]
 
 
-class _Writer:
-    def __init__(self, boxes: list[Box], url: str) -> None:
+def _line(block: Block, text: str, around: _Around, items: set[int]) -> tuple[str, str]:
+    """(kind, line) of one block. `items` are those of lists that have begun."""
+    _, _, item, heading, code, quote = around
+    if code:
+        written = bare(block.html).strip("\n")
+        return "code", f"```\n{written}\n```"
+    if heading:
+        return "heading", heading + text
+    if item >= 0:
+        if item in items:
+            return "more", "  " + text
+        items.add(item)
+        return "item", "- " + text
+    return "text", "> " + text if quote else text
+
+
+def _linked(words: str, label: str, target: str) -> str:
+    """A link with these words, which are `label` in order, or the words alone if it is nothing."""
+    if not target or not label:
+        return words
+    if "[" in label or "]" in label:
+        label = label.replace("[", "(").replace("]", ")")
+    if len(label) == len(words):
+        return f"[{label}]({target})"
+    before = " " if words[0].isspace() else ""
+    after = " " if words[-1].isspace() else ""
+    return f"{before}[{label}]({target}){after}"
+
+
+class Writer:
+    """Writes links, seen from `url`. `signs` are characters that the page does not have."""
+
+    def __init__(self, url: str, signs: str) -> None:
         self._url = url
+        self._signs = signs
         parts = urlsplit(url)
         is_web = parts.scheme in ("http", "https") and parts.netloc
         self._site = f"{parts.scheme}://{parts.netloc}" if is_web else ""
-        self._around = _surroundings(boxes)
-        self._items: set[int] = set()
         self._targets: dict[str, str] = {}
 
-    def row(self, block: Block) -> int:
-        """The table row the block lies in, -1 for none."""
-        return self._around[block.box].row
+    def texts(self, blocks: list[Block]) -> list[str]:
+        """The text of each block with its links."""
+        texts = [block.text for block in blocks]
+        linked = [at for at, block in enumerate(blocks) if block.linked]
+        for at in linked:
+            if blocks[at].link is not None:
+                texts[at] = self._with_links(blocks[at])
+        at_once = [at for at in linked if blocks[at].link is None]
+        htmls = [blocks[at].html for at in at_once]
+        for part in batches(htmls):
+            for at, text in zip(at_once[part], self._all_with_links(htmls[part]), strict=True):
+                texts[at] = self._with_links(blocks[at]) if text is None else text
+        return texts
 
-    def cells(self, blocks: list[Block]) -> list[str]:
-        """The blocks of one row, joined cell by cell."""
-        found: dict[int, list[str]] = {}
-        for block in blocks:
-            found.setdefault(self._around[block.box].cell, []).append(self._inline(block))
-        return [" ".join(texts) for texts in found.values()]
+    def _all_with_links(self, htmls: list[str]) -> list[str | None]:
+        """Each of these pieces with its links; None for one with a link inside or beyond another.
 
-    def line(self, block: Block) -> tuple[str, str]:
-        """(kind, text) of one block."""
-        around = self._around[block.box]
-        if around.code:
-            code = bare(block.html).strip("\n")
-            return "code", f"```\n{code}\n```"
-        text = self._inline(block)
-        if around.heading:
-            return "heading", around.heading + text
-        if around.item >= 0:
-            if around.item in self._items:
-                return "more", "  " + text
-            self._items.add(around.item)
-            return "item", "- " + text
-        return "text", ("> " if around.quote else "") + text
+        Tags are taken out of all texts at once, and signs stand for what must not be touched.
+        """
+        cut, link = tuple(self._signs[:2])
+        tag = re.compile(f"<[^>{cut}{link}]*>")
+        # Text, the tag of a link, what it holds, text and so on. No link lies inside it.
+        parts = re.split(
+            f"<(a(?: [^>{cut}]*)?)>([^<{cut}]*+(?:<(?!/?a[ >])[^<{cut}]*+)*+)</a>", cut.join(htmls)
+        )
+        outside = link.join(parts[::3])
+        written = [""] * (len(parts) // 3 * 2 + 1)
+        written[::2] = plain(tag.sub("", outside)).split(link)
+        labels = in_order(plain(tag.sub("", cut.join(parts[2::3])))).split(cut)
+        written[1::2] = map(self._link, parts[1::3], labels)
+        found: list[str | None] = [*map(str.strip, in_order("".join(written)).split(cut))]
+        if "<a " in outside or "<a>" in outside:
+            for at, text in enumerate(outside.split(cut)):
+                if "<a " in text or "<a>" in text:
+                    found[at] = None
+        return found
 
-    def _inline(self, block: Block) -> str:
-        if not block.linked:
-            return block.text
+    def _with_links(self, block: Block) -> str:
         parts: list[str] = []
         for run, link in runs(block.html, [] if block.link is None else [block.link]):
             words = bare(run)
-            label = normal(words)[0] if link is not None else ""
-            target = self._target(link) if link is not None and label else ""
-            if not target:
-                parts.append(words)
-                continue
-            before = " " if words[0].isspace() else ""
-            after = " " if words[-1].isspace() else ""
-            label = label.replace("[", "(").replace("]", ")")
-            parts.append(f"{before}[{label}]({target}){after}")
+            target = "" if link is None else self._target(link)
+            parts.append(_linked(words, normal(words)[0], target) if target else words)
         return normal("".join(parts))[0]
+
+    def _link(self, tag: str, words: str) -> str:
+        return _linked(words, words.strip(" "), self._target(address(tag)))
 
     def _target(self, href: str) -> str:
         """The absolute address of a link, empty for one that leads nowhere else."""

@@ -45,28 +45,33 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     cut = cut or len(body) > MOST_BYTES
     tree = LexborHTMLParser(markup)
     # Read before scripts go: some pages tell their date only there.
+    told = _about.told(tree)
     page = Page(
         url=url,
         final_url=url,
         title=_about.title(tree),
         text="",
-        byline=_about.byline(tree),
-        published=_about.published(tree),
+        byline=_about.byline(tree, told),
+        published=_about.published(tree, told),
         language=_about.language(tree),
         cut=cut,
     )
-    is_app = tree.css_first(_APP_ROOT) is not None and tree.css_first("script") is not None
+    is_app = tree.css_first("script") is not None and tree.css_first(_APP_ROOT) is not None
     asks = any(
         _ASKS_FOR_SCRIPTS.search(node.text(deep=True) or "") for node in tree.css("noscript")
     )
-    about = About(_about.kind(tree), url)
+    about = About(_about.kind(told), url)
     remove_hidden(tree)
-    links = _about.links(tree, url)
-    text, unseen = _main(layout(written(tree)), about)
+    written_body = written(tree)
+    links = _about.links(tree, told, written_body, url)
+    # Each of these is as large as the page.
+    size = len(markup)
+    del markup, tree
+    text, unseen = _main(layout(written_body), about)
     page = replace(page, text=text, links=links, invisible=unseen)
     words = len(text.split(None, SHELL_WORDS))
     asks = asks or _ASKS_FOR_SCRIPTS.search(text[:2000]) is not None
-    if words < SHELL_WORDS and (asks or is_app or (words < 8 and len(markup) > SHELL_MARKUP)):
+    if words < SHELL_WORDS and (asks or is_app or (words < 8 and size > SHELL_MARKUP)):
         return _shell(page)
     return page
 

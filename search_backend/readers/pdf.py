@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from pathlib import PurePosixPath
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from search_backend.clean import invisible, one_line, tidy
@@ -34,23 +36,14 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
         try:
             document = pypdfium2.PdfDocument(body)
         except pypdfium2.PdfiumError:
-            return _failed(
-                url,
-                Problem(
-                    "bad_pdf",
-                    "This PDF is damaged or needs a password.",
-                    "Look for another copy of it.",
-                ),
-            )
+            return _failed(url, _BAD)
         try:
-            texts, length = [], 0
+            texts, length = list[str](), 0
             for number in range(min(len(document), MOST_PAGES)):
-                page = document[number]
-                text_page = page.get_textpage()
-                texts.append(text_page.get_text_bounded())
-                text_page.close()
-                page.close()
-                length += len(texts[-1])
+                # A page that is damaged, or a page tree that lies, is no reason to lose the others.
+                with suppress(pypdfium2.PdfiumError):
+                    texts.append(_page_text(document, number))
+                    length += len(texts[-1])
                 if length > MOST_CHARACTERS:
                     break
             title = document.get_metadata_dict().get("Title", "")
@@ -59,6 +52,8 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
             document.close()
     name = PurePosixPath(unquote(urlsplit(url).path)).name
     text = tidy(whole := "\n\n".join(texts))
+    if not texts:
+        return _failed(url, _BAD)
     if not text:
         return _failed(
             url,
@@ -67,6 +62,23 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
             ),
         )
     return Page(url, url, one_line(title or name), text, cut=cut, invisible=invisible(whole))
+
+
+def _page_text(document: Any, number: int) -> str:
+    page = document[number]
+    try:
+        text_page = page.get_textpage()
+        try:
+            return str(text_page.get_text_bounded())
+        finally:
+            text_page.close()
+    finally:
+        page.close()
+
+
+_BAD = Problem(
+    "bad_pdf", "This PDF is damaged or needs a password.", "Look for another copy of it."
+)
 
 
 def _failed(url: str, problem: Problem) -> Page:

@@ -34,7 +34,7 @@ CLEAR = 2.2
 MOST_FOR_SECOND = 2_000
 ARTICLE = GENRES.index("article")
 # An article that promises less is hardly one.
-LEAST_FOR_ARTICLE = 0.65
+LEAST_FOR_ARTICLE = 0.55
 # So many words stand in two places of different make for two screens, or are quoted.
 LEAST_TWICE = 6
 _REPEATS = frozenset(("td", "th", "pre"))

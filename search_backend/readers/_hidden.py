@@ -9,18 +9,20 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _NO_TEXT = (
     "script,style,template,iframe,object,embed,svg,canvas,audio,video,map,select,datalist,"
-    "input,textarea,progress,meter"
+    "input,textarea,progress,meter,noembed,noframes,annotation,annotation-xml,body title"
 )
 _HIDDEN = "[hidden],[aria-hidden=true],dialog:not([open])"
-_ZERO = r"0+(?:\.0*)?(?:px|em|rem|pt|%|vw|vh)?(?=;|$|!)"
+_ZERO = r"0+(?:\.0*)?(?:[a-z]{1,4}|%)?(?=;|$|!)"
 _HIDING = re.compile(
     r"(?:^|;)(?:"
     r"display:none|visibility:(?:hidden|collapse)|content-visibility:hidden"
     rf"|font-size:(?:{_ZERO}|[01](?:\.\d+)?px)"
     rf"|(?:max-)?(?:height|width):{_ZERO}"
-    r"|text-indent:-\d{3,}|(?:left|top|right|bottom|margin-left|margin-top):-\d{4,}"
-    r"|clip:rect\(0|clip-path:inset\((?:50|100)%|transform:scale\(0(?:,0)?\)"
-    r"|color:transparent|filter:opacity\(0"
+    r"|text-indent:-\d{3,}|(?:left|top|right|bottom|margin-left|margin-top):-(?:\d{4,}|\d{3}r?em)"
+    r"|clip:rect\((?:0|1px,?1px)|clip-path:(?:inset\((?:50|100)%|(?:circle|ellipse)\(0(?!\.))"
+    r"|transform:(?:scale[xy]?\(0(?:,0)?\)|translate[xy]?\(-\d{4,})|filter:opacity\(0(?!\.[1-9])"
+    r"|color:(?:transparent|(?:rgba|hsla)\((?:[^,);]+,){3}0(?:\.0+)?\)|rgb\([^);]+/0(?:\.0+)?%?\))"
+    r"|color:#(?:[\da-f]{3}0|[\da-f]{6}00)(?![\da-f])"
     r")"
 )
 _FADED = re.compile(rf"(?:^|;)opacity:(?:{_ZERO}|\.0+(?=;|$|!))")
@@ -29,6 +31,8 @@ _MOVED = re.compile(r"(?:^|;)(?:-webkit-)?transform:(?!none|[^;]*\d{4})")
 _COLOUR = re.compile(r"(?:^|;)color:([^;!]+)")
 _BACKGROUND = re.compile(r"(?:^|;)background(?:-color)?:([^;!]+)")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
+# A letter of ASCII by its number, as no style sheet has it that means to be read.
+_ESCAPE = re.compile(r"\\(?:0{0,4}([2-7][0-9a-fA-F])(?![0-9a-fA-F])\s?|([g-zG-Z]))")
 _is_simple = re.compile(r"[a-z0-9]*[.#][\w-]+", re.IGNORECASE).fullmatch
 # A sheet that hides most of a page does so until a script shows it: that is the page's text.
 MOST_HIDDEN_SHARE = 0.3
@@ -167,6 +171,8 @@ def hides(style: str) -> bool:
 
 
 def _plain(style: str) -> str:
+    if "\\" in style:
+        style = _ESCAPE.sub(lambda found: found[2] or chr(int(found[1], 16)), style)
     return re.sub(r"\s+", "", _COMMENT.sub("", style)).lower()
 
 

@@ -72,11 +72,47 @@ def test_a_page_tells_about_itself(tea: Page) -> None:
         ("height:0.5em", False),
         ("display:block", False),
         ("background:url(display:none.png)", False),
+        (r"d\69splay:n\00006f ne", True),
+        ("font-size:0cm", True),
+        ("color:rgba(0, 0, 0, 0.0)", True),
+        ("color:rgb(0 0 0 / 0%)", True),
+        ("color:#0000", True),
+        ("color:#12345600", True),
+        ("color:rgba(0,0,0,.9)", False),
+        ("color:#000", False),
+        ("color:#123450", False),
+        ("background-color:#0000", False),
+        ("clip:rect(1px, 1px, 1px, 1px)", True),
+        ("clip-path:circle(0)", True),
+        ("clip-path:circle(0.5px)", False),
+        ("transform:scaleX(0)", True),
+        ("transform:translateX(-9999px)", True),
+        ("transform:translateX(-50%)", False),
+        ("left:-999em", True),
+        ("filter:opacity(0.5)", False),
     ],
 )
 def test_styles_that_hide(style: str, hidden: bool) -> None:
     """Only what cannot be seen counts as hidden."""
     assert hides(style) is hidden
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<noembed>SECRET</noembed>",
+        "<noframes>SECRET</noframes>",
+        "<title>SECRET</title>",
+        "<math><semantics><mi>x</mi><annotation>SECRET</annotation></semantics></math>",
+    ],
+)
+def test_elements_that_no_browser_shows(markup: str) -> None:
+    """Their text is in the tree, and nowhere on the screen."""
+    page = read_html(
+        f"<!doctype html><title>t</title><p>Some words to read.</p>{markup}<p>More.</p>"
+    )
+    assert "Some words" in page.text
+    assert "SECRET" not in page.text
 
 
 def test_a_page_hidden_until_a_script_runs_is_read() -> None:

@@ -138,7 +138,7 @@ class World:
         self.servers = [make(home, self.saved) for _ in range(2)]
         self.session = self.servers[0].log.create_session(model=MODEL, mode="agent").id
         self.sent: list[str] = []
-        self.stopped: list[tuple[int, int]] = []  # before and after: a run ended in between
+        self.stopped: list[tuple[int, int]] = []  # the last event before, and after it was said
         self.allowed = 0
         self.followed: list[tuple[list[Event], asyncio.Task[None]]] = []
 
@@ -253,8 +253,10 @@ def judge(world: World, events: list[Event]) -> None:
     assert live is None
     assert kinds["run_started"] == kinds["run_finished"] == len(world.sent)
     ends = [event.seq for event in events if event.type == "run_finished"]
-    for before, after in world.stopped:
-        assert any(before < end <= after for end in ends), "said to be stopped, and was not"
+    begun = [event.seq for event in events if event.type == "run_started"]
+    for before, after in world.stopped:  # by whom does not matter: it is over when that is said
+        run = max((seq for seq in begun if seq <= before), default=0)
+        assert any(run < end <= after for end in ends), "said to be stopped, and was not"
     whole_calls(events)
     assert len(world.saved) <= world.allowed, "something was saved that nobody allowed"
     assert len(world.saved) <= kinds["tool_started"]

@@ -21,6 +21,7 @@ from search_backend.fetched import Fetched, Known
 from search_backend.freshness import conditions, freshness
 from search_backend.readers import LOCAL, Service
 from search_backend.types import Freshness, Page, Problem, ReaderAttempt
+from search_backend.worker import UNREADABLE
 from search_backend.workers import WORKERS
 
 # Another reader may have better luck with these; with a page that is not there nobody has.
@@ -185,7 +186,7 @@ def read_fetched(fetched: Fetched, usual: float = USUAL) -> Page:
         )
     except Exception:
         _log.exception("a page could not be read")
-        page = failed_page(fetched.url, _UNREADABLE)
+        page = failed_page(fetched.url, UNREADABLE)
     known = freshness(fetched.headers, time.time(), usual)
     if fetched.cut in _BROKEN_OFF:  # another time there may be more of it
         known = Freshness(0.0, store=False)
@@ -221,9 +222,6 @@ def _another_may(attempt: ReaderAttempt) -> bool:
     return attempt.error is not None and attempt.error.code in _WORTH_ANOTHER | _KINDS
 
 
-_UNREADABLE = Problem(
-    "unreadable", "The text of this page could not be made out.", "Use another source."
-)
 _NO_TEXT = Problem("no_text", "There is no text on this page.", "Use another source.")
 _OUTSIDE = Problem(
     "refused_domain",

@@ -15,6 +15,7 @@ import select
 import signal
 import struct
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any, BinaryIO
 
@@ -46,11 +47,7 @@ def main() -> None:
     while has_work(source, idle) and (request := take(source)) is not None:
         bound_time(seconds)
         head, body, cut = request
-        try:
-            page = read(body, **head)
-            page = replace(page, cut=page.cut or cut)
-        except MemoryError:
-            page = failed(head["url"], TOO_LARGE)
+        page = page_in(head, body, cut)
         del request, body
         told = {name: value for name, value in asdict(page).items() if name not in NOT_READ}
         answer = json.dumps(told).encode()
@@ -59,6 +56,17 @@ def main() -> None:
         del page, told, answer
         if memory() > most:
             break
+
+
+def page_in(head: dict[str, Any], body: bytes, cut: bool, read: Callable[..., Page] = read) -> Page:
+    """The page in `body`, whatever it does to its reader; `cut` if that is not all of it."""
+    try:
+        page = read(body, **head)
+    except MemoryError:
+        return failed(head["url"], TOO_LARGE)
+    except Exception:
+        return failed(head["url"], UNREADABLE)
+    return replace(page, cut=page.cut or cut)
 
 
 def has_work(source: BinaryIO, seconds: float) -> bool:
@@ -133,6 +141,9 @@ TOO_LARGE = Problem(
     "too_complex",
     "Reading this page takes more memory than one page may have.",
     "Use another source, or a simpler version of the page (print view, feed).",
+)
+UNREADABLE = Problem(
+    "unreadable", "The text of this page could not be made out.", "Use another source."
 )
 
 if __name__ == "__main__":

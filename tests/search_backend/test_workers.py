@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from search_backend.readers import read
-from search_backend.worker import failed
+from search_backend.types import Page
+from search_backend.worker import failed, page_in
 from search_backend.workers import Workers
 from tests.waiting import until
 
@@ -195,3 +196,18 @@ def test_a_failed_page_tells_its_problem() -> None:
 
     page = failed(URL, TOO_LARGE)
     assert (page.status, page.text, page.final_url) == ("error", "", URL)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [(MemoryError, "too_complex"), (RecursionError, "unreadable")]
+)
+def test_a_fault_of_a_reader_is_a_page_that_says_so(fault: type[Exception], code: str) -> None:
+    """What a reader stumbles over ends no worker and is not taken for something else."""
+
+    def stumbling(body: bytes, **head: str) -> Page:
+        raise fault
+
+    page = page_in({"url": "https://a.example/"}, b"", cut=False, read=stumbling)
+    assert page.status == "error"
+    assert page.error is not None
+    assert page.error.code == code

@@ -80,17 +80,17 @@ class Protection:
 
 def reviewable(
     path: SearchPath, policy: Policy, messages: Sequence[Message]
-) -> tuple[SearchPath, dict[str, str] | None]:
-    """The path for a turn whose queries must be seen first, and the notice that says so.
+) -> tuple[SearchPath, Mapping[str, str] | None]:
+    """The path for a turn whose queries must be seen first, and the notice that says so, if any.
 
     What a provider searches by itself nobody can look at before it leaves, so such a turn takes
     our own search.
     """
     if path.native is None:
-        return path, None
+        return path, path.notice
     private = policy.private_and_untrusted != "allow" and Exposure.of(messages).private
     if not (policy.review_queries or private):
-        return path, None
+        return path, path.notice
     why = _WHY["review" if policy.review_queries else "private"]
     return local_path(), {
         "code": "native_search_held_back",

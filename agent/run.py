@@ -214,9 +214,11 @@ class Run:
     def _own_tools(self, path: SearchPath) -> tuple[Tool, ...]:
         """The question's tools, but for those that this model cannot have beside its own search."""
         question = self.question
-        both = question.provider.capabilities(question.model).tools_with_native_search
+        can = question.provider.capabilities(question.model)
         tools = question.gathered.tools
-        return tools if both or path.native is None else without_spare(tools)
+        if path.native is None or can.tools_with_native_search:
+            return tools
+        return without_spare(tools) if can.tools else ()
 
     def _known(self) -> tuple[Message, ...]:
         """What this run had come to before it was taken over."""

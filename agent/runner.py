@@ -186,7 +186,7 @@ class Runner:
             tools=question.gathered.beside_search(session.mode),
             offline=self._settings.offline,
         )
-        return local_path(await self._engine.name()) if path.local else path
+        return local_path(await self._engine.name(), path.notice) if path.local else path
 
     async def _begin(self, run: Run) -> None:
         session_id = run.question.session.id

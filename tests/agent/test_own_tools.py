@@ -144,6 +144,20 @@ def test_small_tools_do_not_cost_the_search(tmp_path: Path, both: bool) -> None:
     play(tmp_path, says("Late."), scenario=scenario, can=can)
 
 
+def test_a_model_without_tools_is_sent_none(tmp_path: Path) -> None:
+    """One that only searches is not sent the files' tools, and the user is told so."""
+
+    async def scenario(house: House, model: Scripted) -> None:
+        ended = await house.ask("what is new?", search="auto")
+        assert ended.data["search_path"] == "native:scripted"
+        assert offered(model) == []
+        told = [e.data["code"] for e in house.log.read(house.session) if e.type == "notice"]
+        assert told == ["tools_left_out"]
+
+    can = Capabilities(tools=False, native_search=True)
+    play(tmp_path, says("This."), scenario=scenario, can=can)
+
+
 def test_an_undo_is_told_to_the_model_once(tmp_path: Path) -> None:
     """The next question says which files are as before; a reload reads the same transcript."""
 

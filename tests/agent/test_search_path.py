@@ -57,12 +57,28 @@ def test_the_engine_is_named_when_it_is_known() -> None:
     assert local_path(None).name == "local"
 
 
+def told(search: Search, can: Capabilities, **how: bool) -> tuple[str, str | None]:
+    """(path, code of its notice) of a turn with other tools."""
+    path = choose_path(search, "x", can, tools=True, **how)
+    return path.name, (path.notice or {}).get("code")
+
+
 def test_a_model_that_cannot_combine_searches_locally_beside_other_tools() -> None:
-    """Other tools and a search of its own in one turn, where that is refused: ours is taken."""
+    """Other tools and a search of its own in one turn, where that is refused: ours is taken, and
+    the user is told; not when they asked for ours, or when it would be ours anyhow."""
     alone = Capabilities(native_search=True, tools_with_native_search=False)
     assert choose_path("auto", "x", alone).name == "native:x"
-    assert choose_path("auto", "x", alone, tools=True).local
+    assert choose_path("auto", "x", alone).notice is None
+    assert told("auto", alone) == ("local", "search_beside_tools")
+    assert told("local", alone) == told("auto", alone, offline=True) == ("local", None)
+    assert told("auto", UNABLE) == ("local", None)
     with pytest.raises(ConfigError, match="cannot search and use other tools"):
         choose_path("native", "x", alone, tools=True)
-    both = Capabilities(native_search=True, tools_with_native_search=True)
-    assert choose_path("auto", "x", both, tools=True).name == "native:x"
+    assert told("auto", BOTH) == ("native:x", None)
+
+
+@pytest.mark.parametrize("search", ["auto", "native"])
+def test_a_model_without_tools_goes_on_searching_by_itself(search: Search) -> None:
+    """Ours is a tool, too: such a model searches by itself, and the others are left out."""
+    can = Capabilities(tools=False, native_search=True)
+    assert told(search, can) == ("native:x", "tools_left_out")

@@ -136,6 +136,11 @@ def test_the_switch_says_what_leaves_and_what_it_costs(enter: Enter, house: Hous
     page.goto(f"{house.url}#/s/{unlisted['id']}")
     expect(page.locator("#switch-state")).to_contain_text("On, via OpenAI")  # as it would be
     page.goto(f"{house.url}#/")
+    either = {"tools": True, "native_search": True, "tools_with_native_search": False}
+    models["models"] = [{**NATIVE, "capabilities": either}]
+    page.reload()
+    own = "On, via OpenAI’s own search"
+    expect(page.locator("#switch-state")).to_have_text(f"{own}, or DuckDuckGo beside tools")
     models["models"] = [{**NATIVE, "capabilities": {"tools": True}}]
     page.reload()
     page.locator("#question").press("Tab")

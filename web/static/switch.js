@@ -19,7 +19,8 @@ export function modelOf(session, models) {
 export function describeSwitch(session, model, engines) {
   if (session.search === "off") return { on: false, kind: "off", text: t("switch.off") };
   if (isNative(session, model, engines)) {
-    return on("native", t("switch.native", { name: providerOf(model.id) }));
+    const [name, engine] = [providerOf(model.id), giveWay(session, model) && engineOf(session, engines)];
+    return on("native", t(engine ? "switch.native.either" : "switch.native", { name, engine: nameOf(engine || "") }));
   }
   if (session.search === "native") {
     return unavailable("switch.nonative", {});
@@ -77,6 +78,11 @@ export function costText(session, model, engines) {
 
 function isNative({ search }, model, { offline }) {
   return Boolean(model?.capabilities?.native_search) && search !== "local" && !offline;
+}
+
+// Whether the model's own search makes room for ours as soon as a turn has other tools.
+function giveWay({ search }, { capabilities }) {
+  return search === "auto" && capabilities.tools === true && capabilities.tools_with_native_search === false;
 }
 
 const providerOf = (model) => nameOf(model.split(":")[0]);

@@ -21,6 +21,7 @@ from agent.log import EventLog
 _log = logging.getLogger(__name__)
 _AT_ONCE = 16  # runs taken over in one go, so that others get their share
 _STOPPING = 15.0  # seconds to wait for another process to stop a run
+_LOOKS, _LOOK = 50, 0.02  # times and seconds to wait for the lease of a run that is over
 CANCEL = {"kind": "cancel"}
 
 
@@ -54,8 +55,21 @@ class Keeper:
         return cls(log, lambda session: None, nothing)
 
     async def claim(self, session_id: str, run_id: str, turn: Mapping[str, Any]) -> Lease:
-        """Takes the session for a run; one that died there is closed first. Raises Conflict."""
+        """Takes the session for a run; one that died there is closed first. Raises Conflict.
+
+        The end of a run is told a moment before its lease goes: who asks on it at once waits.
+        """
         self._begin()
+        for _ in range(_LOOKS):
+            try:
+                return await self._claim(session_id, run_id, turn)
+            except Conflict as conflict:
+                if conflict.code != "busy" or not await self._log.aside(self._over, session_id):
+                    raise
+            await asyncio.sleep(_LOOK)
+        return await self._claim(session_id, run_id, turn)
+
+    async def _claim(self, session_id: str, run_id: str, turn: Mapping[str, Any]) -> Lease:
         claim = self._leases.claim
         async with self._changing(session_id):
             try:
@@ -66,6 +80,11 @@ class Keeper:
                 lease = await self._log.aside(claim, session_id, run_id, self._name, turn)
             self._held[session_id] = lease
         return lease
+
+    def _over(self, session_id: str) -> bool:
+        last = self._log.last_seq(session_id)
+        newest = self._log.read(session_id, last - 1) if last else []
+        return bool(newest) and newest[-1].type == "run_finished"
 
     async def release(self, lease: Lease) -> None:
         """The run is over."""

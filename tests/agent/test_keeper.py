@@ -93,3 +93,44 @@ def test_two_questions_at_once_are_one_run(tmp_path: Path) -> None:
         log.close()
 
     asyncio.run(run())
+
+
+class Refusing(EventLog):
+    """A store that tells when it refused something."""
+
+    def __init__(self, where: Path | str) -> None:
+        super().__init__(where)
+        self.refused = asyncio.Event()
+
+    async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """See EventLog."""
+        try:
+            return await super().aside(work, *args, **kwargs)
+        except Conflict:
+            self.refused.set()
+            raise
+
+
+def test_a_question_right_after_an_end_waits_for_the_lease(store: Path | str) -> None:
+    """Followers hear of the end before the lease is given up: that is no reason to refuse them."""
+
+    async def run() -> None:
+        log = Refusing(store)
+        first, second = Keeper.onlooker(log), Keeper.onlooker(log)
+        session = log.create_session(model="m:x").id
+        held = await first.claim(session, "one", {})
+        log.append(session, [("run_started", {"run_id": "one"})])
+        with pytest.raises(Conflict, match="still answering"):
+            await second.claim(session, "two", {})
+        log.append(session, [("run_finished", {"run_id": "one"})])
+        claiming = asyncio.create_task(second.claim(session, "two", {}))
+        log.refused.clear()
+        await log.refused.wait()
+        assert not claiming.done()
+        await first.release(held)
+        assert (await claiming).run_id == "two"
+        for keeper in (first, second):
+            await keeper.aclose()
+        log.close()
+
+    asyncio.run(run())

@@ -28,7 +28,7 @@ def freshness(headers: Mapping[str, str], now: float, usual: float) -> Freshness
     changed = _moment(headers.get("last-modified", ""))
     date = _moment(headers.get("date", ""))
     age = max(_seconds(headers.get("age", "0")) or 0.0, now - date if date else 0.0, 0.0)
-    if "no-cache" in said or headers.get("vary", "").strip() == "*":
+    if said.keys() & {"no-cache", "no-store"} or headers.get("vary", "").strip() == "*":
         lifetime = 0.0
     elif "max-age" in said:
         lifetime = _seconds(said["max-age"]) or 0.0

@@ -110,7 +110,7 @@ def _lifetime(page: Page) -> float:
 
 
 def _weight(page: Page) -> int:
-    return len(page.text) + sum(map(len, page.links)) + 500
+    return len(page.text) + sum(map(len, (*page.links, *page.redirects))) + 500
 
 
 def _written(page: Page) -> dict[str, Any]:
@@ -125,6 +125,7 @@ def _read(value: dict[str, Any]) -> Page:
         **{
             **value,
             "links": tuple(value["links"]),
+            "redirects": tuple(value["redirects"]),
             "attempts": (),
             "freshness": Freshness(**value["freshness"]),
         }

@@ -154,12 +154,16 @@ class Reading:
             return read_fetched(self._fetch(url, host_allowed=_test(rules)), self._usual)
         last = Known(known.final_url, asked)
         fetched = self._fetch(url, host_allowed=_test(rules), known=last)
+        if fetched.status == 304 and not _unchanged(known, fetched):
+            fetched = self._fetch(url, host_allowed=_test(rules))
+            return read_fetched(fetched, self._usual)
         if fetched.status != 304:
             return read_fetched(fetched, self._usual)
         # What it leaves out of this answer holds as it was.
         told = {"etag": known.freshness.etag, "last-modified": known.freshness.modified}
         headers = {**{name: value for name, value in told.items() if value}, **fetched.headers}
-        return replace(known, freshness=freshness(headers, time.time(), self._usual))
+        new = freshness(headers, time.time(), self._usual)
+        return replace(known, freshness=new, redirects=fetched.redirects)
 
     def _served(self, name: str, url: str, rules: Rules) -> Page:
         if self._vet is None or self._ask is None:
@@ -190,7 +194,13 @@ def read_fetched(fetched: Fetched, usual: float = USUAL) -> Page:
     known = freshness(fetched.headers, time.time(), usual)
     if fetched.cut in _BROKEN_OFF:  # another time there may be more of it
         known = Freshness(0.0, store=False)
-    page = replace(page, url=fetched.url, cut=page.cut or fetched.truncated, freshness=known)
+    page = replace(
+        page,
+        url=fetched.url,
+        cut=page.cut or fetched.truncated,
+        freshness=known,
+        redirects=fetched.redirects,
+    )
     status, problem = judge(fetched.status, page.title, page.text)
     if status != "ok":
         return replace(page, text="", links=(), status=status, error=problem)
@@ -201,7 +211,7 @@ def read_fetched(fetched: Fetched, usual: float = USUAL) -> Page:
 
 def inside(page: Page, rules: Rules) -> Page:
     """`page`, unless it is or was led outside the rules: then a page that says so."""
-    for url in (page.url, page.final_url):
+    for url in (page.url, *page.redirects, page.final_url):
         if not rules.passes_url(url):
             return failed_page(page.url, _OUTSIDE)
     return page
@@ -210,6 +220,16 @@ def inside(page: Page, rules: Rules) -> Page:
 def failed_page(url: str, problem: Problem | None) -> Page:
     """A page with status error."""
     return Page(url=url, final_url=url, title="", text="", status="error", error=problem)
+
+
+def _unchanged(known: Page, fetched: Fetched) -> bool:
+    """Whether a 304 speaks of the page that is known: of that place, and of that version."""
+    if fetched.final_url != known.final_url:
+        return False
+    told, before = freshness(fetched.headers, 0.0, 0.0), known.freshness
+    if told.etag:  # strong or weak, it is compared weakly here
+        return told.etag.removeprefix("W/") == before.etag.removeprefix("W/")
+    return not told.modified or told.modified == before.modified
 
 
 def _test(rules: Rules) -> Callable[[str], bool] | None:

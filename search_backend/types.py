@@ -180,7 +180,8 @@ class Page:
 
     `cut` tells that the source was longer than the caps, so `text` is not all of it; `invisible`
     how many characters that nobody sees were taken out of it. `reader` is the one that read it;
-    `attempts` are there when it was not the first.
+    `attempts` are there when it was not the first. `redirects` are the addresses that led to
+    `final_url`, where they are known.
     """
 
     url: str
@@ -198,6 +199,7 @@ class Page:
     reader: str = "local"
     attempts: tuple[ReaderAttempt, ...] = ()
     freshness: Freshness = Freshness()
+    redirects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

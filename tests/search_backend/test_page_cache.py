@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from search_backend.disk_cache import Disk
+from search_backend.domains import Rules
 from search_backend.errors import FetchFailed
 from search_backend.fetch import fetch
 from search_backend.fetched import Fetched, Known
@@ -55,6 +57,7 @@ def at(seconds: float) -> str:
         ({"cache-control": "max-age=99999999999999999999"}, LONGEST),
         ({"cache-control": "no-cache, max-age=60"}, 0),
         ({"cache-control": 'no-cache="x"'}, 0),
+        ({"cache-control": "no-store, max-age=60"}, 0),
         ({"cache-control": "max-age=60", "vary": "*"}, 0),
         ({"cache-control": "max-age=60", "vary": "accept-encoding"}, 60),
         ({"expires": at(30)}, 30),
@@ -211,8 +214,9 @@ def test_no_store_is_not_written_down(tmp_path: Path) -> None:
     house.open()
     assert house.open(offset=10)[0] == "cache"
     assert house.open(find="kettles")[0] == "cache"
-    house.restart()
     assert house.open()[0::2] == ("web", 2)
+    house.restart()
+    assert house.open()[0::2] == ("web", 3)
     assert house.library.open(URL) is None
     assert not any(b"kettles" in path.read_bytes() for path in tmp_path.iterdir())
 
@@ -256,6 +260,66 @@ def test_nothing_is_kept_when_that_is_set(tmp_path: Path) -> None:
     """With SEARCH_PAGE_SECONDS=0 a page that says nothing is fetched each time."""
     house = House(tmp_path, Web(), usual=0.0)
     assert [house.open()[2] for _ in range(3)] == [1, 2, 3]
+
+
+def test_rules_hold_for_the_redirects_of_a_kept_page(tmp_path: Path) -> None:
+    """A page that was reached over a host is not shown, from memory or disk, where that host is
+    blocked or is not among the allowed."""
+    way = ("http://tracker.example/x", "https://example.org/b")
+
+    class Led(Web):
+        def __call__(self, url: str, **how: object) -> Fetched:
+            return replace(super().__call__(url), redirects=(URL, *way))
+
+    house = House(tmp_path, Led(cache_control="max-age=600"))
+    house.open()
+    for rules in (Rules(blocked=("tracker.example",)), Rules(allowed=("example.org",))):
+        for _ in range(2):
+            view = house.pages.open_page(URL, rules=rules)
+            assert (view.page.status, view.content) == ("error", "")
+            assert view.page.error is not None
+            assert view.page.error.code == "refused_domain"
+            house.restart()
+    assert house.open()[0::2] == ("cache", 1)
+
+
+@pytest.mark.parametrize(
+    ("place", "headers"),
+    [
+        ("https://evil.example/", {}),
+        ("https://evil.example/", {"etag": '"one"'}),
+        (URL, {"etag": '"two"'}),
+        (URL, {"last-modified": at(-5)}),
+    ],
+)
+def test_no_change_counts_for_the_version_that_was_asked_about(
+    tmp_path: Path, place: str, headers: dict[str, str]
+) -> None:
+    """A 304 of another server or about another version says nothing: the page is fetched anew, as
+    if it had never been read."""
+
+    class Confused(Web):
+        def __call__(
+            self,
+            url: str,
+            *,
+            host_allowed: Callable[[str], bool] | None = None,
+            known: Known | None = None,
+        ) -> Fetched:
+            if known is None:
+                return super().__call__(url)
+            self.asked.append(known.conditions)
+            return Fetched(url, place, 304, "", None, b"", headers=headers)
+
+    tag, changed = '"one"', at(-1000)
+    first = {"last_modified": changed} if "last-modified" in headers else {"etag": tag}
+    web = Confused(cache_control="max-age=0", **first)
+    house = House(tmp_path, web)
+    house.open()
+    web.text = "Changed in between. " * 40
+    view = house.pages.open_page(URL)
+    assert (view.origin, view.content[:7]) == ("web", "Changed")
+    assert web.asked[1:] == [conditions(freshness(web.headers, NOW, 0)), None]
 
 
 def test_equal_pages_at_once_are_fetched_once(tmp_path: Path) -> None:

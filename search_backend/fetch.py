@@ -48,6 +48,7 @@ from search_backend.fetched import (
     is_text,
     kept,
     location,
+    plainly_framed,
     useless,
 )
 from search_backend.lookup import Resolver
@@ -238,6 +239,8 @@ def _read(
     visited: tuple[str, ...],
     journey: _Journey,
 ) -> Fetched:
+    if not plainly_framed(response.headers):
+        raise bad_response(target.host)
     headers = kept(response.headers)
     kind, charset = content_type(headers.get("content-type", ""))
     decoder = Decoder(headers.get("content-encoding", ""))

@@ -21,7 +21,7 @@ KEPT_HEADERS = frozenset(
         *("retry-after", "server", "vary", "x-robots-tag"),
     }
 )
-_LISTS = frozenset({"cache-control", "vary"})
+_LISTS = frozenset({"cache-control", "content-encoding", "vary"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,64}/[a-z0-9!#$&^_.+-]{1,100})\s*(?:;|,|$)", re.I)
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([a-z0-9][a-z0-9._:+-]{0,39})", re.IGNORECASE)
@@ -109,6 +109,13 @@ def kept(headers: Message) -> Mapping[str, str]:
             before = f"{found[name]}, " if name in _LISTS and name in found else ""
             found[name] = before + _text(value).strip()
     return MappingProxyType(found)
+
+
+def plainly_framed(headers: Message) -> bool:
+    """Whether the body is sent as it is or in chunks: whatever else a Transfer-Encoding names was
+    not asked for (RFC 9112 6.1), and would be taken for the page."""
+    codings = {value.lower() for value in headers.get_all("transfer-encoding") or ()}
+    return not codings or codings in ({"chunked"}, {"identity"})
 
 
 def location(status: int, headers: Message) -> str | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from search_backend.occurrences import fold, occurrences
 from search_backend.types import Match
 
 # A cut may move back by this share of the slice to end at a better place.
@@ -53,13 +54,12 @@ def _places(text: str, words: str) -> list[tuple[int, int]]:
     parts = words.split()
     if not parts:
         return []
-    literal = re.compile(r"\s+".join(map(re.escape, parts)), re.IGNORECASE)
-    places = [match.span() for match in literal.finditer(text)]
+    places = occurrences(text, words)
     if places or len(parts) == 1:
         return places
-    folded = [part.lower() for part in parts]
-    paragraphs = re.finditer(r"[^\n]+", text)
-    return [p.span() for p in paragraphs if all(part in p[0].lower() for part in folded)]
+    folded = dict.fromkeys(map(fold, parts))
+    paragraphs = ((p.span(), fold(p[0])) for p in re.finditer(r"[^\n]+", text))
+    return [place for place, line in paragraphs if all(part in line for part in folded)]
 
 
 def _merged(text: str, places: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -23,7 +23,7 @@ def undo_files(log: EventLog, settings: Settings, session_id: str) -> list[str]:
     file was changed since.
     """
     session = log.session(session_id)
-    if session.running:
+    if log.under_way(session_id):
         raise busy()
     events = log.read(session_id)
     hidden = _kept_as(events) - _kept_as(shown(events))
@@ -45,7 +45,8 @@ def make_plan(log: EventLog, session_id: str) -> Mapping[str, Any]:
 
     Raises ConfigError('no_list') when there is no list and Conflict while an answer is under way.
     """
-    if log.session(session_id).running:
+    log.session(session_id)
+    if log.under_way(session_id):
         raise busy()
     data = plan_from_answer(log.read(session_id))
     log.append(session_id, [("plan", data)], durable=True)

@@ -64,7 +64,8 @@ class Keeper:
             try:
                 return await self._claim(session_id, run_id, turn)
             except Conflict as conflict:
-                if conflict.code != "busy" or not await self._log.aside(self._over, session_id):
+                under_way = self._log.under_way
+                if conflict.code != "busy" or await self._log.aside(under_way, session_id):
                     raise
             await asyncio.sleep(_LOOK)
         return await self._claim(session_id, run_id, turn)
@@ -80,11 +81,6 @@ class Keeper:
                 lease = await self._log.aside(claim, session_id, run_id, self._name, turn)
             self._held[session_id] = lease
         return lease
-
-    def _over(self, session_id: str) -> bool:
-        last = self._log.last_seq(session_id)
-        newest = self._log.read(session_id, last - 1) if last else []
-        return bool(newest) and newest[-1].type == "run_finished"
 
     async def release(self, lease: Lease) -> None:
         """The run is over."""

@@ -192,6 +192,13 @@ class EventLog:
         row = self._one("SELECT last_seq FROM sessions WHERE id = ?", (session_id,))
         return None if row is None else int(row[0])
 
+    def under_way(self, session_id: str) -> bool:
+        """Whether an answer is; the lease of one whose end is told goes a moment later."""
+        held = self.leases.held(session_id)
+        newest = self.read(session_id, (self.last_seq(session_id) or 1) - 1)[-1:]
+        ended = [e.data.get("run_id") for e in newest if e.type == "run_finished"]
+        return bool(held) and held[0].run_id not in ended
+
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Does this work with the log without holding up the loop: here if the store answers at
         once, else on a thread. `work` is one method, or writes at most once."""

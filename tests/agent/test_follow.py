@@ -85,7 +85,7 @@ async def play(ops: list[Op], log: EventLog, other: EventLog, session: str) -> l
     await asyncio.gather(*pending)
     may_read.set()
     log.append(session, [END])
-    await asyncio.wait_for(reader, 20)
+    await asyncio.wait_for(reader, 60)
     return got
 
 
@@ -166,7 +166,7 @@ def test_a_number_from_the_future_is_no_trap(store: Path | str) -> None:
         reading = asyncio.create_task(follow_to_the_end(log, session, after=999))
         await joined(log, session)
         log.append(session, [END])
-        assert [e.seq for e in await asyncio.wait_for(reading, 20)] == [4]
+        assert [e.seq for e in await asyncio.wait_for(reading, 60)] == [4]
 
     log = EventLog(store)
     asyncio.run(scenario(log, log.create_session(model="m").id))
@@ -180,7 +180,7 @@ def test_another_process_is_noticed(store: Path | str) -> None:
         reading = asyncio.create_task(follow_to_the_end(log, session))
         await joined(log, session)
         other.append(session, [("notice", {}), END])
-        assert [e.seq for e in await asyncio.wait_for(reading, 20)] == [1, 2]
+        assert [e.seq for e in await asyncio.wait_for(reading, 60)] == [1, 2]
 
     log, other = (EventLog(store) for _ in range(2))
     asyncio.run(scenario(log, other, log.create_session(model="m").id))
@@ -229,7 +229,7 @@ def test_deleting_ends_its_followers(store: Path | str) -> None:
         readers = [asyncio.create_task(follow_to_the_end(log, session)) for _ in range(3)]
         await joined(log, session, 3)
         await asyncio.to_thread(log.delete_session, session)
-        assert await asyncio.wait_for(asyncio.gather(*readers), 20) == [[], [], []]
+        assert await asyncio.wait_for(asyncio.gather(*readers), 60) == [[], [], []]
         assert not log._followers
 
     log = EventLog(store)

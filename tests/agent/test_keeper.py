@@ -9,7 +9,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
-from agent.errors import Conflict
+from agent.afterwards import make_plan
+from agent.errors import ConfigError, Conflict
 from agent.keeper import Keeper
 from agent.leases import Lease
 from agent.log import EventLog
@@ -111,7 +112,7 @@ class Refusing(EventLog):
             raise
 
 
-def test_a_question_right_after_an_end_waits_for_the_lease(store: Path | str) -> None:
+def test_what_comes_right_after_an_end_is_not_refused(store: Path | str) -> None:
     """Followers hear of the end before the lease is given up: that is no reason to refuse them."""
 
     async def run() -> None:
@@ -122,7 +123,12 @@ def test_a_question_right_after_an_end_waits_for_the_lease(store: Path | str) ->
         log.append(session, [("run_started", {"run_id": "one"})])
         with pytest.raises(Conflict, match="still answering"):
             await second.claim(session, "two", {})
-        log.append(session, [("run_finished", {"run_id": "one"})])
+        log.append(session, [("run_finished", {"run_id": "zero"})])
+        with pytest.raises(Conflict, match="still answering"):
+            make_plan(log, session)
+        log.append(session, [("run_finished", {"run_id": "one", "answer": "No list."})])
+        with pytest.raises(ConfigError, match="list"):
+            make_plan(log, session)
         claiming = asyncio.create_task(second.claim(session, "two", {}))
         log.refused.clear()
         await log.refused.wait()

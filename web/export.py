@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 from agent.branches import BRANCHING, no_turn, shown
 from agent.events import DELTAS, Event, public_data
+from agent.neutral import INVISIBLE
 from agent.session import Session
 from web.links import KnownLinks
 from web.markdown import render_known
@@ -24,6 +26,7 @@ from web.marks import find_marks, substitute
 from web.tree import Node
 
 _ASIDE = DELTAS | {"exchange"}
+_FOLLOWED = ("http://", "https://", "library://", "zim://")
 _VOID = frozenset({"hr", "br"})
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}"
@@ -129,16 +132,21 @@ def _footnotes(cited: Iterable[Mapping[str, Any]]) -> list[str]:
         quotes.setdefault(citation["n"], {}).update(dict.fromkeys(_quotes(citation)))
     out = []
     for n, citation in sorted(notes.items()):
-        quote = "".join(f" “{_line(said)}”" for said in quotes[n])
-        title = _line(citation.get("title") or citation["url"])
-        out.append(f"[^{n}]: {title} <{_address(citation['url'])}>{quote}")
+        said = "".join(f" “{_line(words)}”" for words in quotes[n])
+        title = _line(_seen(citation.get("title") or citation["url"]))
+        out.append(f"[^{n}]: {title} {_address(citation['url'])}{said}")
     return out
 
 
 def _quotes(citation: Mapping[str, Any]) -> list[str]:
     """What the source says at its marks, each once."""
     said = (mark["quote"] for mark in citation.get("marks", ()))
-    return list(dict.fromkeys(quote for quote in said if quote))
+    return list(dict.fromkeys(_seen(quote) for quote in said if quote))
+
+
+def _seen(text: str) -> str:
+    """Without what nobody sees: it could turn round what stands beside it, or paint a terminal."""
+    return INVISIBLE.sub("", text)
 
 
 def _line(text: str) -> str:
@@ -148,7 +156,11 @@ def _line(text: str) -> str:
 
 
 def _address(url: str) -> str:
-    return url.translate({ord(" "): "%20", ord("<"): "%3C", ord(">"): "%3E", 10: None, 13: None})
+    """A link to a page, or words: in brackets any scheme would be followed."""
+    if not url.lower().startswith(_FOLLOWED):
+        return f"`{' '.join(_seen(url).replace('`', '').split())}`"
+    url = url.translate({ord(" "): "%20", ord("<"): "%3C", ord(">"): "%3E", 10: None, 13: None})
+    return f"<{INVISIBLE.sub(lambda found: quote(found[0], errors='replace'), url)}>"
 
 
 def html(session: Session, events: Sequence[Event]) -> str:
@@ -177,13 +189,13 @@ def html(session: Session, events: Sequence[Event]) -> str:
 
 def _source(citation: Mapping[str, Any], turn: str) -> str:
     url = str(citation["url"])
-    words = escape(str(citation.get("title") or url))
-    shown = f"{words} <span class=host>{escape(url)}</span>"
+    words = escape(_seen(str(citation.get("title") or url)))
+    shown = f"{words} <span class=host>{escape(_seen(url))}</span>"
     known = KnownLinks([citation]).find(url)
     linked = f'<a rel="{_REL}" href="{escape(known)}">{shown}</a>' if known else shown
-    quote = "".join(f"<br>“{escape(said)}”" for said in _quotes(citation))
+    said = "".join(f"<br>“{escape(words)}”" for words in _quotes(citation))
     n = int(citation["n"])
-    return f'<p id="{turn}-{n}">[{n}] {linked}{quote}</p>'
+    return f'<p id="{turn}-{n}">[{n}] {linked}{said}</p>'
 
 
 _TURNS = frozenset({"ul", "ol", "table", "blockquote"})  # their sides go by what is in them

@@ -8,6 +8,7 @@ from typing import Any
 from agent.backend import Backend, error_words
 from agent.errors import ToolError
 from agent.fence import Fence
+from agent.neutral import neutral
 from agent.search_path import ANYWHERE
 from agent.sources import private_mark
 from agent.tools import Tool, ToolContext
@@ -67,7 +68,7 @@ def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) 
         await context.emit.event("page_opened", {**data, "error": error_words(page["error"])})
         if page["status"] != "ok":
             why = error_words(page["error"]) or "no readable text"
-            text = f"PAGE NOT READ ({page['status']}): {why}"
+            text = neutral(f"PAGE NOT READ ({page['status']}): {why}")
             details = {"kind": "page", "url": url, "status": page["status"], "why": why}
             return ToolResult(context.call_id, "open_page", text, is_error=True, details=details)
         return _page(url, page, context, fence)
@@ -81,7 +82,7 @@ def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence)
     if not url.startswith(_WEB):  # what a file on this machine links to is not met on the web
         links = [link for link in links if not link.startswith(_WEB)]
     context.sources.see(links)
-    head = f"[{source.n}] {url}\n{_extent(page)} Cite it as [{source.n}].\n"
+    head = f"[{source.n}] {neutral(url)}\n{_extent(page)} Cite it as [{source.n}].\n"
     content, start, end = fence.around_at(f"{page['title']}\n\n{page['content']}", "page", head)
     context.sources.read(url, content[start:end])
     return ToolResult(

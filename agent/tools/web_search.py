@@ -9,6 +9,7 @@ from typing import Any
 from agent.backend import Backend, error_words
 from agent.dates import strange_years
 from agent.fence import Fence
+from agent.neutral import neutral
 from agent.search_path import ANYWHERE
 from agent.sources import private_mark
 from agent.tools import Tool, ToolContext
@@ -143,7 +144,7 @@ def _unfound(query: str, answer: Mapping[str, Any], context: ToolContext) -> Too
     return ToolResult(
         context.call_id,
         "web_search",
-        _failure(query, answer),
+        neutral(_failure(query, answer)),
         is_error=status != "empty",
         details={"kind": "search", "query": query, "status": status, "trail": _trail(answer)},
         usage=SEARCHED,

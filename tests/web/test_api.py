@@ -409,6 +409,7 @@ def test_answers_have_the_described_shape(tmp_path: Path) -> None:
     with_api(tmp_path, scenario)
 
 
+UNSEEN = "\x1b]8;;x\u202egpj.\u2066\u200f\U000e0041"
 EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)> `x` [l](javascript:alert(3))'
 
 
@@ -423,11 +424,11 @@ def export_of(home: Path, wanted: str) -> Answer:
         bad = {
             "n": 2,
             "url": 'javascript:alert("4")',
-            "title": EVIL,
+            "title": f"{EVIL} {UNSEEN}",
             "quote": EVIL,
             "verified": False,
             "spans": [[0, 2]],
-            "marks": [{"span": [0, 2], "quote": EVIL, "verified": False}],
+            "marks": [{"span": [0, 2], "quote": EVIL + UNSEEN, "verified": False}],
         }
         finished[1]["citations"] = [*finished[1]["citations"], bad]
         house.log.append(session, [("user_message", {"text": EVIL}), message, finished])
@@ -455,6 +456,9 @@ def test_export_as_markdown(tmp_path: Path) -> None:
     for line in text.splitlines():
         if line.startswith(("# ", "## \\<", "[^")):
             assert "<script" not in line.replace("\\<script", "")
+    (note,) = (line for line in text.splitlines() if line.startswith("[^2]"))
+    assert note.isprintable()
+    assert '`javascript:alert("4")`' in note  # an address in angle brackets would be a link
 
 
 def test_export_as_html(tmp_path: Path) -> None:
@@ -470,6 +474,7 @@ def test_export_as_html(tmp_path: Path) -> None:
     assert set(hrefs) == {"https://example.org/a", "#t1-1", "#t1-2"}
     assert "&lt;script&gt;" in text
     assert "[2] " in text
+    assert not re.search("[\x1b\u202e\u2066\u200f\U000e0041]", text)
     assert answer.headers["content-disposition"].startswith("attachment")
 
 

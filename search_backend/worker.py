@@ -26,7 +26,7 @@ ASKED = struct.Struct(">II")
 _PIECE = 64 * 1024
 ANSWERED = struct.Struct(">I")
 # Fields of a page that no reader fills.
-NOT_READ = frozenset({"attempts", "freshness", "reader"})
+NOT_READ = frozenset({"attempts", "freshness", "reader", "redirects"})
 # What a document may take beyond the process itself, and what of it may stay.
 MOST_MEMORY = 60 * 2**20
 MOST_KEPT = 28 * 2**20

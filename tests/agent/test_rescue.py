@@ -52,10 +52,17 @@ def whole() -> bytes:
         return (Path(folder) / "s.sqlite3").read_bytes()
 
 
-def page(number: int, count: int = 1) -> Callable[[bytes], bytes]:
-    """Something else on so many pages."""
-    start, end = (number - 1) * PAGE, (number - 1 + count) * PAGE
-    return lambda data: data[:start] + b"\xff" * (end - start) + data[end:]
+def page(number: int) -> Callable[[bytes], bytes]:
+    """Something else on a page."""
+    start, end = (number - 1) * PAGE, number * PAGE
+    return lambda data: data[:start] + b"\xff" * PAGE + data[end:]
+
+
+def leaf(data: bytes, words: bytes) -> Callable[[bytes], bytes]:
+    """Something else on the first leaf of a tree that holds these words."""
+    starts = range(0, len(data), PAGE)  # a row may stand in the tree above the leaves as well
+    found = next(at for at in starts if data[at] == 10 and words in data[at : at + PAGE])
+    return page(1 + found // PAGE)
 
 
 DAMAGE: dict[str, tuple[Callable[[bytes], bytes], int]] = {
@@ -64,9 +71,9 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], int]] = {
     "first page": (page(1), SESSIONS),
     "sessions": (page(2), 0),
     "index of sessions": (page(4), SESSIONS),
-    "in the middle": (page(40, 2), SESSIONS - 2),
+    "in the middle": (lambda data: leaf(data, b'"3-15"')(data), SESSIONS - 2),
     "cut off": (lambda data: data[: len(data) // 2], 0),
-    "cut off in a page": (lambda data: data[:-1000], SESSIONS - 2),
+    "cut off in a page": (lambda data: data[:-1000], SESSIONS - 3),
 }
 
 
@@ -276,9 +283,7 @@ def test_a_copy_fills_the_gaps(tmp_path: Path, whole: bytes) -> None:
     log.append(later, [("user_message", {"text": "after the copy"})])
     log.close()
     data = path.read_bytes()
-    starts = range(0, len(data), PAGE)  # a row may stand in the tree above the leaves as well
-    leaves = [at for at in starts if data[at] == 10 and b'"3-15"' in data[at : at + PAGE]]
-    path.write_bytes(page(1 + leaves[0] // PAGE)(data))
+    path.write_bytes(leaf(data, b'"3-15"')(data))
     found = restore(path, tmp_path / "copy")
     assert (found.saved, found.done, found.gaps) == (SESSIONS, 1, 0)
     with closing(EventLog(path)) as log:

@@ -162,7 +162,8 @@ def _page(answer: bytes) -> Page | None:
         return None
     data = json.loads(answer)
     error = data.pop("error")
-    data["links"] = tuple(data["links"])
+    for field in ("links", "redirects"):
+        data[field] = tuple(data[field])
     return Page(**data, error=Problem(**error) if error else None)
 
 

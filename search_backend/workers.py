@@ -162,8 +162,7 @@ def _page(answer: bytes) -> Page | None:
         return None
     data = json.loads(answer)
     error = data.pop("error")
-    for field in ("links", "redirects"):
-        data[field] = tuple(data[field])
+    data["links"] = tuple(data["links"])
     return Page(**data, error=Problem(**error) if error else None)
 
 

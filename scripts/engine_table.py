@@ -21,7 +21,9 @@ HEAD = (
     "|---|---|---|---|---|---|\n"
 )
 READERS_HEAD = "| reader | what it is | needs | may be set |\n|---|---|---|---|\n"
-LOCAL_READER = f"| `{LOCAL}` | HTML, PDF, plain text, Markdown, JSON, read here | nothing | - |\n"
+LOCAL_READER = (
+    f"| `{LOCAL}` | HTML, PDF, feeds, plain text, Markdown, JSON, read here | nothing | - |\n"
+)
 SHORT_HEAD = "| | engines | readers |\n|---|---|---|\n"
 
 

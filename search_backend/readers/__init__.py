@@ -21,6 +21,7 @@ from types import ModuleType
 
 from search_backend.http_values import HttpRequest, HttpResponse
 from search_backend.keys import Keys, Setting
+from search_backend.readers._xml import kind_of
 from search_backend.types import Page, Problem
 
 LOCAL = "local"
@@ -104,8 +105,10 @@ def _kind(body: bytes, content_type: str) -> str:
         return "application/pdf"
     if kind.endswith("+json"):
         return "application/json"
-    if kind.endswith("+xml") and kind != "application/xhtml+xml":
-        return "application/xml"
+    # A picture is none whose parts are words: most of its text is not on view.
+    other = ("application/xhtml+xml", "image/svg+xml")
+    if kind in ("text/xml", "application/xml") or (kind.endswith("+xml") and kind not in other):
+        return kind_of(body)
     if kind not in ("", "application/octet-stream", "binary/octet-stream", "unknown/unknown"):
         return kind
     start = head[:64].lower()

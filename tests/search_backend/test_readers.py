@@ -277,8 +277,102 @@ def test_kinds_of_documents(content_type: str, body: bytes, text: str) -> None:
     assert (page.status, page.text) == ("ok", text)
 
 
+RSS = """<?xml version="1.0"?><!-- SECRET --><rss version="2.0"><channel>
+<title>Tea &amp; more</title>
+<link>https://tea.example/</link><ttl>SECRET</ttl><item><title>First <!-- SECRET --> item</title>
+<link>https://tea.example/1</link><pubDate>Mon, 02 Nov 2026 10:00:00 GMT</pubDate>
+<description><![CDATA[<p>Tea <b>is</b> good.</p><script>SECRET()</script><!-- SECRET -->
+<div style="display:none">SECRET</div>]]></description></item>
+<item><title><![CDATA[Second]]></title><description>&lt;p&gt;Kettles &lt;i&gt;are&lt;/i&gt; hot.
+&lt;span hidden&gt;SECRET&lt;/span&gt;&lt;/p&gt;</description></item></channel></rss>"""
+ATOM = """<a:feed xmlns:a="http://www.w3.org/2005/Atom">
+<a:title type="html">&lt;b&gt;Tea &amp;amp; more
+&lt;/b&gt;</a:title><a:id>SECRET</a:id><a:entry><a:title>First item</a:title>
+<a:link rel="alternate" href='https://tea.example/1'/><a:content type="xhtml"><div><p>Tea <b>is</b>
+good.</p><p hidden="">SECRET</p><script>SECRET</script></div></a:content></a:entry><a:entry>
+<a:title>Second</a:title><a:summary>Kettles are hot.</a:summary></a:entry></a:feed>"""
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/rss+xml", "text/xml; charset=utf-8", "application/xml"]
+)
+@pytest.mark.parametrize("feed", [RSS, ATOM])
+def test_a_feed_is_read_as_its_readers_show_it(kind: str, feed: str) -> None:
+    """Titles, texts and links in order, and nothing that stands in it unseen."""
+    page = read(feed.encode(), url="https://tea.example/feed", content_type=kind)
+    assert (page.status, page.title) == ("ok", "Tea & more")
+    assert "SECRET" not in page.text
+    words = ["Tea & more", "First item", "Tea is good.", "Second", "hot."]
+    places = [page.text.find(word) for word in words]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert "<" not in page.text
+    assert "https://tea.example/1" in page.links
+
+
+def test_other_xml_is_shown_as_it_is() -> None:
+    """Its marks are what one came for; XHTML is read as HTML, whatever it is called."""
+    body = b"<html><body><p>Seen.</p><p hidden='hidden'>SECRET</p></body></html>"
+    assert read(body, url="https://e.example/", content_type="text/xml").text == "Seen."
+    text = "<project><!-- why --><version>1.2</version></project>"
+    page = read(text.encode(), url="https://e.example/pom.xml", content_type="application/xml")
+    assert (page.title, page.text) == ("pom.xml", text)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "<rss>",
+                "<title>",
+                "</title>",
+                "<![CDATA[",
+                "]]>",
+                "<!--",
+                "-->",
+                "<",
+                ">",
+                "<link",
+                "/>",
+                "&lt;p&gt;",
+                "x",
+                " href='",
+                "'",
+                "<content>",
+                "</content>",
+                "<?",
+                "<!",
+            ]
+        )
+    )
+)
+def test_no_feed_is_too_broken(parts: list[str]) -> None:
+    """Whatever is open, closed or left out, it is a page."""
+    page = read(
+        "".join(["<rss>", *parts]).encode(), url="https://e.example/", content_type="text/xml"
+    )
+    assert page.status == "ok"
+
+
+@pytest.mark.parametrize(
+    "piece", ["<title>", "<!--", "<![CDATA[", "<", "a.", "<link href='", "<content>&lt;p&gt;"]
+)
+def test_a_feed_that_repeats_itself_is_not_slow(piece: str) -> None:
+    """Four times as much costs about four times as much."""
+
+    def cost(length: int) -> float:
+        body = ("<rss><" + piece * (length // len(piece))).encode()
+        started = time.thread_time()
+        read(body, url="https://e.example/", content_type="text/xml")
+        return time.thread_time() - started
+
+    assert min(cost(80_000) for _ in range(3)) < 0.1 + 8 * min(cost(20_000) for _ in range(3))
+
+
 def test_what_cannot_be_read_is_told() -> None:
-    """A picture is no page."""
+    """A picture is no page, and no text either that stands in one."""
+    drawn = b"<svg><desc>hidden</desc></svg>"
+    assert read(drawn, url="https://e.example/a", content_type="image/svg+xml").status == "error"
     page = read(b"\x89PNG\r\n\x00\x00", url="https://e.example/a.png", content_type="image/png")
     assert page.status == "error"
     assert page.error is not None

@@ -64,6 +64,11 @@ FOREIGN = re.compile(
 )
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: half of what tests do is wait for another one."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """The environment has nothing of this machine's owner in it, but where their Ollama is when it
     is asked. Ctrl-C means something, also where a shell has started us in the background. Temporary

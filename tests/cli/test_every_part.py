@@ -47,6 +47,10 @@ PDF = b"""%PDF-1.4
 BT /F 12 Tf 9 50 Td (Green tea is brewed) Tj ET
 endstream endobj
 trailer<</Root 1 0 R>>"""
+RSS = (
+    b"<rss><channel><title>Tea</title><item><title>Green</title>"
+    b"<description>Green tea is brewed in a kettle.</description></item></channel></rss>"
+)
 HTML = (
     "<title>Tea</title><main><h1>Tea</h1><p>Green tea is brewed in a kettle, and it takes two "
     "minutes at seventy degrees, or a little longer when the leaves are large and dark.</p></main>"
@@ -122,6 +126,7 @@ def opened_elsewhere(name: str) -> Iterator[Env]:
 
 READERS: Mapping[str, tuple[str, Callable[[Path], AbstractContextManager[Env]]]] = {
     "html": ("local", lambda home: opened_here(home, HTML.encode(), "text/html")),
+    "feed": ("local", lambda home: opened_here(home, RSS, "application/rss+xml")),
     "pdf": ("local", lambda home: opened_here(home, PDF, "application/pdf")),
     "plain": ("local", lambda home: opened_here(home, b"Green tea is brewed.", "text/plain")),
     **{

@@ -105,6 +105,8 @@ def test_text_from_right_to_left_stands_on_its_side(page: Page, house: House) ->
     steps = [("search_finished", found), ("page_opened", read)]
     chat = answered(house, *steps, text=ARABIC, citations=[], title="متى الجزر؟")
     show(page, house, chat)
+    expect(page.locator(".session a").first).to_have_text("متى الجزر؟")
+    expect(page.locator(".answer .chip")).to_be_visible()
     sides = page.evaluate(SIDES)
     turned = {css for css, side in sides.items() if side == "rtl"}
     assert turned == {

@@ -71,7 +71,8 @@ def test_the_browser_chooses_and_the_setting_overrules(
     expect(page.get_by_role("switch", name="Web search")).to_be_visible()
 
 
-ENGLISH = r"\b(the|of|and|with|is|are|not|from|for|your|this|nothing|settings|library)\b"
+# Not after a comma: `ddg,library` is what must be typed as it is.
+ENGLISH = r"(?<!,)\b(the|of|and|with|is|are|not|from|for|your|this|nothing|settings|library)\b"
 OTHERS = "code, pre, cite, option, [lang=en], .answer, .bubble, .source-title"
 OTHERS += ", #title, #sessions, #announcer"  # what people, pages and models wrote
 SAID = """(others) => {

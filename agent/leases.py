@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.errors import Conflict
+from agent.errors import Conflict, busy
 from agent.store.contract import Database
 from agent.text import to_json
 
@@ -69,8 +69,7 @@ class Leases:
                 (session_id, run_id, owner, to_json(turn or {})),
             )
             if done.rowcount == 0:
-                what = "This session is still answering."
-                raise Conflict("busy", what, "Wait for the answer, or stop it first.")
+                raise busy()
             row = db.execute(
                 "UPDATE sessions SET fence = fence + 1 WHERE id = ? RETURNING fence", (session_id,)
             ).fetchone()

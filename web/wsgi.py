@@ -8,15 +8,16 @@ Spec: PEP 3333; https://asgi.readthedocs.io
 
 from __future__ import annotations
 
+import asyncio
 import io
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
 from web.asgi import Header, Receive, Scope, Send
-from web.threads import Threads
 
 MOST_BYTES = 2**20 + 1  # of a request; the application refuses what is longer than it likes
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -64,15 +65,14 @@ class OnThreads:
     def __init__(self, app: Wsgi, workers: int, short: Short | None = None) -> None:
         self._app = app
         self._short = short
-        self._threads = Threads(workers, "wsgi")
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="wsgi")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; what `app` raises comes out of here."""
         body = await _whole(receive)
         if body is None:
             return
-        known = self._known(scope, body)
-        status, headers, answer = known or await self._threads.run(self._call, scope, body)
+        status, headers, answer = self._known(scope, body) or await self._on_thread(scope, body)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
 
@@ -80,6 +80,10 @@ class OnThreads:
         if self._short is None:
             return None
         return _as_answer(self._short.at_hand(scope["method"], scope["path"], body))
+
+    async def _on_thread(self, scope: Scope, body: bytes) -> _Answer:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._call, scope, body)
 
     def _call(self, scope: Scope, body: bytes) -> _Answer:
         if self._short is not None:

@@ -37,6 +37,7 @@ from tests.agent.scripted import (
 )
 from tests.agent.scripted import settings as set_up
 from tests.chaos.house import play
+from tests.crash.harness import ONCE
 
 pytestmark = pytest.mark.integration
 
@@ -45,16 +46,6 @@ ACTIONS = (
     *("send", "slow", "save", "cancel", "edit", "approve", "deny", "toggle", "reload", "kill"),
     *("usurp", "lose"),
 )
-ONCE = {  # what tells an event of a run from any other of its type
-    "run_started": "run_id",
-    "run_finished": "run_id",
-    "message": "step",
-    "tool_call": "call_id",
-    "tool_started": "call_id",
-    "tool_result": "call_id",
-    "approval_requested": "call_id",
-    "approval_decided": "call_id",
-}
 IN_ORDER = ("tool_call", "approval_requested", "approval_decided", "tool_started", "tool_result")
 
 

@@ -20,6 +20,16 @@ from tests.crash.mortal import AGAIN, QUESTION
 from tests.fakes import FakeServer, Received, Reply, json_reply
 
 ROOT = Path(__file__).parent.parent.parent
+ONCE = {  # what tells an event of a run from any other of its type
+    "run_started": "run_id",
+    "run_finished": "run_id",
+    "message": "step",
+    "tool_call": "call_id",
+    "tool_started": "call_id",
+    "tool_result": "call_id",
+    "approval_requested": "call_id",
+    "approval_decided": "call_id",
+}
 STEPS = ("search", "save", "answer", "again")
 _AFTER_SAVE = (
     "kept for good",
@@ -182,16 +192,7 @@ def _doubled(after: list[Event]) -> Iterable[str]:
         data = event.data
         if event.type == "run_started":
             run = data["run_id"]
-        key = {
-            "run_started": "run_id",
-            "message": "step",
-            "tool_call": "call_id",
-            "tool_started": "call_id",
-            "tool_result": "call_id",
-            "approval_requested": "call_id",
-            "approval_decided": "call_id",
-            "run_finished": "run_id",
-        }.get(event.type)
+        key = ONCE.get(event.type)
         if key:
             seen[run, event.type, str(data[key])] += 1
     yield from (f"{times} times: {what}" for what, times in seen.items() if times > 1)

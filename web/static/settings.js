@@ -46,7 +46,8 @@ export function settingsDialog(dialog, on) {
     tab.setAttribute("aria-current", "page");
     tab.scrollIntoView({ block: "nearest", inline: "center" });
     tab.focus();
-    const page = h("div", { class: "settings-page" }, h("h3", {}, t(`settings.${name}`)));
+    const title = h("h3", {}, t(`settings.${name}`));
+    const page = h("div", { class: "settings-page", "aria-busy": "true" }, title);
     body.replaceChildren(page);
     body.scrollTop = 0;
     try {
@@ -57,6 +58,7 @@ export function settingsDialog(dialog, on) {
     } catch (failure) {
       page.append(h("p", { class: "problem", role: "alert" }, errorText(failure)));
     }
+    page.removeAttribute("aria-busy");
   }
 
   return async function open(name = "general") {

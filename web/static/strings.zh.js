@@ -522,7 +522,7 @@ export default {
   "help.GEMINI_BASE_URL": "Gemini API 的其他服务器",
   "help.GEMINI_API_KEY": "Gemini 的密钥：https://aistudio.google.com/apikey",
   "help.GEMINI_RESOLVE_REDIRECTS": "1 = 向 Google 查询搜索回答中的链接通向何处；0 = 保留其重定向链接",
-  "help.OLLAMA_HOST": "Ollama 的地址：主机、主机:端口或网址",
+  "help.OLLAMA_HOST": "Ollama 的地址：主机、host:port 或网址",
   "help.OLLAMA_API_KEY": "ollama.com 的密钥；不会发送给其他主机",
   "help.OLLAMA_API_KEY_HOST": "OLLAMA_API_KEY 适用的其他主机名",
   "help.OLLAMA_NO_CLOUD": "1 = 拒绝在 Ollama 云端运行的模型",

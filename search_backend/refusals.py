@@ -151,9 +151,9 @@ def _windows(headers: Mapping[str, str]) -> list[tuple[float, float]]:
         resets = [float(n) for n in headers.get("x-ratelimit-reset", "").split(",")]
     except ValueError:
         return []
-    # A reset beyond a century from now is a point in time, not a number of seconds.
+    # More than thirty years of seconds are a point in time.
     now = time.time()
-    resets = [reset - now if reset > 3e9 / 3 else reset for reset in resets]
+    resets = [reset - now if reset > 1e9 else reset for reset in resets]
     pairs = zip(remaining, resets, strict=False)
     return [(left, max(reset, 0.0)) for left, reset in pairs if math.isfinite(left + reset)]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agent.errors import ConfigError
 from agent.sockets import Sockets
@@ -41,7 +41,10 @@ class Lanes:
         return idle.pop()[1] if idle else self._open(origin)
 
     async def give(self, origin: Origin, lane: httpcore2.AsyncConnectionPool) -> None:
-        """It is free again."""
+        """It is free again, unless more came on it than an answer."""
+        if _holds_more(lane):
+            await lane.aclose()
+            return
         idle = self._idle.setdefault(origin, [])
         now = time.monotonic()
         idle.append((now, lane))
@@ -79,6 +82,19 @@ class Lanes:
             return self._tls
         self._plain = self._plain or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return self._plain
+
+
+def _holds_more(lane: httpcore2.AsyncConnectionPool) -> bool:
+    """Whether bytes from behind an answer are left. The library reads them as the answer to the
+    next request, and tells of them nowhere; so this looks where it keeps them."""
+    for connection in lane.connections:
+        inner: Any = connection
+        while getattr(inner, "_connection", None) is not None:
+            inner = inner._connection
+        parser = getattr(inner, "_h11_state", None)
+        if parser is None or parser.trailing_data[0]:
+            return True
+    return False
 
 
 def _proxy(origin: Origin) -> str | None:

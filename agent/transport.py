@@ -21,6 +21,7 @@ from agent.wire import (
     Origin,
     Response,
     Timeouts,
+    ambiguous,
     bad_url,
     connect_timeout,
     connection_lost,
@@ -53,6 +54,7 @@ class Transport:
         limits = timeouts or Timeouts()
         self._offline = offline
         self._timeout = {"connect": limits.connect, "read": limits.read, "write": limits.write}
+        self._head_seconds = limits.head
         self._lanes = Lanes(trust_env)
         self._known: dict[str, tuple[Origin, httpx2.URL]] = {}
 
@@ -140,7 +142,7 @@ class Transport:
             content=body,
             extensions={"timeout": self._timeout},
         )
-        return _Exchange(self._lanes, origin, request)
+        return _Exchange(self._lanes, origin, request, self._head_seconds)
 
     def _locate(self, url: str) -> tuple[Origin, httpx2.URL]:
         known = self._known.get(url)
@@ -165,23 +167,31 @@ class Transport:
 class _Exchange:
     """One request and its answer, as an async context manager."""
 
-    def __init__(self, lanes: Lanes, origin: Origin, request: httpcore2.Request) -> None:
+    def __init__(
+        self, lanes: Lanes, origin: Origin, request: httpcore2.Request, seconds: float
+    ) -> None:
+        """`seconds`: until the head of the answer has to be there."""
         self._lanes = lanes
         self._origin = origin
         self._request = request
+        self._seconds = seconds
         self._lane: httpcore2.AsyncConnectionPool | None = None
         self._response: Response | None = None
 
     async def __aenter__(self) -> Response:
         lane = self._lane = self._lanes.take(self._origin)
         try:
-            raw = await lane.handle_async_request(self._request)
+            async with asyncio.timeout(self._seconds):
+                raw = await lane.handle_async_request(self._request)
         except BaseException as error:
             await self._lanes.give(self._origin, lane)
             if not isinstance(error, Exception):
                 raise
             raise _translate(error, self._origin, started=False) from error
         self._response = Response(raw, partial(_translate, origin=self._origin, started=True))
+        if ambiguous(raw.headers, raw.extensions.get("http_version", b"")):
+            await self.__aexit__(ProviderError)
+            raise garbage(self._origin)
         if 300 <= self._response.status < 400:
             await self.__aexit__(ProviderError)
             location = self._response.headers.get("location")
@@ -212,7 +222,7 @@ def _translate(error: Exception, origin: Origin, *, started: bool) -> Exception:
         return unreachable(origin, isinstance(error, httpcore2.ProxyError))
     if isinstance(error, httpcore2.ConnectTimeout):
         return connect_timeout(origin)
-    if isinstance(error, httpcore2.TimeoutException):
+    if isinstance(error, httpcore2.TimeoutException | TimeoutError):
         return silent(origin)
     # An end of file is a protocol error to the library; only its words tell it from garbage.
     if isinstance(error, httpcore2.NetworkError) or "without sending" in str(error):

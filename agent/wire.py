@@ -29,11 +29,13 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds: to connect, between two bytes of an answer, for one write. No overall deadline."""
+    """Seconds: to connect, between two bytes of an answer, for one write, and until the head of the
+    answer is there, whatever comes before it. No overall deadline."""
 
     connect: float = 10.0
     read: float = 300.0
     write: float = 60.0
+    head: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,14 @@ def redirected(origin: Origin, status: int, location: str | None = None) -> Redi
     )
     error.location = location
     return error
+
+
+def ambiguous(headers: Iterable[tuple[bytes, bytes]], version: bytes) -> bool:
+    """Whether an answer ends in two places: in chunks, with a length beside it or by a version of
+    HTTP that knows no chunks. RFC 9112 6.1 and 6.3 call it an attack, the library takes it."""
+    names = {name.lower() for name, _ in headers}
+    old = version < b"HTTP/1.1"
+    return b"transfer-encoding" in names and (old or b"content-length" in names)
 
 
 def garbage(origin: Origin) -> ProviderError:

@@ -7,9 +7,9 @@ is a new URL and goes through all of it again. https may redirect to http: reque
 that could leak by it, and a page may be asked for by http in the first place.
 
 Nothing of the user's goes along: no proxy, .netrc, cookie or referrer. One deadline holds for all
-hops and is armed anew before each read, so a server cannot win time by dripping. http.client parses
-the answer, over a reader that ends after a set number of bytes: lines, headers, interim answers and
-chunk sizes are bounded together, whatever each Python bounds by itself.
+hops and is armed anew before each read, so a server cannot win time by dripping. `head` and `body`
+take the answer apart, over a reader that ends after a set number of bytes: lines, headers, interim
+answers and chunk sizes are bounded together.
 
 What is not hidden from who measures: whether an address is refused by its spelling or by where it
 leads, and how long a public server lets a connection hang.
@@ -20,18 +20,17 @@ Spec: RFC 9110, RFC 9112
 from __future__ import annotations
 
 import contextlib
-import http.client
+import io
 import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import SimpleNamespace
-from typing import cast
 
 from search_backend.addresses import Block, parse, parse_ranges
-from search_backend.decode import Cut, Decoder, collect
+from search_backend.body import read_body
+from search_backend.decode import Decoder, collect
 from search_backend.domains import refuse_outside
 from search_backend.errors import (
     FetchFailed,
@@ -48,25 +47,22 @@ from search_backend.fetched import (
     is_text,
     kept,
     location,
-    plainly_framed,
     useless,
 )
+from search_backend.head import BadHead, Head, read_head
 from search_backend.lookup import Resolver
 from search_backend.request import agent_name, request_head
 from search_backend.urls import Target, check_redirect, check_url
 from search_backend.verdict import evenly, public_addresses
-from search_backend.wire import Reader, TooMuch, Wire
+from search_backend.wire import TooMuch, Wire
 
 __all__ = ["DEFAULT_LIMITS", "FetchLimits", "Fetched", "fetch", "open_socket", "system_resolver"]
 
 # (address, port, seconds) -> a connected socket. Raises OSError.
 Connect = Callable[[str, int, float], socket.socket]
 
-_INTERIM_ANSWERS = 8
 _ADDRESSES_TRIED = 4
 _PIECE = 64 * 1024
-# A body in chunks of one byte costs a second of processor by then; honest ones have thousands.
-_PIECES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +154,10 @@ def _follow(url: str, journey: _Journey, host_allowed: Callable[[str], bool] | N
     visited: list[str] = []
     while True:
         refuse_outside(target.host, host_allowed)
-        with _answer(target, journey) as response:
-            leads_to = location(response.status, response.headers)
+        with _answer(target, journey) as (head, file):
+            leads_to = location(head)
             if leads_to is None:
-                return _read(response, url, target, tuple(visited), journey)
+                return _read(head, file, url, target, visited, journey)
         visited.append(target.url)
         target = check_redirect(target, leads_to, allow=journey.allow)
         if len(visited) > journey.limits.redirects or target.url in visited:
@@ -173,8 +169,9 @@ def _follow(url: str, journey: _Journey, host_allowed: Callable[[str], bool] | N
 
 
 @contextlib.contextmanager
-def _answer(target: Target, journey: _Journey) -> Iterator[http.client.HTTPResponse]:
-    """The answer of `target`'s server with its head read; closed at the end whatever happens."""
+def _answer(target: Target, journey: _Journey) -> Iterator[tuple[Head, io.BufferedReader]]:
+    """The head of the answer of `target`'s server, and where its body comes from; closed at the end
+    whatever happens."""
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(_reach(target, journey))
         try:
@@ -186,7 +183,8 @@ def _answer(target: Target, journey: _Journey) -> Iterator[http.client.HTTPRespo
             connection.settimeout(journey.left())
             connection.sendall(request_head(target, journey.user_agent, journey.conditions(target)))
             wire = Wire(connection, journey.left, journey.limits.max_header_bytes)
-            response = _head(wire)
+            file: io.BufferedReader = io.BufferedReader(wire, _PIECE)
+            head = read_head(file)
         except ssl.SSLError as error:
             raise FetchFailed(
                 "tls",
@@ -196,10 +194,10 @@ def _answer(target: Target, journey: _Journey) -> Iterator[http.client.HTTPRespo
             ) from error
         except TimeoutError:
             raise
-        except (OSError, ValueError, http.client.HTTPException, TooMuch) as error:
+        except (OSError, ValueError, BadHead, TooMuch) as error:
             raise bad_response(target.host) from error
         wire.allowance = 2 * journey.limits.max_bytes + _PIECE
-        yield response
+        yield head, file
 
 
 def _reach(target: Target, journey: _Journey) -> socket.socket:
@@ -216,72 +214,32 @@ def _reach(target: Target, journey: _Journey) -> socket.socket:
     raise NotReachable(f"{target.host}: {problem}") from problem
 
 
-def _head(wire: Wire) -> http.client.HTTPResponse:
-    """The final answer, interim ones (103 Early Hints and such) skipped."""
-    reader = Reader(wire, _PIECE)
-    # All that http.client wants of a socket is a file to read.
-    pipe = cast(socket.socket, SimpleNamespace(makefile=lambda _mode: reader))
-    for _ in range(_INTERIM_ANSWERS):
-        response = http.client.HTTPResponse(pipe, method="GET")
-        response.begin()
-        if wire.ended:
-            # http.client takes a head that breaks off for a whole one.
-            raise http.client.HTTPException("the head breaks off")
-        if response.status >= 200:
-            return response
-    raise http.client.HTTPException("interim answers without end")
-
-
 def _read(
-    response: http.client.HTTPResponse,
+    head: Head,
+    file: io.BufferedReader,
     url: str,
     target: Target,
-    visited: tuple[str, ...],
+    visited: Sequence[str],
     journey: _Journey,
 ) -> Fetched:
-    if not plainly_framed(response.headers):
-        raise bad_response(target.host)
-    headers = kept(response.headers)
+    headers = kept(head)
     kind, charset = content_type(headers.get("content-type", ""))
     decoder = Decoder(headers.get("content-encoding", ""))
-    body, cut = collect(_pieces(response, journey.limits.max_bytes), decoder, journey.limits)
+    body, cut = collect(read_body(file, head, journey.limits.max_bytes), decoder, journey.limits)
     if cut and not (body and is_text(kind)):
         raise useless(cut, target.host, journey.limits)
     return Fetched(
         url=url,
         final_url=target.url,
-        status=response.status,
+        status=head.status,
         content_type=kind,
         charset=charset,
         body=body,
         truncated=bool(cut),
-        redirects=visited,
+        redirects=tuple(visited),
         headers=headers,
         cut=cut,
     )
-
-
-def _pieces(response: http.client.HTTPResponse, most: int) -> Iterator[bytes]:
-    """The body without its framing, `most` bytes at the most. Raises Cut where it ends early."""
-    try:
-        for _ in range(_PIECES):
-            piece = response.read1(min(_PIECE, most + 1))
-            if not piece:
-                break
-            yield piece[:most]
-            if len(piece) > most:
-                raise Cut("max_bytes")
-            most -= len(piece)
-        else:
-            raise Cut("max_pieces")
-    except TooMuch:
-        raise Cut("max_bytes") from None
-    except TimeoutError:
-        raise Cut("deadline") from None
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise Cut("connection") from error
-    if response.length:
-        raise Cut("connection")
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from search_backend.errors import FetchFailed, bad_response, timed_out, too_large
 
 if TYPE_CHECKING:
-    from email.message import Message
+    from search_backend.head import Head
 
 # What a reader may want to know. Everything else a server says stays at the door.
 KEPT_HEADERS = frozenset(
@@ -100,28 +100,20 @@ def useless(cut: str, host: str, limits: FetchLimits) -> FetchFailed:
     return too_large(limits.max_bytes) if cut.startswith("max_") else bad_response(host)
 
 
-def kept(headers: Message) -> Mapping[str, str]:
+def kept(head: Head) -> Mapping[str, str]:
     """KEPT_HEADERS of an answer, by their lower-case names; lists in several lines as one."""
     found: dict[str, str] = {}
-    for name, value in headers.items():
-        name = name.lower()
+    for name, value in head.fields:
         if name in KEPT_HEADERS:
             before = f"{found[name]}, " if name in _LISTS and name in found else ""
-            found[name] = before + _text(value).strip()
+            found[name] = before + _text(value)
     return MappingProxyType(found)
 
 
-def plainly_framed(headers: Message) -> bool:
-    """Whether the body is sent as it is or in chunks: whatever else a Transfer-Encoding names was
-    not asked for (RFC 9112 6.1), and would be taken for the page."""
-    codings = {value.lower() for value in headers.get_all("transfer-encoding") or ()}
-    return not codings or codings in ({"chunked"}, {"identity"})
-
-
-def location(status: int, headers: Message) -> str | None:
+def location(head: Head) -> str | None:
     """Where a redirect leads, as it says; None for an answer that is none."""
-    found = {_text(value).strip() for value in headers.get_all("location") or ()}
-    if status not in _REDIRECTS or not found:
+    found = {_text(value) for value in head.every("location")}
+    if head.status not in _REDIRECTS or not found:
         return None
     if len(found) > 1:
         raise FetchFailed(
@@ -133,6 +125,6 @@ def location(status: int, headers: Message) -> str | None:
 def _text(value: str) -> str:
     """A header's value as its sender meant it: UTF-8 where it is valid, else Latin-1."""
     try:
-        return value.encode("latin-1").decode("utf-8")
+        return value.encode("latin-1").decode("utf-8").strip()
     except UnicodeError:
-        return value
+        return value.strip()

@@ -3,7 +3,8 @@
 Framing libraries cost more than the rest of a search. Here an answer that is plainly well-formed is
 taken apart by a few searches for line ends; for anything else (interim answers, trailers, odd or
 repeated headers, an end without a length, an end too soon) the bytes that came are given to h11,
-for the rest of the answer. So this knows no rule about a doubtful answer, and accepts none.
+for the rest of the answer. So this knows no rule about a doubtful answer, and accepts none; of what
+h11 takes, only a length beside a coding is refused.
 
 Spec: RFC 9112 4, 5, 6, 7.1, 9.3; https://h11.readthedocs.io
 """
@@ -12,9 +13,12 @@ from __future__ import annotations
 
 import re
 
+from search_backend.head import contradicts
+
 MOST_HEAD = 64 * 1024
 MOST_BYTES = 4 * 2**20
 MOST_INTERIM = 16
+MOST_PIECES = 20_000  # chunks of one byte cost h11 ten seconds of processor a million
 # What is longer goes the careful way, which must not have to begin late with very much.
 _PLAIN_HEAD, _PLAIN_CHUNKS = 16 * 1024, 256 * 1024
 
@@ -162,7 +166,7 @@ class _Careful:
         self._talk.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
         self._talk.send(h11.EndOfMessage())
         self._body = bytearray()
-        self._interim = 0
+        self._interim = self._pieces = 0
 
     def feed(self, data: bytes) -> bool:
         try:
@@ -180,6 +184,10 @@ class _Careful:
             if event is h11.NEED_DATA or event is h11.PAUSED:
                 return False
             if isinstance(event, h11.Response):
+                if contradicts(
+                    [k.decode() for k, _ in event.headers], old=event.http_version < b"1.1"
+                ):
+                    raise BadAnswer("its answer ends in two places at once")
                 into.status = event.status_code
                 into.headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in event.headers}
             elif isinstance(event, h11.InformationalResponse):
@@ -188,8 +196,11 @@ class _Careful:
                     raise BadAnswer("it sends interim answers without end")
             elif isinstance(event, h11.Data):
                 self._body += event.data
+                self._pieces += 1
                 if len(self._body) > MOST_BYTES:
                     raise BadAnswer(f"its answer is larger than {MOST_BYTES:,} bytes")
+                if self._pieces > MOST_PIECES:
+                    raise BadAnswer("its answer comes in absurdly many pieces")
             elif isinstance(event, h11.EndOfMessage):
                 into.body = bytes(self._body)
                 done = self._talk.their_state is h11.DONE

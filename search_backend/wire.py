@@ -27,14 +27,13 @@ class TooMuch(Exception):
 
 class Wire(io.RawIOBase):
     """Reads from a socket. `left` gives the seconds until the deadline or raises TimeoutError;
-    `allowance` is the number of bytes still granted, `ended` whether the server has closed."""
+    `allowance` is the number of bytes still granted."""
 
     def __init__(self, connection: Source, left: Callable[[], float], allowance: int) -> None:
         super().__init__()
         self._connection = connection
         self._left = left
         self.allowance = allowance
-        self.ended = False
 
     def readable(self) -> bool:
         return True
@@ -46,12 +45,4 @@ class Wire(io.RawIOBase):
         self._connection.settimeout(self._left())
         size = self._connection.recv_into(buffer, min(len(buffer), self.allowance))
         self.allowance -= size
-        self.ended = not size
         return size
-
-
-class Reader(io.BufferedReader):
-    """Stays open when a parser closes it: interim and final answer are read from the same one."""
-
-    def close(self) -> None:
-        """The connection is closed by who opened it."""

@@ -77,6 +77,59 @@ def test_a_connection_is_used_again() -> None:
     assert len({request.connection for request in server.requests}) == 1
 
 
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none"
+IN_CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize("first", [WHOLE, IN_CHUNKS])
+@pytest.mark.parametrize("more", [WHOLE, b"HTTP/1.1", b"\r\n", b"x"])
+def test_what_stands_behind_an_answer_is_not_the_next_one(first: bytes, more: bytes) -> None:
+    """A server, or whoever could write into its answer, says more than it was asked: a request
+    after that has a connection of its own."""
+    with FakeServer([Reply(first + more, raw=True, end="stall"), Reply([b"two"])]) as server:
+
+        async def work(transport: Transport) -> list[tuple[int, bytes]]:
+            return [await fetch(transport, server.url) for _ in range(2)]
+
+        assert run(work) == [(200, b"one"), (200, b"two")]
+    assert len({request.connection for request in server.requests}) == 2
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        IN_CHUNKS.replace(b"\r\n", b"\r\nContent-Length: 3\r\n", 1),
+        IN_CHUNKS.replace(b"1.1", b"1.0"),
+        WHOLE.replace(b"\r\n", b"\r\nContent-Length: 4\r\n", 1),
+        WHOLE.replace(b": 3", b": +3"),
+        WHOLE.replace(b": 3", b": 3\rX: y"),
+        WHOLE.replace(b": 3", b": 3\0"),
+        IN_CHUNKS.replace(b"chunked", b"gzip, chunked"),
+    ],
+)
+def test_an_answer_that_ends_in_two_places_is_none(head: bytes) -> None:
+    """Others on the way may have read it otherwise."""
+    with FakeServer([Reply(head, raw=True)]) as server:
+        assert failure(server.url).code == "bad_response"
+
+
+@pytest.mark.parametrize("size", [b"+3", b"0x3", b"3_0", b" 3", b"-3", b"3" * 30])
+def test_a_chunk_of_an_odd_size_is_no_answer(size: bytes) -> None:
+    """It is told, whatever came before it."""
+    with FakeServer([Reply(IN_CHUNKS.replace(b"3\r", size + b"\r"), raw=True)]) as server:
+        assert failure(server.url).code == "bad_response"
+
+
+def test_a_head_without_end_ends() -> None:
+    """Interim answers keep a connection alive, but nobody waiting for ever."""
+    hints = [b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100] * 1_000_000
+    with FakeServer([Reply(hints, raw=True)]) as server:
+        assert failure(server.url, Timeouts(head=0.2)).code == "timeout"
+    fields = b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 50_000
+    with FakeServer([Reply(fields, raw=True)]) as server:
+        assert failure(server.url).code == "bad_response"
+
+
 def test_concurrent_requests_do_not_wait_for_each_other() -> None:
     """Fifty at once are fifty connections, and later ones use those again."""
     with FakeServer(lambda _: Reply([b"x"])) as server:

@@ -28,8 +28,8 @@ from tests.fakes import FakeServer, Received, Reply, json_reply
 
 SPEED = 100.0
 SILENCE = 80.0  # seconds after which a server counts as silent, on the loop's clock
-PATIENT = Timeouts(connect=1500.0, read=3000.0, write=3000.0)
-IMPATIENT = Timeouts(connect=1500.0, read=SILENCE, write=3000.0)
+PATIENT = Timeouts(connect=1500.0, read=3000.0, write=3000.0, head=9000.0)
+IMPATIENT = Timeouts(connect=1500.0, read=SILENCE, write=3000.0, head=9000.0)
 
 
 class _Hurried(selectors.DefaultSelector):

@@ -224,7 +224,8 @@ def test_chunks_that_carry_nothing_are_bounded_too() -> None:
     trailers = load(chunks(b"X: y\r\n", first=b"3\r\nabc\r\n0\r\n"))
     assert trailers.body == b"abc"
     assert fails(chunks(b"1" * 100)) == "bad_response"
-    assert load(chunks(b"f" * 50 + b"\r\n")).cut == "max_bytes"
+    assert fails(chunks(b"f" * 50 + b"\r\n")) == "bad_response"
+    assert load(chunks(b"f" * 16 + b"\r\n")).cut == "max_bytes"
 
 
 def test_chunks_of_one_byte_are_counted() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import logging
 import re
-from typing import Any, cast
+from typing import Any
 
 from agent.errors import AgentError, StoreError
 from web.access import Access
@@ -16,6 +16,7 @@ from web.calls import OnLoop
 from web.gate import Gate
 from web.pages import SEARCH_PATHS, create_pages
 from web.streams import Streams
+from web.wsgi import OnThreads
 
 _log = logging.getLogger(__name__)
 _WORKERS = 16  # threads for pages and the API; event streams need none
@@ -67,16 +68,11 @@ class Web:
 
     @functools.cached_property
     def _on_threads(self) -> App:
-        return self._threaded(_WORKERS)
+        return OnThreads(self.flask, _WORKERS)
 
     @functools.cached_property
     def _for_searches(self) -> App:
-        return self._threaded(_SEARCHERS)
-
-    def _threaded(self, workers: int) -> App:
-        from a2wsgi import WSGIMiddleware
-
-        return cast(App, WSGIMiddleware(self.flask, workers=workers))
+        return OnThreads(self.flask, _SEARCHERS)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Recovers broken runs before the first request, and stops all runs at the end."""

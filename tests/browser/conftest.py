@@ -30,6 +30,9 @@ addEventListener("securitypolicyviolation", (e) =>
   window.violations.push(`${e.effectiveDirective} ${e.blockedURI} ${e.sample}`));
 """
 
+# What is stored is removed, and what the page would store on its way out is not stored.
+_FORGET = "localStorage.clear(); sessionStorage.clear(); Storage.prototype.setItem = () => {};"
+
 
 @pytest.fixture(scope="session")
 def ollama() -> Iterator[LedOllama]:
@@ -105,7 +108,7 @@ class Watched:
         for other in others:
             other.close()
         page.unroute_all()
-        page.evaluate("localStorage.clear()")
+        page.evaluate(_FORGET)
         self.context.clear_permissions()
 
 

@@ -150,4 +150,6 @@ def test_words_that_were_not_taken_come_back(page: Page, ollama: LedOllama) -> N
     held.pop().abort()
     expect(editor).to_have_value("Is it so?")
     page.locator("#new-chat").click()
+    expect(box(page)).to_have_value("")
+    page.go_back()
     expect(box(page)).to_have_value("Is it so?\n\nAnd this?\n\ntyped meanwhile")

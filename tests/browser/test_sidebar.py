@@ -86,10 +86,14 @@ def dropped(page: Page, name: str, text: str) -> JSHandle:
 
 
 def test_a_file_goes_along_as_text(page: Page, house: House) -> None:
-    """Its name and length stand beside the box, its text under its name; a picture is refused."""
+    """Its name and length stand beside the box, its text under its name; each that is refused is
+    told with its own reason."""
     chooser = page.locator("#files")
-    chooser.set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": b"\x89PNG\x00"})
-    expect(page.get_by_role("alert")).to_contain_text("a.png is not a text file")
+    picture = {"name": "a.png", "mimeType": "image/png", "buffer": b"\x89PNG\x00"}
+    long = {"name": "b.txt", "mimeType": "text/plain", "buffer": b"x" * 200_001}
+    chooser.set_input_files([picture, long])  # type: ignore[list-item]
+    notes = page.get_by_role("alert").locator(".note")
+    expect(notes).to_contain_text(["a.png is not a text file", "b.txt is too long"])
     text = b"one ``` two\n````\nthree"
     chooser.set_input_files({"name": "notes.md", "mimeType": "text/plain", "buffer": text})
     expect(page.locator("#shelf")).to_contain_text("notes.md")

@@ -92,11 +92,11 @@ function draw() {
   if (empty) drawWelcome(el("welcome"), facts, askWithSearch, openSettings);
 }
 
-function complain(failure) {
-  const known = failure instanceof api.Failure;
-  el("composer-notice").replaceChildren(
-    errorBox(known ? failure : { code: "page", message: String(failure) }),
-  );
+function complain(...failures) {
+  const known = (failure) => (failure instanceof api.Failure ? failure : { code: "page", message: String(failure) });
+  const notice = el("composer-notice");
+  notice.replaceChildren(...failures.map((failure) => errorBox(known(failure))));
+  notice.tabIndex = failures.length > 1 ? 0 : -1; // many have to be scrolled, by keys too
 }
 
 function calm() {
@@ -160,7 +160,9 @@ async function openSession(id, { push = true, temporary = false } = {}) {
 function forget() {
   const { id, settings } = facts.session;
   const gone = settings?.temporary || isUnused(facts, chat.turns());
-  if (id && gone) api.deleteSession(id).catch(() => {});
+  if (!id || !gone) return;
+  box.carry(id);
+  api.deleteSession(id).catch(() => {});
 }
 
 async function reread(id) {
@@ -192,8 +194,10 @@ function refused(failure) {
     chat.lose();
   } else {
     chat.stop();
+    const { id } = facts.session;
     turnTo(facts, draft(facts));
     chat.show(null);
+    box.carry(id);
     history.replaceState(null, "", "#/");
     refresh();
     failure = new api.Failure(404, {
@@ -247,7 +251,11 @@ function remove(session) {
   el("new-chat").focus();
   const title = session.title || t("untitled");
   toast(el("toasts"), t("sidebar.deleted", { title }), t("undo"), async (undone) => {
-    if (!undone) await api.deleteSession(session.id).catch(complain);
+    if (!undone) {
+      box.forget(session.id);
+      tabs.postMessage({ deleted: session.id });
+      await api.deleteSession(session.id).catch(complain);
+    }
     hidden.delete(session.id);
     await refresh();
     if (undone && wasOpen && !facts.session.id) openSession(session.id);
@@ -260,8 +268,7 @@ function remove(session) {
 async function askWithSearch(question) {
   if (facts.session.search === "off") await ask.changeSettings({ search: "auto" });
   if (facts.session.search === "off") return;
-  box.fill(question);
-  await box.send();
+  await box.ask(question);
 }
 
 /** The models that can be chosen. */
@@ -343,6 +350,7 @@ el("find-session").addEventListener("input", find);
 addEventListener("keydown", onKey);
 addEventListener("popstate", () => openSession(fromAddress(), { push: false }));
 addEventListener("pagehide", (event) => {
+  box.leave(chat.unsent());
   chat.stop();
   if (!event.persisted && facts.session.settings?.temporary) forget();
 });
@@ -351,7 +359,11 @@ addEventListener("focus", look);
 addEventListener("focusin", (event) => (focused = event.target));
 addEventListener("focusout", ({ target }) => setTimeout(() => target === focused && target.isConnected && (focused = null)));
 new MutationObserver(catchFocus).observe(document.body, { childList: true, subtree: true });
-tabs.addEventListener("message", ({ data }) => (data === "settings" ? lookAtAll() : look()));
+tabs.addEventListener("message", ({ data }) => {
+  if (data.deleted) box.forget(data.deleted);
+  else if (data === "settings") lookAtAll();
+  else look();
+});
 draw();
 if (fromAddress()) openSession(fromAddress(), { push: false });
 refresh();

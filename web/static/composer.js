@@ -8,6 +8,7 @@ import { partsOf } from "./actions.js";
 import { isComposing, setText } from "./dom.js";
 import { t, titleOf } from "./strings.js";
 import { describeSwitch, modelOf } from "./switch.js";
+import { unsentTexts } from "./words.js";
 
 const POINTED = 400; // milliseconds after which the switch tells more of itself
 const NO_FILES = { text: "", back() {} };
@@ -19,7 +20,7 @@ const LONGEST = 1_000_000; // characters; the server takes no more
  * `on` holds change(changes) -> promise, send(text, more, place) -> promise<boolean>, stop(), recall() -> text,
  * tooLong(length, most), complain(failure), newChat(temporary), settings(page), exportAs(format),
  * runPlan(), undo(). A change may be given who is told when it is refused.
- * Returns {update(facts), fill(text), giveBack(text), send(), focus()}.
+ * Returns {update(facts), giveBack(text), ask(text), leave(texts), forget(chat), carry(chat), focus()}.
  */
 export function composer(el, on) {
   const page = {
@@ -53,10 +54,15 @@ export function composer(el, on) {
   let facts = null;
   let sending = Promise.resolve();
   let held = null; // the place of the chat whose settings a question waits for
+  const unsent = unsentTexts();
+  let at = { place: null, chat: null }; // whose words are in the box
+  let rest = ""; // files among them that are not on the shelf yet
+  let unpacking = null;
 
   function update(next) {
     facts = next;
     const { session } = facts;
+    follow(facts);
     setText(page.modelName, session.pending ? "…" : modelName(facts.models, session.model));
     page.model.dataset.id = session.model;
     const [mode, effect] = [t(`mode.${session.mode}`), t(`mode.${session.mode}.effect`)];
@@ -135,37 +141,101 @@ export function composer(el, on) {
     openVias(page.via, facts, (search) => change(page.via, { search }));
   }
 
+  // Each chat has its own words, which wait for it while another is on show.
+  function follow({ place, session }) {
+    const chat = chatOf(session);
+    const turned = place !== at.place;
+    if (!turned && chat !== at.chat) unsent.move(at.chat, chat);
+    at = { place, chat };
+    if (turned) unpacking = unpack(unsent.get(chat));
+  }
+
+  async function unpack(text) {
+    const { place } = at;
+    const parts = partsOf(text);
+    rest = parts.rest;
+    shelf?.take();
+    fill(parts.words);
+    if (!rest) return;
+    await shelved();
+    if (place !== at.place) return;
+    rest = "";
+    shelf.put(parts.files);
+  }
+
+  function keep() {
+    unsent.put(at.chat, question.value + rest + (shelf?.text() ?? ""));
+  }
+
   // The box is emptied at once, so that what is typed meanwhile is never lost; a question that the
   // server did not take comes back. In a chat that is being opened it waits for the settings.
   async function send() {
+    if (rest) await unpacking;
     const text = question.value;
     const { place, session } = facts;
     if (facts.running || !text.trim()) return;
     if (session.pending && session.id) held = place;
     if (held) return;
     const files = shelf?.take() ?? NO_FILES;
+    const release = unsent.hold(at.chat, text + files.text);
     fill("");
     question.focus();
     const answered = () => facts.running && facts.place === place;
     sending = sending.then(() => !answered() && on.send(text + files.text, {}, place));
-    if (await sending) return;
+    const sent = await sending;
+    release();
+    if (sent) return;
+    const chat = chatOf(place.session);
+    if (chat !== at.chat) return unsent.put(chat, joined(text + files.text, unsent.get(chat)));
     giveBack(text);
     files.back();
   }
 
+  /** Asks this, and leaves what is in the box there. */
+  function ask(text) {
+    const own = question.value;
+    fill(text);
+    const sent = send();
+    if (own) giveBack(own);
+    return sent;
+  }
+
   /** Puts words back that were not sent, before what was written since. */
   function giveBack(text) {
-    fill([text, question.value].filter(Boolean).join("\n\n"));
+    fill(joined(text, question.value));
+  }
+
+  /** Keeps these texts too: the page is about to go. */
+  function leave(texts) {
+    const own = question.value + rest + (shelf?.text() ?? "");
+    unsent.put(at.chat, texts.reduceRight((all, text) => joined(text, all), own));
+    unsent.store();
+  }
+
+  /** What waited in a chat that is deleted goes with it. */
+  function forget(chat) {
+    if (chat === at.chat) return;
+    unsent.put(chat, "");
+    unsent.store();
+  }
+
+  /** What waited in a chat that is no more waits in a new one. */
+  function carry(chat) {
+    const text = unsent.get(chat);
+    unsent.put(chat, "");
+    unsent.put("", joined(text, unsent.get("")));
   }
 
   function fill(text) {
     question.value = text;
     grow();
+    keep();
   }
 
   // Commands are fetched when somebody types the first slash.
   async function typed() {
     grow();
+    keep();
     if (!commands && !question.value.startsWith("/")) return;
     commands ??= import("./slash.js").then(({ slashList }) => {
       slash = slashList(question, page.slash, { ...on, pickModel, pickWorkspace });
@@ -184,7 +254,7 @@ export function composer(el, on) {
   }
 
   function shelved() {
-    const ready = (made) => (shelf = made.fileShelf(el("shelf"), on.complain, () => question.focus()));
+    const ready = (made) => (shelf = made.fileShelf(el("shelf"), { complain: on.complain, leave: () => question.focus(), changed: keep }));
     return (shelving ??= import("./files.js").then(ready));
   }
 
@@ -216,7 +286,8 @@ export function composer(el, on) {
   }
 
   function onKey(event) {
-    if (isComposing(event) || slash?.key(event)) return;
+    if (isComposing(event)) return;
+    if (slash?.key(event)) return keep();
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       enter(event);
@@ -265,7 +336,7 @@ export function composer(el, on) {
   page.agent.addEventListener("click", pickAgent);
   page.workspace.addEventListener("click", pickWorkspace);
 
-  return { update, fill, giveBack, send, focus: () => question.focus() };
+  return { update, giveBack, ask, leave, forget, carry, focus: () => question.focus() };
 }
 
 // The switch tells what it would send away and what that costs: to a mouse after a moment, to the
@@ -294,6 +365,17 @@ function explained(input, label, facts) {
     event.preventDefault();
     tip.hide();
   });
+}
+
+// Under which name a chat's words are kept: a new chat's under none, a temporary one's nowhere.
+function chatOf({ id, settings }) {
+  return settings?.temporary ? null : (id ?? "");
+}
+
+// One text after the other; the files of both stay behind the words.
+function joined(first, second) {
+  const [one, two] = [partsOf(first), partsOf(second)];
+  return [one.words, two.words].filter(Boolean).join("\n\n") + one.rest + two.rest;
 }
 
 // The last part of a path; the whole of it is told on hover.

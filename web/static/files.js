@@ -13,11 +13,11 @@ const MOST = 1_000_000; // bytes of all of them as they are sent; the server tak
 const LONGEST_NAME = 200; // characters
 
 /**
- * The files waiting beside the box: {add(files), put(texts), take() -> {text, back()}}; `texts` are
- * {name, text}. `complain(failure)` is told of what cannot go along, `leave()` is called when the last
- * of them was left out.
+ * The files waiting beside the box: {add(files), put(texts), text(), take() -> {text, back()}}; `texts`
+ * are {name, text}. `on` holds complain(...failures), told of all that cannot go along, changed(), and
+ * leave(), called when the last of them was left out.
  */
-export function fileShelf(shelf, complain, leave) {
+export function fileShelf(shelf, on) {
   let waiting = [];
 
   function draw() {
@@ -34,6 +34,7 @@ export function fileShelf(shelf, complain, leave) {
         ),
       ),
     );
+    on.changed();
   }
 
   function drop(file) {
@@ -42,26 +43,35 @@ export function fileShelf(shelf, complain, leave) {
     draw();
     const buttons = shelf.querySelectorAll("button");
     if (buttons.length) buttons[Math.min(at, buttons.length - 1)].focus();
-    else leave();
+    else on.leave();
   }
 
   async function add(files) {
+    const failures = [];
     for (const file of files) {
       try {
         keep({ name: plain(file.name), text: await textOf(file) });
       } catch (failure) {
-        complain(failure);
+        failures.push(failure);
       }
     }
-    draw();
+    ended(failures);
   }
 
   function put(texts) {
-    try {
-      texts.forEach(keep);
-    } catch (failure) {
-      complain(failure);
+    const failures = [];
+    for (const text of texts) {
+      try {
+        keep(text);
+      } catch (failure) {
+        failures.push(failure);
+      }
     }
+    ended(failures);
+  }
+
+  function ended(failures) {
+    if (failures.length) on.complain(...failures);
     draw();
   }
 
@@ -72,15 +82,18 @@ export function fileShelf(shelf, complain, leave) {
     waiting.push({ ...file, size });
   }
 
-  /** What the files add to the question's text; the shelf is empty then. */
+  /** What the files add to the question's text. */
+  const text = () => waiting.map(attached).join("");
+
+  /** The same; the shelf is empty then. */
   function take() {
-    const taken = waiting;
+    const [taken, added] = [waiting, text()];
     waiting = [];
     draw();
-    return { text: taken.map(attached).join(""), back: () => ((waiting = [...taken, ...waiting]), draw()) };
+    return { text: added, back: () => ((waiting = [...taken, ...waiting]), draw()) };
   }
 
-  return { add, put, take };
+  return { add, put, text, take };
 }
 
 function refused(key, name, next, most) {

@@ -1,0 +1,170 @@
+"""Words that were typed and not sent: each chat has its own, for as long as the tab lives."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser.conftest import Enter
+from tests.browser.house import House
+from tests.browser.steps import ask, box, turn_on, wait_for_answer
+from tests.waiting import until
+
+pytestmark = pytest.mark.integration
+KEPT = "sessionStorage.getItem('searchloop.unsent') ?? '[]'"
+NO_FAREWELL = "addEventListener('pagehide', (e) => e.stopImmediatePropagation(), { capture: true })"
+NO_STORAGE = """
+const refused = { get() { throw new DOMException("refused", "SecurityError"); } };
+Object.defineProperty(window, "sessionStorage", refused);
+"""
+
+
+def kept(page: Page) -> dict[str, str]:
+    """What the tab's storage holds now, by chat."""
+    return {entry["chat"]: entry["text"] for entry in json.loads(page.evaluate(KEPT))}
+
+
+def chat_called(house: House, title: str) -> str:
+    """A chat that the list shows."""
+    made: str = house.call("POST", "/api/sessions", {})["id"]
+    house.call("POST", f"/api/sessions/{made}/messages", {"text": title})
+    return made
+
+
+def to(page: Page, chat: str) -> None:
+    """Opens a chat of the list."""
+    link = page.locator(f'.session[data-id="{chat}"] a')
+    link.click()
+    expect(link).to_have_attribute("aria-current", "page")
+
+
+def test_each_chat_keeps_its_own_words(page: Page, house: House) -> None:
+    """Over a switch, a reload and a page that goes without a word; files too. What is emptied is
+    forgotten, and so is what waits in a chat that is deleted."""
+    first, second = chat_called(house, "One"), chat_called(house, "Two")
+    page.reload()
+    box(page).fill("new\n\nwith lines")
+    to(page, first)
+    expect(box(page)).to_have_value("")
+    box(page).fill("für eins <b>")
+    note = {"name": "a.md", "mimeType": "text/plain", "buffer": b"```\nnote"}
+    page.locator("#files").set_input_files(note)
+    file = page.locator("#shelf .file")
+    expect(file).to_contain_text("a.md")
+    to(page, second)
+    expect(box(page)).to_have_value("")
+    expect(file).to_have_count(0)
+    box(page).press_sequentially("for two")
+    until(lambda: kept(page).get(second) == "for two")
+    page.evaluate(NO_FAREWELL)
+    page.reload()
+    expect(box(page)).to_have_value("for two")
+    to(page, first)
+    expect(box(page)).to_have_value("für eins <b>")
+    expect(file).to_contain_text("a.md")
+    page.reload()
+    expect(file).to_contain_text("a.md")
+    file.get_by_role("button").click()
+    box(page).fill("")
+    page.locator("#new-chat").click()
+    expect(box(page)).to_have_value("new\n\nwith lines")
+    until(lambda: set(kept(page)) == {"", second})
+    row = page.locator(f'.session[data-id="{second}"]')
+    row.hover()
+    row.get_by_role("button", name="Delete").click()
+    page.reload()  # whoever leaves does not take it back
+    expect(row).to_have_count(0)
+    until(lambda: set(kept(page)) == {""})
+
+
+def test_a_temporary_chat_leaves_no_word_behind(page: Page) -> None:
+    """Neither in the storage nor in the chat that is opened after it, with or without a name."""
+    page.locator("#new-temporary").click()
+    box(page).fill("secret")
+    turn_on(page)
+    expect(box(page)).to_have_value("secret")
+    page.locator("#new-chat").click()
+    expect(box(page)).to_have_value("")
+    box(page).fill("open")
+    until(lambda: kept(page) == {"": "open"})
+
+
+def test_a_chat_that_gets_a_name_or_goes_takes_its_words_along(page: Page, house: House) -> None:
+    """To the chat that begins, to a new one when it was only switched or is deleted elsewhere, and
+    beside a suggestion that is asked meanwhile."""
+    box(page).fill("first words")
+    turn_on(page)
+    chat = page.url.rpartition("/")[2]
+    until(lambda: kept(page) == {chat: "first words"})
+    page.locator("#new-chat").click()
+    expect(box(page)).to_have_value("first words")
+    page.locator(".suggestions button").first.click()
+    expect(wait_for_answer(page).locator(".answer .chip").first).to_be_visible()
+    expect(box(page)).to_have_value("first words")
+    house.call("DELETE", f"/api/sessions/{page.url.rpartition('/')[2]}")
+    page.evaluate("dispatchEvent(new Event('focus'))")
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(box(page)).to_have_value("first words")
+    until(lambda: kept(page) == {"": "first words"})
+
+
+def test_what_is_on_its_way_is_not_lost_by_a_reload(page: Page, house: House) -> None:
+    """The server never heard of it: it is in the box again beside what was typed since; so is a
+    question that was being edited. Once it is taken it is forgotten."""
+    page.goto(f"{house.url}#/s/{chat_called(house, 'One')}")
+    wait_for_answer(page)
+    held: list[Route] = []
+    page.route("**/messages", lambda route: held.append(route))
+    ask(page, "On its way")
+    box(page).fill("typed since")
+    page.get_by_role("button", name="Edit the question").click()
+    page.locator(".editing textarea").fill("edited")
+    until(lambda: page.evaluate("1") and held)
+    page.reload()
+    unsent = ["On its way", "edited", "typed since"]
+    until(lambda: sorted(box(page).input_value().split("\n\n")) == unsent)
+    page.unroute("**/messages")
+    box(page).press("Enter")
+    expect(page.locator(".turn")).to_have_count(2)
+    wait_for_answer(page)
+    until(lambda: kept(page) == {})
+    page.reload()
+    wait_for_answer(page)
+    expect(box(page)).to_have_value("")
+
+
+def test_a_browser_that_stores_nothing_still_keeps_words(enter: Enter, house: House) -> None:
+    """Where the storage is refused, they wait in memory while other chats are looked at."""
+    page = enter(fresh=True)
+    page.add_init_script(NO_STORAGE)
+    first = chat_called(house, "One")
+    page.reload()
+    box(page).fill("kept all the same")
+    to(page, first)
+    expect(box(page)).to_have_value("")
+    page.locator("#new-chat").click()
+    expect(box(page)).to_have_value("kept all the same")
+
+
+FILL = """async (entries) => {
+  const { unsentTexts } = await import("/static/words.js");
+  const texts = unsentTexts();
+  for (const [chat, length] of entries) texts.put(chat, "x".repeat(length));
+  texts.store();
+  return entries.map(([chat]) => texts.get(chat).length);
+}"""
+
+
+def test_what_is_stored_is_bounded(enter: Enter) -> None:
+    """The newest chats, and no more than a browser takes; in memory all of them are there."""
+    page = enter(bypass_csp=True)
+    many: list[Any] = [[f"c{i}", 10] for i in range(70)]
+    assert page.evaluate(FILL, many) == [10] * 70
+    assert list(kept(page)) == [f"c{i}" for i in range(20, 70)]
+    huge = [["small", 10], ["huge", 9_000_000], ["last", 10]]
+    assert page.evaluate(FILL, huge) == [10, 9_000_000, 10]
+    assert {"small", "last"} <= set(kept(page))
+    assert "huge" not in kept(page)

@@ -72,7 +72,7 @@ def test_a_certificate_for_another_is_not_trusted() -> None:
     asking = ssl.create_default_context(cafile=str(DATA / "ca.pem"))
 
     async def work() -> None:
-        async with await asyncio.start_server(_hold, "127.0.0.1", 0, ssl=serving) as server:
+        async with await asyncio.start_server(Holding(), "127.0.0.1", 0, ssl=serving) as server:
             port = server.sockets[0].getsockname()[1]
             socket = await Sockets().connect_tcp("127.0.0.1", port)
             await socket.start_tls(asking, "other.example", 10)
@@ -82,13 +82,20 @@ def test_a_certificate_for_another_is_not_trusted() -> None:
     assert isinstance(caught.value.__cause__, ssl.SSLCertVerificationError)
 
 
-async def _hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Takes nothing until the other side is gone."""
-    writer.transport.pause_reading()  # type: ignore[attr-defined]
-    try:
-        await asyncio.Event().wait()
-    finally:
-        writer.transport.abort()
+class Holding:
+    """A server's side that takes nothing. What waits is held by this: a task that nobody holds
+    while its socket is not read may be collected, and its connection with it."""
+
+    def __init__(self) -> None:
+        self._over = asyncio.Event()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Until the loop ends."""
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        try:
+            await self._over.wait()
+        finally:
+            writer.transport.abort()
 
 
 def test_who_does_not_read_is_not_sent_more() -> None:
@@ -111,7 +118,7 @@ def test_who_does_not_take_what_is_sent_is_given_up() -> None:
     """A server that reads nothing: the limit for a write holds."""
 
     async def work() -> None:
-        async with await asyncio.start_server(_hold, "127.0.0.1", 0) as server:
+        async with await asyncio.start_server(Holding(), "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
             async with Transport(Timeouts(write=0.1)).post(url, {}, b"x" * 64 * MIB):
                 pass

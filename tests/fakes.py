@@ -12,6 +12,7 @@ so that a test decides how the bytes are cut.
 from __future__ import annotations
 
 import json
+import selectors
 import socket
 import struct
 import threading
@@ -83,6 +84,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 512
+    timeout = 0  # one who was there and has gone is not waited for
     owner: FakeServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -163,9 +165,16 @@ class FakeServer:
         self._server.owner = self
         self.port: int = self._server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        )
+        self._over, self._told = socket.socketpair()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    # `serve_forever` looks every so often whether it is over; here nobody waits for that.
+    def _serve(self) -> None:
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self._server, selectors.EVENT_READ)
+            waiting.register(self._told, selectors.EVENT_READ)
+            while all(key.fileobj is self._server for key, _ in waiting.select()):
+                self._server.handle_request()
 
     @staticmethod
     def _script(replies: list[Reply]) -> Callable[[Received], Reply]:
@@ -188,6 +197,7 @@ class FakeServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._over.close()
         self._thread.join()
+        self._told.close()
+        self._server.server_close()

@@ -19,7 +19,7 @@ import pytest
 from tests.agent.mcp.served import HOSTILE, Chat, Told, by_name, run, serving, write
 from tests.agent.mcp.test_supervisor import alive, go
 from tests.ports import free_port
-from tests.waiting import until
+from tests.waiting import eventually, until
 
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).resolve().parents[3]
@@ -98,8 +98,9 @@ async def use_everything(server: dict[str, Any], home: Path) -> None:
         long = tools["mcp_all_trigger-long-running-operation"]
         assert "completed" in (await run(long, told, duration=2, steps=2)).content
         assert told.events[0][1]["code"] == "mcp_progress"
-        stopped = asyncio.create_task(run(long, duration=60, steps=2))
-        await asyncio.sleep(0.2)
+        begun = Told()
+        stopped = asyncio.create_task(run(long, begun, duration=60, steps=600))
+        await eventually(lambda: begun.events)
         stopped.cancel()
         await asyncio.wait([stopped])
         assert (await run(tools["mcp_all_echo"], message="on")).content == "Echo: on"

@@ -28,6 +28,7 @@ from tests.agent.scripted import (
     page,
     says,
 )
+from tests.waiting import eventually
 
 
 @asynccontextmanager
@@ -256,11 +257,9 @@ def test_a_stop_reaches_the_server(tmp_path: Path) -> None:
         servers = {"a": hostile("ok", seen)}
         async with house_with(tmp_path, servers, step, says("Fine.")) as (house, _):
             await house.runner.start(house.session, "Do it.", mode="agent", approve="auto")
-            while not seen_calls(seen):  # noqa: ASYNC110 - the server is another process
-                await asyncio.sleep(0.01)
+            await eventually(lambda: seen_calls(seen))
             await house.runner.cancel(house.session)
-            while "notifications/cancelled" not in seen.read_text():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await eventually(lambda: "notifications/cancelled" in seen.read_text())
             assert (await house.ask("Go on.")).data["answer"] == "Fine."
 
     asyncio.run(scenario())

@@ -14,10 +14,10 @@ run: # start the page and open it in a browser, if there is one
 	@$(BIN)/searchloop serve --open $(if $(PORT),--port $(PORT))
 
 test: dev # what needs nothing but Python and a browser; skips are listed with their reasons
-	@$(BIN)/python -m pytest -rs -n auto
+	@$(BIN)/python -m pytest -rs -n auto --dist worksteal
 
 integration: dev node # the same promises beside real servers: PostgreSQL, MCP servers, axe in the page
-	@$(BIN)/python -m pytest -rs -n auto -m "integration and not torture"
+	@$(BIN)/python -m pytest -rs -n auto --dist worksteal -m "integration and not torture"
 
 check: dev # style, form and types
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

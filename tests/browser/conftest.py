@@ -59,7 +59,8 @@ def browser(chromium: str) -> Iterator[Browser]:
     expect.set_options(timeout=EXPECT)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=chromium,
+            args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
         )
         yield launched
         launched.close()

@@ -8,11 +8,11 @@ back when its answer is over. The HTTP library is imported with the first of the
 from __future__ import annotations
 
 import time
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from agent.errors import ConfigError
+from agent.proxies import opened, proxy_for
 from agent.sockets import Sockets
+from agent.trust import certificates
 from agent.wire import Origin
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class Lanes:
         self._closed = False
 
     def take(self, origin: Origin) -> httpcore2.AsyncConnectionPool:
-        """A lane that nobody else uses. Raises ConfigError for a proxy that cannot be."""
+        """A lane that nobody else uses. Raises ConfigError for a proxy or certificates that cannot
+        be used."""
         idle = self._idle.get(origin)
         return idle.pop()[1] if idle else self._open(origin)
 
@@ -62,10 +63,10 @@ class Lanes:
     def _open(self, origin: Origin) -> httpcore2.AsyncConnectionPool:
         import httpcore2
 
-        through = _proxy(origin) if self._trust_env else None
+        through = proxy_for(origin) if self._trust_env else None
         return httpcore2.AsyncConnectionPool(
             ssl_context=self._context(origin, through),
-            proxy=_proxy_of(through) if through else None,
+            proxy=opened(through) if through else None,
             max_connections=1,
             keepalive_expiry=IDLE_SECONDS,
             network_backend=cast("httpcore2.AsyncNetworkBackend", Sockets()),
@@ -75,10 +76,8 @@ class Lanes:
         """Certificates are loaded once, and not at all while every provider speaks plain http."""
         import ssl
 
-        import httpx2
-
         if origin.scheme == "https" or (proxy or "").startswith("https"):
-            self._tls = self._tls or httpx2.create_ssl_context(trust_env=self._trust_env)
+            self._tls = self._tls or certificates(self._trust_env)
             return self._tls
         self._plain = self._plain or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return self._plain
@@ -95,38 +94,3 @@ def _holds_more(lane: httpcore2.AsyncConnectionPool) -> bool:
         if parser is None or parser.trailing_data[0]:
             return True
     return False
-
-
-def _proxy(origin: Origin) -> str | None:
-    from urllib.request import getproxies, proxy_bypass
-
-    if origin.here or proxy_bypass(f"{origin.host}:{origin.port}"):
-        return None
-    proxies = getproxies()
-    proxy = proxies.get(origin.scheme) or proxies.get("all")
-    return proxy if not proxy or "://" in proxy else f"http://{proxy}"
-
-
-def _proxy_of(address: str) -> httpcore2.Proxy:
-    import httpcore2
-    import httpx2
-
-    try:
-        proxy = httpx2.Proxy(address)
-        if proxy.url.scheme.startswith("socks") and find_spec("socksio") is None:
-            raise ValueError("no socksio")
-    except (ValueError, httpx2.InvalidURL):
-        # Not chained: the library's message holds the address, password included.
-        raise ConfigError(
-            "bad_proxy",
-            "The proxy address of the environment cannot be used.",
-            "Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY: http://host:port "
-            "(socks5:// needs the package socksio).",
-        ) from None
-    url = httpcore2.URL(
-        scheme=proxy.url.raw_scheme,
-        host=proxy.url.raw_host,
-        port=proxy.url.port,
-        target=proxy.url.raw_path,
-    )
-    return httpcore2.Proxy(url, auth=proxy.raw_auth)

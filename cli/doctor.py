@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from agent import proxies
 from agent.errors import AgentError
 from agent.library import Agent
 from agent.log import EventLog
@@ -25,6 +26,7 @@ from agent.mcp import McpServers
 from agent.models import ModelInfo
 from agent.providers import split_model
 from agent.settings import Settings
+from agent.trust import certificates
 from cli.backend import ask
 from cli.host import servers
 from cli.main import FAILED, OK
@@ -73,6 +75,11 @@ def _machine(settings: Settings) -> Iterator[Finding]:
         yield Finding("hint", "SQLite", said)
     if settings.offline:
         yield Finding("hint", "Network", "SEARCHLOOP_OFFLINE is on: nothing leaves this machine")
+    for what, check in (("Certificates", certificates), ("Proxy", proxies.check)):
+        try:
+            check()
+        except AgentError as error:
+            yield Finding("missing", what, f"{error.message} {error.remedy}")
 
 
 def _home(home: Path) -> Finding:

@@ -20,12 +20,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from urllib.parse import urlsplit
 
-from search_backend.errors import EngineError
+from search_backend.errors import ConfigError, EngineError
 from search_backend.exchange import Link
 from search_backend.framing import BadAnswer
+from search_backend.trust import system_trust
 
 CONNECT_SECONDS = 4.0
 KEEP_SECONDS = 30.0
@@ -45,7 +46,7 @@ class Connections:
     ) -> None:
         """`clock` gives monotonic seconds; `trust` says whose certificates count."""
         self._clock = clock
-        self._trust = trust or _system_trust
+        self._trust = trust or _trust
         self._lock = threading.Lock()
         self._closed = False
         self._kept: dict[Origin, deque[tuple[Link, float]]] = {}
@@ -160,22 +161,23 @@ def explain(error: Exception, title: str) -> EngineError:
 
 def _connect(origin: Origin, trust: Callable[[], ssl.SSLContext]) -> socket.socket:
     scheme, host, port = origin
+    context = trust() if scheme == "https" else None
     connection = socket.create_connection((host, port), CONNECT_SECONDS)
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if scheme == "https":
-            return trust().wrap_socket(connection, server_hostname=host)
+        if context is not None:
+            return context.wrap_socket(connection, server_hostname=host)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-@cache
-def _system_trust() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+def _trust() -> ssl.SSLContext:
+    try:
+        return system_trust()
+    except ConfigError as error:
+        raise EngineError("config", error.message, error.remedy) from error
 
 
 def _quiet(connection: socket.socket) -> bool:

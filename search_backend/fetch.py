@@ -26,13 +26,13 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from search_backend.addresses import Block, parse, parse_ranges
 from search_backend.body import read_body
 from search_backend.decode import Decoder, collect
 from search_backend.domains import refuse_outside
 from search_backend.errors import (
+    ConfigError,
     FetchFailed,
     NotReachable,
     bad_response,
@@ -52,6 +52,7 @@ from search_backend.fetched import (
 from search_backend.head import BadHead, Head, read_head
 from search_backend.lookup import Resolver
 from search_backend.request import agent_name, request_head
+from search_backend.trust import system_trust
 from search_backend.urls import Target, check_redirect, check_url
 from search_backend.verdict import evenly, public_addresses
 from search_backend.wire import TooMuch, Wire
@@ -173,11 +174,11 @@ def _answer(target: Target, journey: _Journey) -> Iterator[tuple[Head, io.Buffer
     """The head of the answer of `target`'s server, and where its body comes from; closed at the end
     whatever happens."""
     with contextlib.ExitStack() as stack:
+        context = (journey.tls or _trust()) if target.scheme == "https" else None
         connection = stack.enter_context(_reach(target, journey))
         try:
-            if target.scheme == "https":
+            if context is not None:
                 connection.settimeout(journey.left())
-                context = journey.tls or _system_trust()
                 secured = context.wrap_socket(connection, server_hostname=target.host)
                 connection = stack.enter_context(secured)
             connection.settimeout(journey.left())
@@ -242,8 +243,8 @@ def _read(
     )
 
 
-@cache
-def _system_trust() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+def _trust() -> ssl.SSLContext:
+    try:
+        return system_trust()
+    except ConfigError as error:
+        raise FetchFailed("tls", error.message, error.remedy) from error

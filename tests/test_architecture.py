@@ -81,15 +81,15 @@ DOORS: Mapping[str, tuple[str, ...]] = {
         *("search_backend.engine_http", "search_backend.exchange", "search_backend.race"),
     ),
     "ssl": (
-        *("agent.transport", "agent.lanes", "search_backend.fetch"),
-        *("search_backend.engine_http", "search_backend.exchange"),
+        *("agent.transport", "agent.lanes", "agent.trust", "search_backend.fetch"),
+        *("search_backend.engine_http", "search_backend.exchange", "search_backend.trust"),
     ),
     "h11": ("search_backend.framing",),
-    "http.client": ("search_backend.fetch",),
-    "urllib.request": ("agent.lanes",),  # getproxies: which proxies the user has set
+    "http.client": (),
+    "urllib.request": ("agent.proxies",),  # getproxies: which proxies the user has set
     # MCP servers stand in the user's settings; the SDK moves the bytes over a client made there.
-    "httpx2": ("agent.transport", "agent.lanes", "agent.mcp.http"),
-    "httpcore2": ("agent.transport", "agent.lanes", "agent.sockets"),
+    "httpx2": ("agent.transport", "agent.proxies", "agent.trust", "agent.mcp.http"),
+    "httpcore2": ("agent.transport", "agent.lanes", "agent.proxies", "agent.sockets"),
     "httpx": (),
     "requests": (),
     "aiohttp": (),
@@ -228,10 +228,12 @@ def test_the_environment_is_read_in_one_place_a_side() -> None:
     names = ("os.environ", "os.environb", "os.getenv", "os.putenv")
     # It hands on to its own processes what any program needs to run, and reads no setting.
     handing_on = "search_backend/workers.py"
+    # They say what is wrong with settings that OpenSSL reads by itself.
+    trust = ("agent/trust.py", "search_backend/trust.py")
     problems = [
         f"{module.at(line)} uses {name}"
         for module in modules()
-        if module.path not in ("agent/settings.py", handing_on)
+        if module.path not in ("agent/settings.py", handing_on, *trust)
         and not module.path.startswith("cli/")
         for name, line in uses(module, *names)
     ]

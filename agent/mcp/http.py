@@ -13,11 +13,14 @@ from urllib.parse import urlsplit
 
 from agent.errors import ConfigError, ToolError
 from agent.mcp.pace import Pace
+from agent.proxies import check as check_proxies
+from agent.trust import certificates
 
 if TYPE_CHECKING:
     import httpx2
 
 BODY = 8 * 1024 * 1024  # bytes of one answer, and of one event of a stream
+_HERE = ("all://127.0.0.1", "all://[::1]", "all://localhost")  # past every proxy
 _WAIT = 30.0  # seconds for a connection, and for one write
 
 
@@ -74,21 +77,25 @@ class Watch:
 
 
 def client_for(watch: Watch, headers: Mapping[str, str], auth: Any = None) -> httpx2.AsyncClient:
-    """A client of its own for one server. Raises ConfigError for a header HTTP does not allow."""
+    """A client of its own for one server. Raises ConfigError for what cannot be used: a header that
+    HTTP does not allow, certificates, or the proxy of the environment."""
     import httpx2
 
+    check_proxies()
     try:
         return httpx2.AsyncClient(
             headers=dict(headers),
             auth=auth,
+            verify=certificates(),
+            mounts=dict.fromkeys(_HERE),
             timeout=httpx2.Timeout(_WAIT, read=None),  # calls have limits of their own
             event_hooks={"request": [watch.request], "response": [watch.response]},
         )
-    except (ValueError, TypeError, ImportError) as error:
+    except (ValueError, TypeError) as error:
         raise ConfigError(
             "bad_headers",
-            "The headers or the proxy of an MCP server cannot be used.",
-            "Check both.",
+            "The headers of an MCP server cannot be used.",
+            "Check them for line breaks and typographic characters.",
         ) from error
 
 

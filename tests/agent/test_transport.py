@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -319,14 +320,56 @@ def test_this_machine_needs_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         assert run(lambda t: fetch(t, server.url)) == (200, b"direct")
 
 
-def test_a_proxy_address_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("gopher://user:secret@127.0.0.1:1", "http://user:secret@", "http://secret:99999"),
+        *(
+            "http://secret:0",
+            "http://[secret",
+            "http://secret:abc",
+            " http://secret:1",
+            "://secret",
+        ),
+        *("socks5://secret:1", "http://se%20cret:1"),
+    ],
+)
+def test_a_proxy_address_that_is_none(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is named without its password."""
-    monkeypatch.setenv("http_proxy", "gopher://user:secret@127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", address)
     monkeypatch.setenv("no_proxy", "")
     error = failure("http://model.invalid/v1")
     assert error.code == "bad_proxy"
     assert "secret" not in repr(error)
     assert error.__cause__ is None
+
+
+def unusable(folder: Path) -> dict[str, dict[str, str]]:
+    """Settings of the environment that name no certificates, by what is wrong with them."""
+    (folder / "empty.pem").write_text("none\n")
+    nowhere = str(folder / "nowhere")
+    return {
+        "nothing there": {"SSL_CERT_FILE": nowhere},
+        "a folder": {"SSL_CERT_FILE": str(folder)},
+        "no certificate": {"SSL_CERT_FILE": str(folder / "empty.pem")},
+        "no folder": {"SSL_CERT_DIR": nowhere, "SSL_CERT_FILE": ""},
+    }
+
+
+@pytest.mark.parametrize("wrong", ["nothing there", "a folder", "no certificate", "no folder"])
+def test_certificates_that_are_none(
+    wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sentence names the setting and what it says, and a server without TLS is still asked."""
+    for name, value in unusable(tmp_path)[wrong].items():
+        monkeypatch.setenv(name, value)
+    error = failure("https://model.invalid/v1")
+    assert error.code == "bad_certificates"
+    name = "SSL_CERT_DIR" if wrong == "no folder" else "SSL_CERT_FILE"
+    assert error.message.startswith(f"{name} names '{tmp_path}")
+    assert error.remedy == f"Correct {name}, or unset it."
+    with FakeServer([Reply([b"plain"])]) as server:
+        assert run(lambda t: fetch(t, server.url)) == (200, b"plain")
 
 
 def test_small_json() -> None:

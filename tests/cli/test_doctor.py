@@ -42,6 +42,20 @@ def test_a_bare_machine_is_well(cli: Cli) -> None:
     assert found["Models of ollama"]["command"] == "ollama serve"
 
 
+def test_an_environment_that_cannot_be_used_stands_in_the_way(cli: Cli) -> None:
+    """Certificates that are not there and a proxy that is none are named, without its password."""
+    wrong = {
+        "SSL_CERT_FILE": "/nowhere/ca.pem",
+        "HTTPS_PROXY": "http://me:secret@[::1",
+        "NO_PROXY": "",
+    }
+    code, found = findings(cli, OLLAMA_HOST=closed_address(), **wrong)
+    assert code == 1
+    assert found["Certificates"]["said"].startswith("SSL_CERT_FILE names '/nowhere/ca.pem'")
+    assert "Check HTTPS_PROXY" in found["Proxy"]["said"]
+    assert "secret" not in str(found)
+
+
 def test_a_missing_server_stands_in_the_way(cli: Cli) -> None:
     """The chosen model's server is absent: exit code 1, and the command that starts it."""
     code, found = findings(cli, OLLAMA_HOST=closed_address(), SEARCHLOOP_MODEL="ollama:qwen3:8b")

@@ -74,6 +74,40 @@ def test_nobody_there_and_nothing_may_leave(tmp_path: Path) -> None:
     assert error["code"] == "offline"
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("SSL_CERT_FILE", "/nowhere/ca.pem", "bad_certificates"),
+        ("https_proxy", "http://secret:abc", "bad_proxy"),
+        ("https_proxy", "http://[secret", "bad_proxy"),
+    ],
+)
+def test_an_environment_that_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, code: str
+) -> None:
+    """One sentence names the setting, and nothing of a proxy's password."""
+    monkeypatch.setenv(name, value)
+    error = error_of(tmp_path, "https://mcp.example/mcp")
+    assert error["code"] == code
+    assert name.upper() in error["message"] + error["remedy"]
+    assert "secret" not in str(error)
+
+
+def test_this_machine_needs_no_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server here, and its key, are not taken to a proxy that cannot know it."""
+    for name in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+    async def scenario(there: Site) -> None:
+        async with serving(tmp_path, {"a": {"type": "http", "url": f"{there.url}/mcp"}}) as source:
+            assert by_name(await source.tools(Chat()))
+
+    with site() as there:
+        asyncio.run(scenario(there))
+
+
 def test_an_answer_has_an_end(tmp_path: Path) -> None:
     """A body of nine megabytes is not read, and the next call works."""
 

@@ -13,7 +13,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.ports import free_port
 from tests.waiting import until
@@ -83,16 +86,42 @@ class Postgres:
             self._server.wait()
             self._server = None
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """In here no process of the server does anything, and its machine answers for it."""
+        assert self._server is not None
+        told = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, check=True)
+        pairs = [tuple(map(int, line.split())) for line in told.stdout.splitlines()]
+        pids = [self._server.pid, *(pid for pid, parent in pairs if parent == self._server.pid)]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
+    def tell(self, *statements: str) -> list[Any]:
+        """What the last of these statements gives, said by whoever administers the server."""
+        import psycopg
+
+        options = "-c default_transaction_read_only=off"
+        with psycopg.connect(self.address, autocommit=True, options=options) as db:
+            for statement in statements:
+                done = db.execute(statement.encode())
+            return done.fetchall() if done.description else []
+
+    @property
+    def address(self) -> str:
+        """Where it is; `url` is what stores are given."""
+        return f"postgresql://tests@127.0.0.1:{self.port}/postgres"
+
     def url(self) -> str:
         """The address of an empty store: a schema of its own, which costs a hundredth of what a
         database does, and holds everything that a store makes."""
-        import psycopg
-
         name = f"t{next(self._numbers)}"
-        address = f"postgresql://tests@127.0.0.1:{self.port}/postgres"
-        with psycopg.connect(address, autocommit=True) as db:
-            db.execute(f"CREATE SCHEMA {name}".encode())
-        return f"{address}?options=-csearch_path%3D{name}"
+        self.tell(f"CREATE SCHEMA {name}")
+        return f"{self.address}?options=-csearch_path%3D{name}"
 
     def _run(self, program: str, *words: str, check: bool = True) -> int:
         assert self._bin is not None

@@ -104,6 +104,7 @@ PLUGINS = (
 # loaded by name is held to the layers like any import.
 MAY_IMPORT_BY_NAME = (
     *("agent/__init__.py", "agent/providers/__init__.py", "agent/tools/__init__.py"),
+    "agent/store/__init__.py",
     *("search_backend/engines/__init__.py", "search_backend/readers/__init__.py"),
     "search_backend/shapes/__init__.py",
     *("web/compose.py", "cli/"),

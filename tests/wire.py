@@ -12,12 +12,13 @@ class Wire:
 
     `lose(n)`: of the nth message from now on that holds `mark`, the answer is lost with its
     connection: the server has done what it was asked, and nobody knows. With `dead` nobody gets
-    through after that, until `mend`. `hush`: the connections there are stay open, and nothing comes
-    through them any more.
+    through after that, until `mend`. `cut(n, asks)`: after n more bytes to the server, or from it,
+    the connection breaks, in whatever message that is. `hush`: the connections there are stay open,
+    and nothing comes through them any more.
     """
 
     def __init__(self, port: int, mark: bytes) -> None:
-        self._to = port
+        self.server = port
         self._mark = mark
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -25,12 +26,19 @@ class Wire:
         self._count = self._fatal = 0
         self._dying = self._dead = False
         self._hushed = 0
+        self._left: dict[bool, int] = {}
         self.lost = threading.Event()
 
     def lose(self, number: int, *, dead: bool = False) -> None:
         """See above."""
         with self._lock:
             self._count, self._fatal, self._dying = 0, number, dead
+            self.lost.clear()
+
+    def cut(self, count: int, *, asks: bool) -> None:
+        """See above."""
+        with self._lock:
+            self._left = {asks: count}
             self.lost.clear()
 
     def hush(self) -> None:
@@ -42,6 +50,7 @@ class Wire:
         """All goes through again."""
         with self._lock:
             self._fatal, self._dead = 0, False
+            self._left.clear()
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -50,7 +59,7 @@ class Wire:
                 if self._dead:
                     client.close()
                     continue
-                server = socket.create_connection(("127.0.0.1", self._to))
+                server = socket.create_connection(("127.0.0.1", self.server))
                 doomed = threading.Event()
                 for way in ((client, server, doomed, True), (server, client, doomed, False)):
                     threading.Thread(target=self._pass, args=way, daemon=True).start()
@@ -67,13 +76,28 @@ class Wire:
                     doomed.set()
                 elif doomed.is_set() or (asks and self._dead):
                     break  # this is the answer, or it comes too late
-                target.sendall(data)
+                whole = self._rest(data, asks)
+                target.sendall(whole)
+                if len(whole) < len(data):
+                    self.lost.set()
+                    break
         if not asks and doomed.is_set():
             self.lost.set()
         for end in (source, target):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
+
+    def _rest(self, data: bytes, asks: bool) -> bytes:
+        """What of it goes through: all, or what comes before the cut."""
+        with self._lock:
+            if asks not in self._left:
+                return data
+            passed = data[: self._left[asks]]
+            self._left[asks] -= len(passed)
+            if len(passed) < len(data):
+                del self._left[asks]
+            return passed
 
     def _meets(self, data: bytes) -> bool:
         with self._lock:

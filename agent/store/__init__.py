@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
+from agent.errors import ConfigError
 from agent.store.contract import Database
-from agent.store.postgres import PostgresDatabase
 from agent.store.sqlite import SqliteDatabase
 from agent.tables import STEPS
 
@@ -19,5 +20,19 @@ def open_store(where: Path | str) -> Database:
     driver is missing.
     """
     if str(where).startswith(_POSTGRES):
-        return PostgresDatabase(str(where), STEPS)
+        return _postgres(str(where))
     return SqliteDatabase(Path(where), STEPS)
+
+
+def _postgres(url: str) -> Database:
+    """Loaded with its driver, when it is first needed."""
+    try:
+        module = import_module("agent.store.postgres")
+    except ImportError as error:
+        raise ConfigError(
+            "no_driver",
+            f"SEARCHLOOP_DATABASE_URL needs a driver that is not installed ({error}).",
+            "pip install 'searchloop[postgres]'",
+        ) from error
+    store: Database = module.PostgresDatabase(url, STEPS)
+    return store

@@ -61,6 +61,24 @@ _WORDS = {
         "The session database has no connection to spare",
         "Try again in a moment; if it lasts, look what holds its connections.",
     ),
+    "store_refused": (
+        "The session database refuses the connection",
+        "Correct SEARCHLOOP_DATABASE_URL, or what the database lets its user do.",
+    ),
+    "store_slow": (
+        "The session database took too long, and did nothing",
+        "Try again; if it lasts, look what it waits for: locks, long statements, its disk.",
+    ),
+    "store_read_only": (
+        "The session database can only be read at the moment",
+        "Chats can be read meanwhile. If it is a standby, name the server that can be written in "
+        "SEARCHLOOP_DATABASE_URL; else look at default_transaction_read_only and at its user.",
+    ),
+    "store_pooler": (
+        "A pooler before the session database hands out connections by the transaction",
+        "Set pool_mode = session there, or name PostgreSQL itself in SEARCHLOOP_DATABASE_URL: "
+        "servers tell each other of events by LISTEN, which needs a connection that stays.",
+    ),
     "store_failed": ("The session store failed", "See the log, then try again."),
 }
 # https://www.sqlite.org/rescode.html, primary codes

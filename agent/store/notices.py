@@ -6,14 +6,13 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Any
+
+import psycopg
 
 from agent.errors import StoreError
 from agent.store.contract import Heard
 from agent.store.postgres_append import CHANNEL
-
-if TYPE_CHECKING:
-    from psycopg import Connection
+from agent.store.postgres_link import Link
 
 
 class Notices:
@@ -21,7 +20,7 @@ class Notices:
 
     def __init__(
         self,
-        connected: Callable[[], AbstractContextManager[Connection[Any]]],
+        connected: Callable[[], AbstractContextManager[Link]],
         ring: Callable[[], None],
         process: str,
         patience: float,
@@ -49,8 +48,6 @@ class Notices:
                 self._thread.start()
 
     def _hear(self, heard: Heard) -> None:
-        import psycopg
-
         while not self._closed.is_set():
             try:
                 with self._connected() as db:

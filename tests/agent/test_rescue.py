@@ -448,7 +448,7 @@ def test_a_database_that_may_only_be_read(postgres: Postgres) -> None:
         listed = log.sessions()
         assert len(listed) == SESSIONS
         assert len(log.read(listed[0].id)) == 120
-        assert code_of(lambda: log.append(listed[0].id, [NOTICE])) == "read_only"
-        assert code_of(lambda: log.create_session(model="m")) == "read_only"
+        assert code_of(lambda: log.append(listed[0].id, [NOTICE])) == "store_read_only"
+        assert code_of(lambda: log.create_session(model="m")) == "store_read_only"
     with closing(EventLog(url)) as log:
         assert log.append(listed[0].id, [NOTICE])

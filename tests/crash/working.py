@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
 from agent.approvals import Approve
 from agent.backend import LocalBackend
 from agent.errors import ToolError
+from agent.events import Event
 from agent.log import EventLog
 from agent.private_file import replace_private
 from agent.runner import Runner
@@ -87,3 +89,20 @@ class Working:
         """The end."""
         await self.runner.aclose()
         self.log.close()
+
+
+def check_once(events: Sequence[Event]) -> None:
+    """What `ask("hi")` and `goes_on` came to, whatever happened meanwhile: nothing is there twice,
+    and if the first question is not there it was refused.
+    """
+    kinds = Counter(event.type for event in events)
+    questions = [event.data["text"] for event in events if event.type == "user_message"]
+    assert questions in (["hi", "again"], ["again"])
+    assert kinds["run_started"] == kinds["run_finished"] == len(questions)
+    for name in ("tool_call", "tool_started", "tool_result", "message"):
+        own = [
+            e.data.get("call_id") or (e.data["step"], e.data["text"])
+            for e in events
+            if e.type == name
+        ]
+        assert len(own) == len(set(own)), name

@@ -39,7 +39,8 @@ MADE = {
     "agent/providers/ollama/steps.py": ("calls_text", "calls_envelope", "calls_search-first"),
     "agent/store/faults.py": (
         *("damaged", "disk_failed", "disk_full", "locked", "no_memory", "not_a_file"),
-        *("not_a_folder", "read_only", "store_down", "store_failed", "too_many_files"),
+        *("not_a_folder", "read_only", "store_busy", "store_down", "store_failed"),
+        *("store_pooler", "store_read_only", "store_refused", "store_slow", "too_many_files"),
     ),
     "search_backend/app.py": ("not_found", "method_not_allowed"),
     "search_backend/errors.py": ("not_reachable",),

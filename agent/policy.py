@@ -31,6 +31,7 @@ from agent.tools import Tool
 from agent.types import Effect
 
 Action = Literal["allow", "confirm", "deny"]
+Held = Literal["review", "private"]
 FILE = "policy.json"
 _RANK: Mapping[Action, int] = {"allow": 0, "confirm": 1, "deny": 2}
 _PLACES = ("path", "file", "folder", "directory", "dir", "source", "destination", "target")
@@ -117,6 +118,15 @@ class Policy:
         if tool.spec.effect == "exec":
             return "confirm", "It runs something."
         return "allow", ""
+
+    def held_back(self, *, private: bool) -> Held | None:
+        """Why a model may not search by itself, which nobody can look at before it leaves.
+
+        `private`: whether the user's own data is in the conversation.
+        """
+        if self.review_queries:
+            return "review"
+        return "private" if private and self.private_and_untrusted != "allow" else None
 
     def as_dict(self) -> dict[str, Any]:
         """As it stands in the file."""

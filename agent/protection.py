@@ -88,13 +88,12 @@ def reviewable(
     """
     if path.native is None:
         return path, path.notice
-    private = policy.private_and_untrusted != "allow" and Exposure.of(messages).private
-    if not (policy.review_queries or private):
+    held = policy.held_back(private=Exposure.of(messages).private)
+    if held is None:
         return path, path.notice
-    why = _WHY["review" if policy.review_queries else "private"]
     return local_path(), {
         "code": "native_search_held_back",
-        "message": f"{why}, and what the model searches for by itself cannot be shown first. "
-        "Using local search for this turn.",
+        "message": f"{_WHY[held]}, and what the model searches for by itself cannot be shown "
+        "first. Using local search for this turn.",
         "remedy": "Change the rules for approvals to let the model search by itself.",
     }

@@ -169,7 +169,7 @@ class Api:
         listed = {"models": rows, "servers": list(map(asdict, servers))}
         usual = {"default": settings.model, "search": settings.search}
         choices = {"modes": list(MODES), "searches": list(SEARCHES)}
-        return Reply({**listed, **choices, **usual})
+        return Reply({**listed, **choices, **usual, "held_back": self._policy.held_back()})
 
     def ask(self, call: Call) -> Reply:
         """Stores the question and starts the answer, which the event stream shows."""

@@ -22,7 +22,6 @@ _MODE: Schema = {"type": "string", "enum": list(MODES)}
 _SEARCH: Schema = {"type": "string", "enum": list(SEARCHES)}
 _MODEL: Schema = {"type": "string", "description": "provider:model"}
 _DOMAINS: Schema = {"type": "array", "items": TEXT}
-
 _PATTERNS: Schema = {"type": ["array", "null"], "items": TEXT}
 _AGENT: Schema = {
     "description": TEXT,
@@ -244,6 +243,7 @@ SCHEMAS: Schema = {
             "modes": _DOMAINS,
             "searches": _DOMAINS,
             "search": _SEARCH,
+            "held_back": object_of(dict.fromkeys(("now", "private"), MAYBE)),
         },
         "models",
     ),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 from playwright.sync_api import Page, Route, expect
 
+from agent.log import EventLog
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import (
@@ -155,6 +157,49 @@ def test_the_switch_says_what_leaves_and_what_it_costs(enter: Enter, house: Hous
         "DuckDuckGo (not answering lately), Brave"
     )
     expect(health.filter(has_text="Keys")).to_contain_text("OpenAI, Brave")
+
+
+def test_rules_that_hold_the_own_search_back_are_told_before_asking(
+    page: Page, house: House
+) -> None:
+    """Who will be asked instead, why, and what to do: in every chat once queries are to be shown
+    first, and in one that has read private data."""
+    shown = {"models": [NATIVE], "default": NATIVE["id"], "servers": [], "search": "auto"}
+    ddg = {"name": "ddg", "position": 1, "available": True, "remote": True, "needs": []}
+
+    def told(route: Route) -> None:
+        held = house.call("GET", "/api/models")["held_back"]
+        route.fulfill(json={**shown, "held_back": held})
+
+    page.route("**/api/models", told)
+    page.route("**/api/engines", lambda route: route.fulfill(json={"engines": [ddg]}))
+    page.reload()
+    state = page.locator("#switch-state")
+    own = "On, via OpenAI’s own search"
+    expect(state).to_have_text(own)
+    page.locator("#open-settings").click()
+    page.get_by_role("dialog").get_by_role("button", name="Tools", exact=True).click()
+    review = page.get_by_label("Show me every search query")
+    review.check()
+    expect(state).to_have_text(
+        "On, via DuckDuckGo: what OpenAI’s own search looks up cannot be shown to you first, as "
+        "your rules ask. Change that in Settings, Tools."
+    )
+    page.keyboard.press("Escape")
+    page.locator("#via").click()
+    expect(page.get_by_role("menuitemradio").nth(1)).to_contain_text("Our engines for now")
+    page.keyboard.press("Escape")
+    house.call("PUT", "/api/policy", {})
+    with closing(EventLog(house.home / "data" / "sessions.sqlite3")) as log:
+        chat = log.create_session(model=NATIVE["id"], search="auto").id
+        read = {"call_id": "c", "name": "read_file", "is_error": False, "content": "mine"}
+        read |= {"details": {"private": True}, "sources": []}
+        log.append(chat, [("user_message", {"text": "Go"}), ("tool_result", read)])
+    page.goto(f"{house.url}#/s/{chat}")
+    page.reload()
+    expect(state).to_contain_text("On, via DuckDuckGo: your own data is in this chat")
+    page.locator("#new-chat").click()
+    expect(state).to_have_text(own)
 
 
 def test_each_mode_and_each_place_says_what_it_is(page: Page) -> None:

@@ -43,3 +43,22 @@ def test_a_fault_changes_nothing(tmp_path: Path) -> None:
         assert (await ask("GET", "/api/policy")).data == RULES
 
     with_api(tmp_path, scenario)
+
+
+def test_what_holds_a_models_own_search_back_is_told(tmp_path: Path) -> None:
+    """Beside the models, for the switch: always or with private data; the default where the rules
+    cannot be read, which the next question says."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        async def held() -> object:
+            return (await ask("GET", "/api/models")).data["held_back"]
+
+        assert await held() == {"now": None, "private": "private"}
+        await ask("PUT", "/api/policy", {"private_and_untrusted": "allow"})
+        assert await held() == {"now": None, "private": None}
+        await ask("PUT", "/api/policy", RULES)
+        assert await held() == {"now": "review", "private": "review"}
+        (house.settings.home / "policy.json").write_text("{", "utf-8")
+        assert await held() == {"now": None, "private": "private"}
+
+    with_api(tmp_path, scenario)

@@ -329,6 +329,7 @@ async function load() {
     facts.servers = models.value.servers;
     facts.defaultModel = models.value.chosen ?? facts.defaultModel;
     facts.defaultSearch = models.value.search ?? "off";
+    facts.held = models.value.held ?? {};
   }
   if (engines.status === "fulfilled") facts.engines = engineFacts(engines.value);
   facts.loaded = true;

@@ -4,7 +4,7 @@
 import { h } from "./dom.js";
 import { openMenu, place } from "./menu.js";
 import { named, nameOf, t } from "./strings.js";
-import { costText, leavingText, modelOf } from "./switch.js";
+import { costText, heldIn, leavingText, modelOf } from "./switch.js";
 
 const MODES = ["ask", "plan", "agent"];
 const sentence = (text) => text[0].toUpperCase() + text.slice(1);
@@ -24,14 +24,16 @@ export function openModes(anchor, current, pick) {
  * Where a search may happen, each with what it would be now. `facts` as for the composer;
  * `pick(search)` is called with another one.
  */
-export function openVias(anchor, { session, models, engines }, pick) {
+export function openVias(anchor, facts, pick) {
+  const { session, models, engines } = facts;
   const model = modelOf(session, models);
+  const held = heldIn(facts);
   const own = Boolean(model.capabilities?.native_search) && !engines.offline;
   const names = named(engines.ready.map(nameOf));
   const [first] = engines.ready;
   const ways = {
-    auto: [t("via.auto"), t(own ? "via.auto.native" : "via.auto.local")],
-    native: [t("via.native"), own ? costText({ ...session, search: "native" }, model, engines) : t("switch.nonative")],
+    auto: [t("via.auto"), t(own && held ? "via.held" : own ? "via.auto.native" : "via.auto.local")],
+    native: [t("via.native"), own && held ? t("via.held") : own ? costText({ ...session, search: "native" }, model, engines) : t("switch.nonative")],
     local: [
       first ? t("via.local.engine", { name: nameOf(first) }) : t("via.local"),
       first ? t("via.local.order", { names }) : t("switch.noengine", { why: engines.why[0] ?? "" }),
@@ -57,8 +59,8 @@ export function tipOf(anchor, facts) {
   function show() {
     clearTimeout(timer);
     const { session, models, engines } = facts();
-    const model = modelOf(session, models);
-    const words = [leavingText(session, model, engines), costText(session, model, engines)];
+    const known = [session, modelOf(session, models), engines, heldIn(facts())];
+    const words = [leavingText(...known), costText(...known)];
     tip.replaceChildren(...words.map((text) => h("p", {}, text)));
     if (!tip.isConnected) document.querySelector("main").append(tip);
     tip.showPopover();

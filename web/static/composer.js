@@ -7,7 +7,7 @@
 import { partsOf } from "./actions.js";
 import { isComposing, setText } from "./dom.js";
 import { t, titleOf } from "./strings.js";
-import { describeSwitch, modelOf } from "./switch.js";
+import { describeSwitch, heldIn, modelOf } from "./switch.js";
 import { unsentTexts } from "./words.js";
 
 const POINTED = 400; // milliseconds after which the switch tells more of itself
@@ -95,7 +95,7 @@ export function composer(el, on) {
   function updateSwitch() {
     const { session, models, engines } = facts;
     if (session.pending) return setText(page.switchState, t("switch.asking"));
-    const state = describeSwitch(session, modelOf(session, models), engines);
+    const state = describeSwitch(session, modelOf(session, models), engines, heldIn(facts));
     page.web.checked = state.on;
     page.switchLabel.dataset.kind = state.kind;
     page.via.hidden = !state.on;

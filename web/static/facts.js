@@ -18,7 +18,7 @@ const DRAFT = {
 };
 
 /**
- * All facts of one page. `place` is the chat on show: {session, asked}. Another chat is another place, so
+ * All facts of one page. `place` is the chat on show: {session, asked, private}. Another chat is another place, so
  * what the server says of one that was left is not taken for what is on show.
  */
 export function newFacts() {
@@ -36,6 +36,7 @@ export function newFacts() {
     defaultModel: MODEL,
     defaultSearch: "off",
     engines: engineFacts(null),
+    held: {}, // why no model may search by itself: always (`now`), and with private data in the chat
     running: false,
     loaded: false,
     list: { sessions: [], current: null, query: "", hidden: new Set(), most: LISTED, more: false },
@@ -70,6 +71,7 @@ export function isUnused({ place, session, list }, turns) {
 /** What an event of the open chat tells about its settings. */
 export function learn(facts, { turns }, events) {
   facts.running = turns.at(-1)?.running ?? false;
+  facts.place.private = turns.some((turn) => turn.private);
   const started = events.findLast((e) => e.type === "run_started");
   if (started && !facts.session.pending) {
     const { model, mode, search } = started;

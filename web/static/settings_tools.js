@@ -6,7 +6,7 @@ import { errorText } from "./notes.js";
 import { has, number, t } from "./strings.js";
 
 /** MCP servers, those of the open chat's folder among them, and the rules for approvals. */
-export async function toolsPage(body, { facts }) {
+export async function toolsPage(body, { facts, changed: tell }) {
   const folder = facts().session.workspace ?? null;
   const list = h("div", { class: "rows" });
   const problem = h("p", { class: "problem", role: "alert" });
@@ -167,6 +167,7 @@ export async function toolsPage(body, { facts }) {
       problem.textContent = "";
       try {
         drawRules(await api.changePolicy({ ...policy, ...changes }));
+        tell();
       } catch (failure) {
         problem.textContent = errorText(failure);
         drawRules(policy);

@@ -97,6 +97,7 @@ function newTurn(event) {
     plans: [],
     changes: [],
     undone: null,
+    private: false, // whether the user's own data was read
     thinking: "",
     draftThinking: "",
     text: "",
@@ -197,6 +198,7 @@ const CHANGES = {
     steps: turn.steps.map((s) => (s.callId === e.call_id ? finishCall(s, e) : s)),
     sources: merge(turn.sources, e.sources ?? []),
     changes: changeIn(e) ? [...turn.changes, changeIn(e)] : turn.changes,
+    private: turn.private || Boolean(e.details?.private),
   }),
 
   plan: (turn, e) => ({

@@ -11,22 +11,29 @@ export function modelOf(session, models) {
   return models.find((model) => model.id === session.model) ?? unlisted;
 }
 
+/** Why the model may not search by itself in the chat on show: review, private, or nothing. */
+export const heldIn = ({ place, held }) => (place.private ? held.private : held.now);
+
 /**
  * {on, kind, text}: kind is off, native, local or unavailable.
  * `session` {search, search_path?}, `model` as from `modelOf`, `engines` as from
- * `engineFacts`.
+ * `engineFacts`, `held` as from `heldIn`.
  */
-export function describeSwitch(session, model, engines) {
+export function describeSwitch(session, model, engines, held) {
   if (session.search === "off") return { on: false, kind: "off", text: t("switch.off") };
-  if (isNative(session, model, engines)) {
+  if (isNative(session, model, engines, held)) {
     const [name, engine] = [providerOf(model.id), giveWay(session, model) && engineOf(session, engines)];
     return on("native", t(engine ? "switch.native.either" : "switch.native", { name, engine: nameOf(engine || "") }));
   }
-  if (session.search === "native") {
+  const wanted = isNative(session, model, engines);
+  if (session.search === "native" && !wanted) {
     return unavailable("switch.nonative", {});
   }
   const engine = engineOf(session, engines);
   if (!engine) return unavailable("switch.noengine", { why: engines.why[0] ?? "" });
+  if (wanted) {
+    return on("local", t(`switch.held.${held}`, { name: nameOf(engine), provider: providerOf(model.id) }));
+  }
   const key = engines.resting.includes(engine) ? "switch.local.resting" : "switch.local";
   return on("local", t(key, { name: nameOf(engine) }));
 }
@@ -58,16 +65,16 @@ export function reasonOf({ reason, problem }) {
 }
 
 /** What a search would send away from this machine, whether the switch is on or not. */
-export function leavingText(session, model, engines) {
-  if (isNative(session, model, engines)) return t("switch.tip.native", { name: providerOf(model.id) });
+export function leavingText(session, model, engines, held) {
+  if (isNative(session, model, engines, held)) return t("switch.tip.native", { name: providerOf(model.id) });
   if (!engines.ready.length) return t("switch.noengine", { why: engines.why[0] ?? "" });
   if (engines.stays) return t("switch.tip.stays");
   return t("switch.tip.local", { names: named(engines.remote.map(nameOf)) });
 }
 
 /** What a search would cost. */
-export function costText(session, model, engines) {
-  if (isNative(session, model, engines)) {
+export function costText(session, model, engines, held) {
+  if (isNative(session, model, engines, held)) {
     const name = providerOf(model.id);
     const price = model.search_usd;
     return price ? t("switch.tip.price", { name, price }) : t("switch.tip.noprice", { name });
@@ -76,8 +83,8 @@ export function costText(session, model, engines) {
   return keyed.length ? t("switch.tip.quota", { names: named(keyed.map(nameOf)) }) : t("switch.tip.free");
 }
 
-function isNative({ search }, model, { offline }) {
-  return Boolean(model?.capabilities?.native_search) && search !== "local" && !offline;
+function isNative({ search }, model, { offline }, held) {
+  return Boolean(model?.capabilities?.native_search) && search !== "local" && !offline && !held;
 }
 
 // Whether the model's own search makes room for ours as soon as a turn has other tools.

@@ -118,6 +118,7 @@ def test_nothing_is_left_in_english(enter: Enter, locale: str) -> None:
     page.locator("#open-sidebar").click()
     page.locator("#open-settings").click()
     subjects = page.locator("#settings nav button")
+    expect(subjects.last).to_be_visible()
     for name in subjects.all_inner_texts():
         subjects.filter(has_text=re.compile(f"^{name}$")).click()
         expect(page.locator(".settings-page h3")).to_have_text(name)

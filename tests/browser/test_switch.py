@@ -145,6 +145,7 @@ def test_the_switch_says_what_leaves_and_what_it_costs(enter: Enter, house: Hous
     expect(page.locator("#switch-state")).to_have_text(f"{own}, or DuckDuckGo beside tools")
     models["models"] = [{**NATIVE, "capabilities": {"tools": True}}]
     page.reload()
+    expect(model(page)).to_have_accessible_name("Model Luna")
     page.locator("#question").press("Tab")
     expect(tip).to_contain_text("A search sends its words")
     expect(tip).to_contain_text("to DuckDuckGo, Brave, and opens pages")

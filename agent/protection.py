@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from agent.approvals import Approvals, Approve
 from agent.egress import Egress, Exposure
 from agent.guard import Guard
-from agent.leaks import SECRET_NAME, Secrets
+from agent.known_secrets import secrets_of
+from agent.leaks import Secrets
 from agent.log import EventLog
 from agent.policy import Policy, load_policy
 from agent.search_path import SearchPath, local_path
@@ -69,8 +70,7 @@ class Protection:
 
     def _known(self, workspace: str | None) -> Secrets:
         """Every secret of this process, whoever it is for: none of them has to leave in a call."""
-        env = self._settings.env
-        named = {name: env[name] for name in env if SECRET_NAME.search(name)}
+        named = secrets_of(self._settings.env)
         for source in self._sources:
             named |= source.secrets(workspace)
         if named != self._secrets[0]:

@@ -7,7 +7,7 @@ The same for the server, the command line and the library: structured log, OpenT
 from __future__ import annotations
 
 from agent.collector import telemetry
-from agent.leaks import SECRET_NAME
+from agent.known_secrets import secrets_of
 from agent.logs import Redactor, RunLog
 from agent.observing import ObservedLog, ObservedTransport, Observer, Observers
 from agent.settings import Settings, is_on
@@ -40,7 +40,6 @@ class Watch:
 
 
 def secrets_in(settings: Settings) -> list[str]:
-    """Every value whose name is that of a secret, as it is now."""
-    env = settings.env
-    named = [env.get(name) for name in env if SECRET_NAME.search(name)]
-    return [value for value in (*named, settings.database) if value]
+    """Every value that is a secret or holds one, as it is now."""
+    known = secrets_of(settings.env).values()
+    return [value for value in (*known, settings.database) if value]

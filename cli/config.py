@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from agent.known_secrets import masked
 from agent.settings import default_home, load_environment
 from cli.main import OK
 from cli.text import one_line
@@ -19,7 +20,8 @@ def run(args: argparse.Namespace) -> int:
         value = env.get(name) or setting.default
         if name == "SEARCHLOOP_HOME":
             value = value or str(default_home(env))
-        shown = "(set, not shown)" if setting.secret and env.get(name) else value or "(not set)"
+        secret = setting.secret and env.get(name)
+        shown = "(set, not shown)" if secret else masked(value) or "(not set)"
         origin = f"  # {env.origin(name)}" if args.origin else ""
         print(f"{name} = {one_line(shown, 200)}{origin}")
     return OK

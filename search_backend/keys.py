@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote, unquote_to_bytes
 
 # Values of settings by name. One that is not set is missing or empty.
 Keys = Mapping[str, str]
+_USER = re.compile(r"(?<=://)([^\s/?#]*)@")
+_FIELD = re.compile(
+    r"[?&][\w.-]{0,60}(?:key|token|secret|passw)[\w.-]{0,60}=([^\s&#]+)", re.IGNORECASE
+)
 _SHORTEST = 6  # a key of fewer characters is a word that may stand anywhere
 
 
@@ -21,6 +27,17 @@ class Setting:
     default: str = ""
     aliases: tuple[str, ...] = ()
     secret: bool = False
+
+
+def secrets_in(keys: Keys) -> list[str]:
+    """What others must not be quoted with: keys, and passwords and keys inside addresses, these
+    also as they are sent."""
+    found = [value for name, value in keys.items() if name.endswith(("_KEY", "_TOKEN"))]
+    for value in keys.values():
+        for user in _USER.findall(value):
+            found += [unquote(user.rpartition(":")[2]), b64encode(unquote_to_bytes(user)).decode()]
+        found += [form for said in _FIELD.findall(value) for form in (said, unquote(said))]
+    return found
 
 
 def without_keys(text: str, secrets: Iterable[str]) -> str:

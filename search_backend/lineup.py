@@ -15,7 +15,7 @@ from search_backend.engines import Engine
 from search_backend.errors import EngineError, SearchBackendError
 from search_backend.framing import BadAnswer
 from search_backend.http_values import HttpResponse
-from search_backend.keys import without_keys
+from search_backend.keys import secrets_in, without_keys
 from search_backend.merge import Kept, keep
 from search_backend.pace import LONGEST_WAIT, Buckets, HedgeBudget, Latencies
 from search_backend.settings import Settings
@@ -59,9 +59,8 @@ class Lineup:
         self.buckets = Buckets(clock)
         self.latencies = Latencies()
         self.hedges = HedgeBudget()
-        own = [s.name for engine in engines.values() for s in engine.settings if s.secret]
         self._allow = parse_ranges(settings.allow_ranges)
-        self._secrets = [settings.keys.get(name, "") for name in own]
+        self._secrets = secrets_in(settings.keys)
 
     def order(self) -> tuple[str, ...]:
         """Names of the engines of the chain."""

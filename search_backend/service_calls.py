@@ -14,7 +14,7 @@ from search_backend.engine_http import Connections, explain
 from search_backend.errors import EngineError
 from search_backend.framing import BadAnswer
 from search_backend.http_values import HttpResponse
-from search_backend.keys import Keys, without_keys
+from search_backend.keys import Keys, secrets_in, without_keys
 from search_backend.race import Race
 from search_backend.readers import Service
 from search_backend.types import Page, Problem
@@ -41,7 +41,7 @@ class ServiceCalls:
         self._keys = keys
         self._seconds = seconds
         self._connections = Connections()
-        self._secrets = [v for name, v in keys.items() if name.endswith(("_KEY", "_TOKEN"))]
+        self._secrets = secrets_in(keys)
 
     def read(self, service: Service, url: str) -> Page:
         """The page at `url` as the service reads it, or a page with the status that says why not.

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from agent.config_file import change_config
 from agent.errors import ConfigError
+from agent.known_secrets import masked
 from agent.settings import Environment, Setting, Settings, read_config
 from web.calls import Call, OnLoop, Reply
 
@@ -50,7 +51,8 @@ class PreferencesApi:
         self._on_loop = on_loop
 
     def read(self, call: Call) -> Reply:
-        """Every setting that is no secret: its value, where that comes from, and its default."""
+        """Every setting that is no secret: its value (without a password in it), its origin
+        and its default."""
         return Reply({"settings": [self._shown(s) for s in self._public()]})
 
     def change(self, call: Call) -> Reply:
@@ -89,7 +91,7 @@ class PreferencesApi:
         name = next((n for n in (setting.name, *setting.aliases) if env.get(n)), setting.name)
         return {
             "name": setting.name,
-            "value": env.get(name) or "",
+            "value": masked(env.get(name) or ""),
             "default": setting.default,
             "origin": env.origin(name),
             "help": setting.help,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.errors import ConfigError
+from agent.known_secrets import masked, masked_command
 from agent.mcp.server import EFFECTS, SECONDS, STARTUP_SECONDS, Server, Switch
 from agent.mcp.text import has_hidden
 from agent.types import Effect
@@ -41,11 +42,11 @@ def read_server(
     if kind == "stdio":
         own = {"command": given.text("command"), "args": tuple(given.texts("args"))}
         own |= {"env": given.pairs("env"), "cwd": given.text("cwd") or None}
-        shown = (str(raw["command"]), *map(str, raw.get("args") or ()))
+        shown = masked_command((str(raw["command"]), *map(str, raw.get("args") or ())))
     else:
         own = {"url": given.text("url"), "headers": given.pairs("headers")}
         own |= {"oauth": given.object("oauth")}
-        shown = (str(raw["url"]),)
+        shown = (masked(str(raw["url"])),)
         if not re.match(r"https?://[^/\s]", own["url"]):
             raise given.wrong("url", "is no http:// or https:// address")
     only = given.texts("enabledTools", "includeTools")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from agent.errors import ConfigError, StoreError
-from agent.leaks import SECRET_NAME
+from agent.logs import Redactor
 from agent.mcp.calls import tool_of
 from agent.mcp.catalogue import Catalogue, Found
 from agent.mcp.connection import Connection
@@ -123,12 +123,11 @@ class McpServers:
         return self._once.fresh(session.id, told)
 
     def secrets(self, workspace: str | None) -> dict[str, str]:
-        """What servers are given as keys: in their environment, in headers, and by a login."""
+        """What servers are given as keys: wherever their file says so, and by a login."""
         given = {
             f"{name} of the MCP server {server.name}": value
             for server in self.catalogue.find(workspace).servers
-            for name, value in {**server.env, **server.headers}.items()
-            if SECRET_NAME.search(name)
+            for name, value in server.keys().items()
         }
         with suppress(StoreError):  # a file that cannot be read gives nobody a token
             given |= kept_tokens(self._settings.home)
@@ -156,7 +155,8 @@ class McpServers:
             connection.retry_now()
             await connection.ready(server.startup_seconds + _AROUND)
         parts = server_parts(each.name for each in found.servers)
-        return {**self._report(server, parts[name]), "stderr": connection.said.tail}
+        said = Redactor(self.secrets(workspace).values).known(connection.said.tail)
+        return {**self._report(server, parts[name]), "stderr": said}
 
     def named(self, name: str, workspace: str | None = None) -> Server:
         """The server called so. Raises ConfigError."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
+from agent.known_secrets import given_by_flags, secrets_of
 from agent.types import Effect
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
@@ -37,7 +38,8 @@ class Switch:
 class Server:
     """One server, checked and with its variables filled in.
 
-    `shown` is its command or address as it stands in the file, without what variables hold.
+    `shown` is its command or address as it stands in the file, without what variables hold and
+    without keys.
     `workspace` is the folder whose file names it; None is the user's own file.
     """
 
@@ -66,6 +68,12 @@ class Server:
         its tools."""
         own = replace(self, private=False, effect=None, tools={}, only=None)
         return own == replace(other, private=False, effect=None, tools={}, only=None)
+
+    def keys(self) -> dict[str, str]:
+        """What it is given as keys, by where that stands."""
+        places = {**self.env, **self.headers, "its address": self.url}
+        named = given_by_flags((self.command, *self.args))
+        return secrets_of(places) | {f"{flag} in its arguments": key for flag, key in named.items()}
 
     def switch(self, tool: str) -> Switch:
         """What holds for one tool; an effect that nobody gave is `exec`."""

@@ -10,7 +10,10 @@ import base64
 import hashlib
 import http.client
 import json
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
@@ -18,19 +21,23 @@ from urllib.parse import quote
 import pytest
 
 from tests.chaos import dialects
-from tests.crash.hosts import TOKEN, Host
+from tests.crash.hosts import ROOT, TOKEN, Host
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.waiting import until
 from web.compose import every_setting
 
 QUESTION = "When is high water?"
 EXPORTS = ("md", "html", "json", "trace")
+READERS = ("jina", "tavily", "firecrawl", "crawl4ai")
+COMMANDS = (["config", "--origin"], ["mcp", "list"], ["mcp", "test", "program"])
+# What an MCP server says when it cannot start, as many do.
+CONFESSES = "import os, sys; sys.exit(f'cannot start: {sys.argv} {dict(os.environ)}')"
 
 
 def canaries() -> dict[str, str]:
     """A key for each setting that holds one, all different from their first letters on."""
     names = [s.name for s in every_setting() if s.secret and not s.name.startswith("SEARCHLOOP_")]
-    return {name: f"{hashlib.sha256(name.encode()).hexdigest()[:24]}+/Zz" for name in names}
+    return {name: canary(name) for name in names}
 
 
 def addresses(url: str) -> dict[str, str]:
@@ -41,9 +48,49 @@ def addresses(url: str) -> dict[str, str]:
     return {name: url for name in names if not name.startswith(own)}
 
 
+def canary(name: str) -> str:
+    """A key, different from all others from its first letters on."""
+    return f"{hashlib.sha256(name.encode()).hexdigest()[:24]}+/Zz"
+
+
+def hidden_in_settings(url: str, keys: dict[str, str], home: Path) -> dict[str, str]:
+    """Addresses with passwords and keys inside, and MCP servers with keys of their own; these are
+    `keys` as well from now on."""
+
+    def more(name: str) -> str:
+        keys[name] = canary(name).replace("+/", "")
+        return keys[name]
+
+    def behind(name: str) -> str:
+        return url.replace("://", f"://me:{more(name)}@")
+
+    servers = {
+        "program": {
+            "command": sys.executable,
+            "args": ["-I", "-S", "-c", CONFESSES, f"--api-key={more('argument of an MCP server')}"],
+            "env": {"SERVICE_TOKEN": more("environment of an MCP server")},
+        },
+        "elsewhere": {
+            "url": f"{url}/mcp?apiKey={more('address of an MCP server')}",
+            "headers": {"Authorization": f"Bearer {more('header of an MCP server')}"},
+        },
+    }
+    (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    return {
+        "SEARXNG_URL": behind("password of SearXNG"),
+        "OLLAMA_HOST": behind("password of Ollama"),
+        "CRAWL4AI_URL": behind("password of a reader"),
+        "SEARCH_ENDPOINT": f"{url}/find?token={more('key of an endpoint')}",
+        "HTTPS_PROXY": behind("password of a proxy"),
+        "SEARCH_READERS": f"local,{','.join(READERS)}",
+    }
+
+
 def dresses(canary: str) -> Iterator[str]:
     """The forms in which a key turns up in what is written."""
     yield canary[:8]
+    yield canary[::-1][-8:]
+    yield canary[8:24]
     yield quote(canary, safe="")
     for skip in range(3):
         coded = base64.b64encode(b"\0" * skip + canary.encode()).decode().rstrip("=")
@@ -149,7 +196,28 @@ def use(host: Host) -> Iterator[tuple[str, str]]:
             yield f"{name} events", json.dumps(until_it_ends(host, session["id"]))
         for form in EXPORTS:
             yield f"{name} {form}", seen(host, f"{place}/export?format={form}")
-    yield "/metrics", seen(host, "/metrics")
+    for reader in READERS:  # an address that nobody has to look up
+        asked = {"url": "https://93.184.216.34/", "reader": reader}
+        yield f"reader {reader}", seen(host, "/api/open-page", "POST", asked)
+    for server in ("program", "elsewhere"):
+        yield f"MCP {server}", seen(host, f"/api/mcp/{server}/test", "POST", {})
+    for path in ("/api/mcp", "/metrics"):
+        yield path, seen(host, path)
+
+
+def commands(settings: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
+    """What the command line says of the same settings."""
+    given = {"PATH": os.environ["PATH"], "HOME": str(home), "SEARCHLOOP_HOME": str(home)}
+    for words in COMMANDS:
+        ran = subprocess.run(
+            [sys.executable, "-m", "cli", *words],
+            cwd=ROOT,
+            env={**given, **settings},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        yield " ".join(words), ran.stdout + ran.stderr
 
 
 def until_it_ends(host: Host, session: str) -> list[object]:
@@ -185,7 +253,9 @@ def test_a_canary_is_found_in_any_dress() -> None:
 )
 def test_no_key_is_found_anywhere(tmp_path: Path, way: str, form: str) -> None:
     """At debug level, with content and traces on: not on the page, in the API, the event stream,
-    exports, metrics, the log, the output of a crash, the command line, or any file.
+    exports, metrics, the log, the output of a crash, the command line, what commands say, or any
+    file. Keys are settings of their own, inside addresses, and what MCP servers are given; these
+    tell all they know when they cannot start.
     """
     keys = canaries()
     with FakeServer(WAYS[way]) as server:
@@ -198,6 +268,7 @@ def test_no_key_is_found_anywhere(tmp_path: Path, way: str, form: str) -> None:
             **addresses(server.url),
             **keys,
         }
+        settings |= hidden_in_settings(server.url, keys, tmp_path)
         with Host(tmp_path, **settings) as host:
             told = dict(use(host))
             line = Path(f"/proc/{host.process.pid}/cmdline")
@@ -206,11 +277,13 @@ def test_no_key_is_found_anywhere(tmp_path: Path, way: str, form: str) -> None:
             until(lambda: host.process.poll() is not None)
             assert host.process.stdout
             told["stdout"] = host.process.stdout.read()
-        sent = " ".join(str(list(received.headers.values())) for received in server.requests)
+        told |= dict(commands(settings, tmp_path))
+        sent = " ".join(f"{received.path} {received.headers}" for received in server.requests)
     for path in tmp_path.rglob("*"):
-        if path.is_file():
+        if path.is_file() and path.name != "mcp.json":
             told[path.name] = path.read_bytes().decode("utf-8", "replace")
     assert "Fatal Python error: Aborted" in told["errors"]
     assert "sessions.sqlite3-wal" in told
-    assert sum(key in sent for key in keys.values()) >= 8, "the servers saw no keys to throw back"
+    assert "cannot start" in told["MCP program"]
+    assert len(found({"": sent}, keys)) >= 16, "the servers saw no keys to throw back"
     assert found(told, keys) == []

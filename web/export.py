@@ -1,7 +1,8 @@
 """A session as a file: Markdown with footnotes, one HTML page, JSON, or a trace of every event.
 
-The HTML is made of the same tree as the page on the screen, so it holds nothing but the tags of
-`web.tree`; it has no script and loads nothing, and says so in a policy of its own.
+Images and markup in the Markdown are words (`web.inert`). The HTML is made of the same tree as the
+page on the screen, so it holds nothing but the tags of `web.tree`; it has no script and loads
+nothing, and says so in a policy of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from agent.branches import BRANCHING, no_turn, shown
 from agent.events import DELTAS, Event, public_data
 from agent.neutral import INVISIBLE
 from agent.session import Session
+from web.inert import closed, inert
 from web.links import KnownLinks
 from web.markdown import render_known
 from web.marks import find_marks, substitute
@@ -120,7 +122,8 @@ def answer(events: Sequence[Event], turn: int) -> str:
 
 def _noted(turn: Turn) -> str:
     marks = find_marks(turn.answer, turn.citations)
-    return substitute(turn.answer, marks, lambda mark: "".join(f"[^{n}]" for n in mark.numbers))
+    noted = substitute(turn.answer, marks, lambda mark: "".join(f"[^{n}]" for n in mark.numbers))
+    return inert(closed(noted))
 
 
 def _footnotes(cited: Iterable[Mapping[str, Any]]) -> list[str]:

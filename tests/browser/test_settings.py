@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -204,3 +205,55 @@ def test_models_keys_tools_and_every_setting(page: Page) -> None:
     expect(offline).to_be_disabled()
     expect(dialog.locator("#set-SEARCHLOOP_OFFLINE-hint")).to_contain_text("Set by the environment")
     expect(dialog.get_by_label("OPENAI_API_KEY")).to_have_count(0)
+
+
+# Whatever a script of the page could read, now or after a reload; cookies that it cannot are told
+# apart by the browser.
+_KEPT = """async () => {
+  const kept = [location.href, document.referrer, document.cookie, JSON.stringify(history.state),
+    name, document.documentElement.outerHTML];
+  for (const field of document.querySelectorAll("input, textarea")) kept.push(field.value);
+  for (const store of [localStorage, sessionStorage])
+    for (const [key, value] of Object.entries(store)) kept.push(key, value);
+  for (const { name } of await indexedDB.databases()) {
+    const base = await new Promise((done) => {
+      const asked = indexedDB.open(name);
+      asked.onsuccess = () => done(asked.result);
+    });
+    for (const store of base.objectStoreNames) {
+      const all = base.transaction(store).objectStore(store).getAll();
+      const held = await new Promise((done) => (all.onsuccess = () => done(all.result)));
+      kept.push(JSON.stringify(held));
+    }
+    base.close();
+  }
+  for (const name of await caches.keys())
+    for (const asked of await (await caches.open(name)).keys()) {
+      const answer = await (await caches.open(name)).match(asked);
+      kept.push(asked.url, await answer.text());
+    }
+  return kept;
+}"""
+
+
+def test_no_secret_stays_in_the_browser(page: Page, house: House) -> None:
+    """A key that is typed in goes to the server and is nowhere on the page afterwards; what opens
+    the server is in a cookie that no script can read, and in no address."""
+    key = "bsa-canary-9f8e7d6c5b4a3210"
+    row = opened(page, "Keys").locator(".row").filter(has_text="BRAVE_API_KEY")
+    row.get_by_label("BRAVE_API_KEY").fill(key)
+    assert any(key in place for place in page.evaluate(_KEPT))  # the search itself
+    row.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text(re.compile("Set by (the system’s )?key"))
+    for again in (False, True):
+        if again:
+            page.reload()
+            page.locator(".health").first.wait_for()
+        places = " ".join(page.evaluate(_KEPT))
+        for secret in (key, house.token):
+            for dress in (secret, secret[:12], secret[::-1], b64encode(secret.encode()).decode()):
+                assert dress not in places
+    cookies = page.context.cookies()
+    assert not any(key in str(cookie.values()) for cookie in cookies)
+    assert all(c.get("httpOnly") for c in cookies if house.token in c.get("value", ""))
+    house.call("DELETE", "/api/keys/BRAVE_API_KEY")

@@ -44,6 +44,7 @@ from search_backend.fetched import (
     FetchLimits,
     Known,
     content_type,
+    is_part,
     is_text,
     kept,
     location,
@@ -227,6 +228,7 @@ def _read(
     kind, charset = content_type(headers.get("content-type", ""))
     decoder = Decoder(headers.get("content-encoding", ""))
     body, cut = collect(read_body(file, head, journey.limits.max_bytes), decoder, journey.limits)
+    cut = cut or ("partial" if is_part(head) else "")
     if cut and not (body and is_text(kind)):
         raise useless(cut, target.host, journey.limits)
     return Fetched(

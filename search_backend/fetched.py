@@ -25,6 +25,7 @@ _LISTS = frozenset({"cache-control", "content-encoding", "vary"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,64}/[a-z0-9!#$&^_.+-]{1,100})\s*(?:;|,|$)", re.I)
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([a-z0-9][a-z0-9._:+-]{0,39})", re.IGNORECASE)
+_RANGE = re.compile(r"bytes[ =]0-([0-9]{1,18})/([0-9]{1,18})", re.IGNORECASE)
 _TEXT = re.compile(r"text/.*|.*[/+](?:xml|json|javascript|x-ndjson|yaml)")
 
 
@@ -58,8 +59,8 @@ class Fetched:
     `final_url`). `content_type` is lower case without parameters, empty when the server named none.
     `body` is decompressed. `truncated` says that it is not all of the page, and `cut` why:
     max_bytes, max_decoded, max_pieces (absurdly many chunks), deadline, connection (the server
-    stopped early) or encoding (the rest could not be decompressed). `headers` has lower-case names
-    and only KEPT_HEADERS.
+    stopped early), encoding (the rest could not be decompressed) or partial (the server sent a part
+    that nobody had asked for). `headers` has lower-case names and only KEPT_HEADERS.
     """
 
     url: str
@@ -91,6 +92,14 @@ def content_type(header: str) -> tuple[str, str | None]:
 def is_text(kind: str) -> bool:
     """Whether a part of such a body is of use. A body of unknown type is taken for text."""
     return not kind or _TEXT.fullmatch(kind) is not None
+
+
+def is_part(head: Head) -> bool:
+    """Whether an answer is only a part of the page, though all was asked for (RFC 9110 15.3.7).
+    One that says that it is all, as some servers do, is taken so."""
+    said = [_RANGE.fullmatch(value) for value in head.every("content-range")]
+    whole = len(said) == 1 and said[0] is not None and int(said[0][1]) + 1 == int(said[0][2])
+    return head.status == 206 and not whole
 
 
 def useless(cut: str, host: str, limits: FetchLimits) -> FetchFailed:

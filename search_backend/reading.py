@@ -29,7 +29,7 @@ _WORTH_ANOTHER = frozenset({"timeout", "bad_response", "tls", "no_text", "unread
 _KINDS = frozenset({"unsupported_type", "pdf_not_installed"})
 
 USUAL = 900.0
-_BROKEN_OFF = frozenset({"deadline", "connection", "encoding"})
+_BROKEN_OFF = frozenset({"deadline", "connection", "encoding", "partial"})
 
 # Who asked waits for all readers together: after so many seconds no further one is asked.
 LATEST_START = 20.0

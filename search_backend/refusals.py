@@ -133,7 +133,7 @@ def proof_wanted(title: str, status: int) -> EngineError:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds until the server wants to be asked again, by Retry-After or x-ratelimit-reset."""
     value = headers.get("retry-after", "").strip()
-    if re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,20})?", value):
+    if re.fullmatch(r"[0-9]{1,300}(\.[0-9]{1,300})?", value):
         return min(float(value), LONGEST_RETRY)
     if value:
         with suppress(ValueError, TypeError, OverflowError):

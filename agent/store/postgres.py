@@ -17,6 +17,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
+from psycopg.errors import FeatureNotSupported
+
 from agent.errors import StoreError, UnsureError
 from agent.events import DELTAS
 from agent.store.contract import Batch, Heard, Rows, Steps
@@ -38,6 +40,7 @@ _AWHILE = 600.0  # seconds that bringing a large store up to date may take
 _PERHAPS = "What was sent may be stored all the same: look before you send it again."
 _LATER = frozenset({"store_down", "store_refused", "store_busy", "store_slow"})
 _MIGRATING = 0x5EA2C41  # the advisory lock under which the tables are made
+_NO_DELTAS = "FROM (SELECT * FROM events WHERE false) AS deltas"
 _SPOKEN = (
     ("REAL", "DOUBLE PRECISION"),
     (" WITHOUT ROWID", ""),
@@ -129,7 +132,7 @@ class PostgresDatabase:
     def reading(self) -> Iterator[_Spoken]:
         """See Database."""
         with self._connection(writes=False) as db:
-            yield _Spoken(db)
+            yield _Read(db)
 
     def append(self, batch: Batch) -> int | None:
         """See Database. Raises UnsureError when the connection broke before the answer came."""
@@ -248,6 +251,17 @@ class _Spoken:
     def execute(self, query: str, values: Sequence[Any] = ()) -> Rows:
         """See `agent.store.contract.Statements`."""
         return cast(Rows, self._db.execute(query.replace("?", "%s").encode(), values or None))
+
+
+class _Read(_Spoken):
+    """One to read with, on a standby too, which has nothing that was kept without a log."""
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> Rows:
+        """See Statements."""
+        try:
+            return super().execute(query, values)
+        except FeatureNotSupported:
+            return super().execute(query.replace("FROM deltas", _NO_DELTAS), values)
 
 
 def _shown(url: str) -> str:

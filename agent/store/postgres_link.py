@@ -60,9 +60,10 @@ _ALIVE: Mapping[str, Any] = {
 }
 _RECONNECT = 2.0  # then the next request tries anew, instead of waiting ever longer in between
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
-_STANDBY = "25006"  # read_only_sql_transaction
+# read_only_sql_transaction; and feature_not_supported, of a standby about tables without a log
+_STANDBY = ("25006", "0A000")
 _CODES = {
-    _STANDBY: "store_read_only",
+    **dict.fromkeys(_STANDBY, "store_read_only"),
     "42501": "store_read_only",  # insufficient_privilege
     "53100": "disk_full",
     "53200": "no_memory",
@@ -212,7 +213,7 @@ class Links:
             raise fault("damaged", self._where, _line(error)) from error
         except psycopg.Error as error:
             code = _code(error)
-            if code == "store_down" or error.sqlstate == _STANDBY:
+            if code == "store_down" or error.sqlstate in _STANDBY:
                 self.pool.drain()  # the others are no better; another server may be, by now
             raise fault(code, self._where, _line(error)) from error
 

@@ -21,7 +21,17 @@ from agent.private_file import sync_folder
 from agent.store import open_store
 from agent.store.contract import Database, rows_of
 from agent.store.faults import fault
-from agent.store.rescue import Rescue, set_aside
+from agent.store.renewal import (
+    begin_copy,
+    beside,
+    check_closed,
+    check_copy,
+    end_copy,
+    finish,
+    replace_store,
+    unreadable,
+)
+from agent.store.rescue import Rescue
 from agent.tables import STEPS
 
 _SESSION = (
@@ -41,20 +51,22 @@ def backup(where: Path | str, target: Path) -> int:
     """
     if target.exists():
         raise ConfigError("file_exists", f"{target} exists.", "Name a file that does not.")
-    half = target.with_name(f".{target.name}.half")
-    half.unlink(missing_ok=True)
-    with closing(open_store(where)) as ours, closing(open_store(half)) as copy:
-        done = sum(_copied(ours, copy, row) for row in _sessions(ours))
-    for side in ("-wal", "-shm"):
-        half.with_name(half.name + side).unlink(missing_ok=True)
-    os.replace(half, target)  # SQLite synced it when it was closed
+    with beside(target) as half:
+        begin_copy(half)
+        with closing(open_store(where)) as ours, closing(open_store(half)) as copy:
+            done = sum(_copied(ours, copy, row) for row in _sessions(ours))
+        check_closed(half)
+        with closing(open_store(half)) as copy:
+            end_copy(copy)
+        check_closed(half)
+        os.replace(half, target)
     sync_folder(target.parent)
     return done
 
 
 class Restored(NamedTuple):
     """What a restore came to: sessions brought back from the copy, those that were there already,
-    those saved from a damaged store (`gaps` of them in part), and where that was put.
+    those saved from a damaged store, how many of both have gaps, and where that store was put.
     """
 
     done: int = 0
@@ -73,14 +85,15 @@ def restore(where: Path | str, source: Path | None) -> Restored:
     """
     if source is not None and not source.is_file():
         raise ConfigError("no_file", f"There is no file {source}.", "Name a copy.")
+    ended = finish(Path(where))
     trouble = _damage(where)
-    if trouble is None:
-        if source is None:
-            words = "The sessions are whole: there is nothing to restore."
-            raise ConfigError("not_damaged", words, "Name a copy: searchloop sessions restore FILE")
-        with closing(open_store(where)) as ours:
-            return Restored(*_brought(source, ours))
-    return _renewed(Path(where), source, trouble)
+    if trouble is not None:
+        return _renewed(Path(where), source, trouble)
+    if source is None and not ended:
+        words = "The sessions are whole: there is nothing to restore."
+        raise ConfigError("not_damaged", words, "Name a copy: searchloop sessions restore FILE")
+    with closing(open_store(where)) as ours:
+        return _brought(source, ours) if source else Restored(saved=len(_sessions(ours)))
 
 
 def _damage(where: Path | str) -> StoreError | None:
@@ -98,28 +111,46 @@ def _damage(where: Path | str) -> StoreError | None:
 
 
 def _renewed(path: Path, source: Path | None, trouble: StoreError) -> Restored:
+    """The new store is made beside the old one, and takes its place when it is whole."""
+    with beside(path) as new:
+        with closing(open_store(new)) as ours:
+            found = _filled(ours, path, source, trouble)
+        return found._replace(aside=replace_store(path, new))
+
+
+def _filled(ours: Database, path: Path, source: Path | None, trouble: StoreError) -> Restored:
     rescue = None
     with suppress(StoreError):  # nothing of it can be read
         rescue = Rescue(path, STEPS, trouble)
-    aside = set_aside(path)
-    done = kept = saved = gaps = 0
-    with closing(open_store(path)) as ours:
-        if rescue is not None and rescue.saved is not None:
-            with closing(rescue), closing(open_store(rescue.saved)) as rest:
-                saved, _ = _copies(rest, ours, without=rescue.partial)
-                if source is not None:
-                    done, kept = _brought(source, ours)
-                gaps, _ = _copies(rest, ours)
-        elif source is not None:
-            done, kept = _brought(source, ours)
-    return Restored(done, kept, saved + gaps, gaps, aside)
+    if rescue is None or rescue.saved is None:
+        return _brought(source, ours) if source else Restored()
+    with closing(rescue), closing(open_store(rescue.saved)) as rest:
+        saved, _ = _copies(rest, ours, without=rescue.partial)
+        found = _brought(source, ours) if source else Restored()
+        gaps, _ = _copies(rest, ours)
+        return found._replace(saved=saved + gaps, gaps=found.gaps + gaps)
 
 
-def _brought(source: Path, ours: Database) -> tuple[int, int]:
+def _brought(source: Path, ours: Database) -> Restored:
+    """What a copy holds; one that is damaged as far as it can be read."""
     with tempfile.TemporaryDirectory() as folder:  # an older copy is brought up to date there
-        shutil.copy(source, Path(folder) / "copy")
-        with closing(open_store(Path(folder) / "copy")) as copy:
-            return _copies(copy, ours)
+        copy = Path(folder) / "copy"
+        for side in ("", "-wal"):  # of a store that somebody copied while it was used
+            if Path(f"{source}{side}").is_file():
+                shutil.copy(f"{source}{side}", f"{copy}{side}")
+        check_copy(copy, source)
+        trouble = _damage(copy)
+        if trouble is None:
+            with closing(open_store(copy)) as db:
+                return Restored(*_copies(db, ours))
+        try:
+            rescue = Rescue(copy, STEPS, trouble)
+        except StoreError as error:
+            raise unreadable(source, error) from error
+        with closing(rescue), closing(open_store(rescue.saved or copy)) as rest:
+            done, _ = _copies(rest, ours, without=rescue.partial)
+            gaps, known = _copies(rest, ours)
+            return Restored(done + gaps, known - done, gaps=gaps)
 
 
 def _copies(source: Database, target: Database, without: Collection[str] = ()) -> tuple[int, int]:

@@ -68,14 +68,16 @@ def _restore(settings: Settings, words: list[str], json: bool) -> int:
     if json:
         print(as_json({**told, "aside": str(found.aside) if found.aside else None}))
         return OK
+    gaps = f", {found.gaps} of them with gaps" if found.gaps else ""
     if found.aside:
-        gaps = f", {found.gaps} of them with gaps" if found.gaps else ""
         print(
             f"{found.saved} sessions read from the damaged store{gaps}. It is kept: {found.aside}"
         )
+    elif not source:
+        print(f"{found.saved} sessions are back: an earlier restore was ended now.")
     if source:
         kept = f" {found.kept} were there already and stay as they are." if found.kept else ""
-        print(f"{found.done} sessions brought back.{kept}")
+        print(f"{found.done} sessions brought back{'' if found.aside else gaps}.{kept}")
     return OK
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from agent.private_file import sync_folder
 from agent.store.contract import Steps
 from agent.store.faults import fault, newer, sqlite_errors
+from agent.store.renewal import finish
 
 _TRIES = 50
 
@@ -85,6 +86,7 @@ def _use_wal(db: sqlite3.Connection) -> None:
 def _prepare(path: Path) -> None:
     """Folder 0700 and file 0600 before SQLite makes its own (its side files copy the mode)."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    finish(path)
     fresh = not path.exists()
     if not fresh and not path.stat().st_size and _rest(path):  # SQLite would throw that away
         raise fault("damaged", path, "the file is empty, and its log of changes is not")

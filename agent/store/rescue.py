@@ -11,11 +11,9 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from datetime import datetime
 from pathlib import Path
 
 from agent.errors import StoreError
-from agent.private_file import sync_folder
 from agent.store.contract import Steps
 from agent.store.faults import sqlite_errors
 from agent.store.opening import connect, open_database
@@ -115,13 +113,3 @@ def _state(path: Path) -> tuple[int, ...]:
 def _quoted(path: Path) -> str:
     """A path inside a `file:` address."""
     return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-
-
-def set_aside(path: Path) -> Path:
-    """Gives a damaged store another name; returns it. Raises OSError."""
-    name = f"{path.name}.damaged-{datetime.now():%Y%m%d-%H%M%S}"
-    for side in _SIDES:
-        with suppress(FileNotFoundError):
-            os.replace(f"{path}{side}", path.with_name(f"{name}{side}"))
-    sync_folder(path.parent)
-    return path.with_name(name)

@@ -104,6 +104,33 @@ def test_a_copy_replaces_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "there").read_text() == "mine" * 400
 
 
+def test_what_is_no_copy_is_refused(tmp_path: Path) -> None:
+    """An empty file and somebody else's database bring nothing back, and that is said."""
+    (tmp_path / "empty").touch()
+    db = sqlite3.connect(tmp_path / "foreign")
+    db.execute("CREATE TABLE holidays (day TEXT)")
+    db.commit()
+    db.close()
+    for name in ("empty", "foreign"):
+        with pytest.raises(ConfigError) as caught:
+            restore(tmp_path / "s.sqlite3", tmp_path / name)
+        assert caught.value.code == "no_copy"
+
+
+def test_a_damaged_copy_says_so(tmp_path: Path) -> None:
+    """One that was cut off: what it still holds comes back, and it is told that there are gaps."""
+    log = filled(tmp_path / "s.sqlite3")
+    for session in log.sessions():
+        log.append(session.id, [("notice", {"text": "x" * 3000})] * 20)
+    backup(tmp_path / "s.sqlite3", tmp_path / "copy")
+    log.close()
+    whole = (tmp_path / "copy").read_bytes()
+    (tmp_path / "copy").write_bytes(whole[: len(whole) // 2])
+    found = restore(tmp_path / "new.sqlite3", tmp_path / "copy")
+    assert found.done == 2
+    assert found.gaps > 0
+
+
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     """A stray event, a wrong count, a damaged event, runs that ended never or twice."""
     log = filled(tmp_path / "s.sqlite3")

@@ -14,7 +14,8 @@ FOLDERS = ("agent", "search_backend", "web")
 _NO_PAGE = frozenset(
     f"{name}.py"
     for name in (
-        *("agent/logs", "agent/mcp/login", "agent/replay", "agent/telemetry", "agent/upkeep"),
+        *("agent/logs", "agent/mcp/login", "agent/replay", "agent/store/renewal"),
+        *("agent/telemetry", "agent/upkeep"),
         *("web/listen", "web/serve"),
     )
 )

@@ -1,0 +1,207 @@
+"""Killed while a store is copied, brought up to date or restored: the old one or the new one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from agent.errors import AgentError, ConfigError, StoreError
+from agent.log import EventLog
+from agent.upkeep import backup, check, restore
+from tests.agent.test_faults import CHANGES, Fault
+from tests.agent.test_upkeep import filled, first_version, told
+from tests.crash.disk import Disk
+from tests.crash.hosts import ROOT
+from tests.crash.tidying import do
+
+STORE, COPY = "s.sqlite3", "copy"
+Looked = Callable[[Path], None]
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Callable[..., bool]]:
+    """Does a piece of work up to a point, where it is killed; False if it was done before."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.crash.tidying"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        into, out = process.stdin, process.stdout
+
+        def dies(work: str, store: Path, copy: Path | None, fatal: int) -> bool:
+            order = {"work": work, "store": str(store), "fatal": fatal}
+            into.write(json.dumps({**order, "copy": copy and str(copy)}) + "\n")
+            into.flush()
+            return bool(json.loads(out.readline()))
+
+        yield dies
+        into.close()
+
+
+def finds_no_room(work: str, store: Path, copy: Path | None, fatal: int) -> bool:
+    """The same, but from that point on the disk is full, which is told."""
+    fault = Fault(CHANGES, sqlite3.SQLITE_FULL, True, fatal)
+    with Disk(fault):
+        try:
+            do({"work": work, "store": str(store), "copy": copy and str(copy)})
+            told = "done"
+        except StoreError as error:
+            told = error.code
+    assert told in ("done", "disk_full")
+    assert list(store.parent.glob(".*.half*")) == []  # it takes no room
+    return fault.hit
+
+
+class Way(NamedTuple):
+    """How work breaks off, and how many of its points are passed over."""
+
+    at: Callable[[str, Path, Path | None, int], bool]
+    step: int
+
+
+@pytest.fixture(
+    params=[
+        *(("killed", 17), ("full", 7)),
+        *(pytest.param((name, 1), marks=pytest.mark.torture) for name in ("killed", "full")),
+    ],
+    ids=lambda given: f"{given[0]} {given[1]}",
+)
+def way(request: pytest.FixtureRequest, mortal: Callable[..., bool]) -> Way:
+    """Killed, or without room."""
+    name, step = request.param
+    return Way(mortal if name == "killed" else finds_no_room, step)
+
+
+def all_of(path: Path) -> object:
+    """What a store holds."""
+    with closing(EventLog(path)) as log:
+        return told(log)
+
+
+def test_a_copy_is_whole_or_not_there(tmp_path: Path, way: Way) -> None:
+    """What is there before it is whole is not taken for a copy, under no name, and in nobody's
+    way; the store is as it was.
+    """
+    filled(tmp_path / STORE).close()
+    before = all_of(tmp_path / STORE)
+
+    def look(home: Path) -> None:
+        target, half = home / COPY, home / f".{COPY}.half"
+        assert all_of(home / STORE) == before
+        if half.exists():
+            half.rename(home / "found")
+            for side in ("-wal", "-shm"):
+                if Path(f"{half}{side}").exists():
+                    Path(f"{half}{side}").rename(home / f"found{side}")
+            try:
+                restore(home / "new", home / "found")
+            except AgentError:
+                assert not target.exists()
+            else:
+                assert all_of(home / "new") == before
+        if not target.exists():
+            assert backup(home / STORE, target) == 2
+        assert all_of(target) == before
+
+    assert broken(tmp_path, way, "backup", look) > 15
+
+
+def test_a_store_is_brought_up_to_date_or_not(tmp_path: Path, way: Way) -> None:
+    """A store of the first version: whoever opens it next finds all there is."""
+    first_version(tmp_path / STORE)
+    shutil.copytree(tmp_path, tmp_path / "other")
+    before = all_of(tmp_path / "other" / STORE)
+    shutil.rmtree(tmp_path / "other")
+
+    def look(home: Path) -> None:
+        assert all_of(home / STORE) == before
+        assert check(home / STORE) == []
+
+    assert broken(tmp_path, way, "open", look) > 15
+
+
+def test_a_copy_comes_back_session_by_session(tmp_path: Path, way: Way) -> None:
+    """A session is there whole or not at all, and doing it again does the rest."""
+    log = filled(tmp_path / STORE)
+    backup(tmp_path / STORE, tmp_path / COPY)
+    before = told(log)
+    log.delete_session(log.sessions()[0].id)
+    log.close()
+
+    def look(home: Path) -> None:
+        found = all_of(home / STORE)
+        assert isinstance(found, list)
+        assert all(session in before for session in found)
+        restore(home / STORE, home / COPY)
+        assert all_of(home / STORE) == before
+        assert check(home / STORE) == []
+
+    assert broken(tmp_path, way, "restore", look) > 15
+
+
+def test_a_damaged_store_is_renewed_or_not(tmp_path: Path, way: Way) -> None:
+    """One whose newest events are in its log of changes: under its name is what it was or what is
+    to be, nothing in between, and doing it again does the rest.
+    """
+    made = tmp_path / "made"
+    made.mkdir()
+    log = filled(made / STORE)
+    session = log.sessions()[0].id
+    log.append(session, [("notice", {"text": "middle" + "x" * 3000})] * 12)
+    log.close()
+    with closing(EventLog(made / STORE)) as log:
+        log.append(session, [("notice", {"text": "newest"})])
+        for side in ("", "-wal"):
+            shutil.copy(made / f"{STORE}{side}", tmp_path)
+    shutil.rmtree(made)
+    whole = (tmp_path / STORE).read_bytes()
+    (tmp_path / STORE).write_bytes(whole.replace(b"middle", b"muddle", 1))
+    (old, new) = (tmp_path / "old", tmp_path / "renewed")
+    for folder in (old, new):
+        folder.mkdir()
+        for side in ("", "-wal"):
+            shutil.copy(tmp_path / f"{STORE}{side}", folder)
+    assert restore(new / STORE, None).gaps == 1
+    states = [all_of(folder / STORE) for folder in (old, new)]
+    shutil.rmtree(old)
+    shutil.rmtree(new)
+
+    def look(home: Path) -> None:
+        assert all_of(home / STORE) in states
+        with suppress(ConfigError):  # it is whole: there is nothing to restore
+            restore(home / STORE, None)
+        assert all_of(home / STORE) == states[1]
+        assert check(home / STORE) == []
+
+    assert broken(tmp_path, way, "restore", look, 3) > 60
+
+
+def broken(template: Path, way: Way, work: str, look: Looked, factor: int = 1) -> int:
+    """Each `factor` times `step`th point in turn, each on a copy of what lies there; how many
+    points there are.
+    """
+    step = 1 if way.step == 1 else way.step * factor
+    fatal = 1 + step // 2
+    while True:
+        home = template.with_name(f"{template.name}-{fatal}")
+        shutil.copytree(template, home)
+        copy = home / COPY if work == "backup" or (home / COPY).exists() else None
+        hit = way.at(work, home / STORE, copy, fatal)
+        look(home)
+        shutil.rmtree(home)
+        if not hit:
+            return fatal
+        fatal += step

@@ -17,11 +17,17 @@ def open_store(where: Path | str) -> Database:
     """The store at this path or `postgresql://` address, made or brought up to date.
 
     Raises StoreError when it cannot be used or is newer than this program, ConfigError when the
-    driver is missing.
+    driver is missing or the address is none of PostgreSQL.
     """
-    if str(where).startswith(_POSTGRES):
-        return _postgres(str(where))
-    return SqliteDatabase(Path(where), STEPS)
+    if isinstance(where, Path):
+        return SqliteDatabase(where, STEPS)
+    if where.startswith(_POSTGRES):
+        return _postgres(where)
+    raise ConfigError(  # which may hold a password, so it is not shown
+        "bad_database",
+        "SEARCHLOOP_DATABASE_URL is not the address of a PostgreSQL database.",
+        "Write postgresql://USER:PASSWORD@HOST/NAME, or remove it: then a file is used.",
+    )
 
 
 def _postgres(url: str) -> Database:

@@ -595,6 +595,7 @@ export default {
   "error.backend_failed": "Das Such-Backend hat einen Fehler gemeldet. Versuchen Sie es noch einmal.",
   "error.backend_unreachable": "Das Such-Backend antwortet nicht. Starten Sie es oder prüfen Sie SEARCH_BACKEND_URL.",
   "error.bad_address": "Das ist keine Adresse dieses Servers.",
+  "error.bad_database": "Das ist keine Adresse einer PostgreSQL-Datenbank.",
   "error.bad_limit": "So viele Einträge kann die Liste nicht haben.",
   "error.bad_after": "Das ist keine Ereignisnummer.",
   "error.bad_agent": "Der Agent ist nicht gültig. Prüfen Sie Namen und Felder.",

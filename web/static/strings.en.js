@@ -516,6 +516,7 @@ export default {
   "error.backend_failed": "The search backend failed.",
   "error.backend_unreachable": "The search backend does not answer.",
   "error.bad_address": "This is not an address of this server.",
+  "error.bad_database": "The address of the database cannot be used.",
   "error.bad_limit": "The list cannot have that many entries.",
   "error.bad_after": "Not the number of an event.",
   "error.bad_agent": "The agent is not valid.",

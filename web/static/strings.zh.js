@@ -594,6 +594,7 @@ export default {
   "error.backend_failed": "搜索后端出错。请再试一次。",
   "error.backend_unreachable": "搜索后端没有响应。请启动它，或检查 SEARCH_BACKEND_URL。",
   "error.bad_address": "这不是此服务器的地址。",
+  "error.bad_database": "这不是 PostgreSQL 数据库的地址。",
   "error.bad_limit": "列表不能有这么多条目。",
   "error.bad_after": "这不是事件编号。",
   "error.bad_agent": "智能体无效。请检查名称和各字段。",

@@ -21,8 +21,10 @@ from search_backend.errors import SearchBackendError
 from search_backend.library import Library
 from search_backend.search import Chain
 from search_backend.settings import Settings as BackendSettings
-from search_backend.shapes import form_paths
+from search_backend.shapes import error_at, form_paths
 from search_backend.short import ShortWay
+from search_backend.types import Problem
+from web.asgi import Refusal
 from web.gate import Gate
 from web.listen import access_to, listen
 from web.uvicorn_server import run_server
@@ -65,8 +67,13 @@ def _serve(args: argparse.Namespace, settings: Settings, own: BackendSettings) -
         print(warning, file=sys.stderr)
     print(f"The search backend is running at http://{args.host}:{access.port}  (Ctrl-C stops it)")
     sys.stdout.flush()
-    run_server(Gate(app, access, form_paths=form_paths()), listener)
+    run_server(Gate(app, access, form_paths=form_paths(), worded=_worded), listener)
     return OK
+
+
+def _worded(path: str, refusal: Refusal) -> dict[str, Any] | None:
+    problem = Problem(refusal.code, refusal.message, refusal.remedy)
+    return error_at(path, refusal.status, problem)
 
 
 class Backend:

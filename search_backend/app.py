@@ -24,7 +24,7 @@ from search_backend.pages import Pages
 from search_backend.reading import Fetch
 from search_backend.search import Chain
 from search_backend.settings import Settings
-from search_backend.shapes import Route, find_shapes
+from search_backend.shapes import Route, error_at, find_shapes
 from search_backend.types import PageView, Problem, SearchAnswer
 
 MOST_BYTES = 2**20
@@ -196,10 +196,8 @@ def _add_errors(app: Flask) -> None:
 
 def _refusal(status: int, problem: Problem) -> tuple[Response, int]:
     """In our words, or in those of the API whose address was asked."""
-    for shape in find_shapes():
-        if any(route.path == request.path for route in shape.routes):
-            return jsonify(shape.error(status, problem)), status
-    return jsonify({"error": problem.as_json()}), status
+    body = error_at(request.path, status, problem) or {"error": problem.as_json()}
+    return jsonify(body), status
 
 
 def _add_limits(app: Flask, token: str | None, quota: Quota | None) -> None:

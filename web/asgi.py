@@ -55,6 +55,10 @@ class Refusal:
     headers: tuple[Header, ...] = ()
 
 
+# The JSON of a refusal at a path where clients expect a shape of their own; None elsewhere.
+Worded = Callable[[str, Refusal], dict[str, Any] | None]
+
+
 class Seal:
     """A `send` that puts the security headers on the answer and lets no CORS header out."""
 
@@ -80,7 +84,7 @@ class Seal:
         await self._send(message)
 
 
-async def refuse(refusal: Refusal, scope: Scope, send: Send) -> None:
+async def refuse(refusal: Refusal, scope: Scope, send: Send, worded: Worded | None = None) -> None:
     """Sends a refusal: JSON for programs, one sentence for a person who opens the page."""
     headers = list(refusal.headers)
     error = {"code": refusal.code, "message": refusal.message, "remedy": refusal.remedy}
@@ -92,7 +96,8 @@ async def refuse(refusal: Refusal, scope: Scope, send: Send) -> None:
         body = f"<!doctype html><title>searchloop</title><p>{words}</p>".encode()
         headers.append((b"content-type", b"text/html; charset=utf-8"))
     else:
-        body = json.dumps({"error": error}, ensure_ascii=False).encode("utf-8", "replace")
+        told = (worded(scope["path"], refusal) if worded else None) or {"error": error}
+        body = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
         headers.append((b"content-type", b"application/json"))
     headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from urllib.parse import parse_qs
 
 from web.access import Access
-from web.asgi import App, Header, Message, Receive, Refusal, Scope, Seal, Send, refuse
+from web.asgi import App, Header, Message, Receive, Refusal, Scope, Seal, Send, Worded, refuse
 
 _log = logging.getLogger(__name__)
 
@@ -58,9 +58,12 @@ class Gate:
         *,
         body_seconds: float = BODY_SECONDS,
         form_paths: Collection[str] = (),
+        worded: Worded | None = None,
     ) -> None:
-        """At `form_paths` a body may be a form: only where a request changes nothing."""
+        """At `form_paths` a body may be a form: only where a request changes nothing. `worded` puts
+        refusals into the shape of other people's APIs."""
         self._forms = form_paths
+        self._worded = worded
         self._app = app
         self._access = access
         self._hosts = access.hosts()
@@ -88,7 +91,7 @@ class Gate:
         elif refusal is None:
             await self._pass_on(scope, receive, seal)
         if refusal is not None:
-            await refuse(refusal, scope, seal)
+            await refuse(refusal, scope, seal, self._worded)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Seal) -> None:
         try:
@@ -96,7 +99,7 @@ class Gate:
         except Exception:
             _log.exception("%s %s failed", scope["method"], scope["path"])
             if not send.started:
-                await refuse(_INTERNAL, scope, send)
+                await refuse(_INTERNAL, scope, send, self._worded)
 
     def _refusal(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | None:
         """Why this request may not come in, or None."""

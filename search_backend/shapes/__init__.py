@@ -92,6 +92,14 @@ def find_shapes() -> tuple[Shape, ...]:
     return tuple(found)
 
 
+def error_at(path: str, status: int, problem: Problem) -> dict[str, Any] | None:
+    """The body of a refusal at a path, in the words of the API that has it; None for our own."""
+    for shape in find_shapes():
+        if any(route.path == path for route in shape.routes):
+            return shape.error(status, problem)
+    return None
+
+
 def form_paths() -> frozenset[str]:
     """Paths at which a body may be a form instead of JSON."""
     return frozenset(route.path for shape in find_shapes() for route in shape.routes if route.form)

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from agent.keys import KeyStore
+from search_backend.shapes import find_shapes
+from search_backend.types import Problem
 from tests.cli.conftest import CLEAN, Cli
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.waiting import in_time
@@ -88,6 +90,29 @@ def test_other_machines_are_counted_and_known(tmp_path: Path) -> None:
         assert (status, 1 <= int(headers["retry-after"]) <= 10) == (429, True)
         assert granted <= 6 + (time.monotonic() - began) / 10
         assert "too often" in answer["error"]["message"]
+
+
+def test_the_gate_refuses_in_the_shape_of_the_address(tmp_path: Path) -> None:
+    """No JSON, too much, a method nobody uses, another site: a client of someone else's API can
+    read what is wrong, whoever refuses it."""
+    large = "x" * 1_100_000
+    with served(tmp_path) as port:
+        for shape in find_shapes():
+            for route in shape.routes:
+                told = [
+                    ask(port, "POST", route.path, "x", Content_Type="text/plain"),
+                    ask(port, "POST", route.path, large, **JSON),
+                    ask(port, "OPTIONS", route.path),
+                    ask(port, "POST", route.path, "{}", Origin="http://evil.example", **JSON),
+                ]
+                assert [status for status, *_ in told] == [415, 413, 405, 403]
+                for status, body, _ in told:
+                    expected = shape.error(status, Problem("", "", ""))
+                    assert set(body) == set(expected)
+                    assert type(body["error"]) is type(expected["error"])
+                assert "must be JSON" in str(told[0][1])
+        status, ours, _ = ask(port, "POST", "/api/web-search", "x", Content_Type="text/plain")
+        assert (status, ours["error"]["code"]) == (415, "not_json")
 
 
 def test_answers_are_kept_between_programs_until_they_are_forgotten(cli: Cli) -> None:

@@ -6,6 +6,7 @@ folder and standard streams, and it ends like any Python. POSIX only, as the tes
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pkgutil
@@ -27,6 +28,7 @@ def load() -> None:
             if not found.name.endswith("__main__"):
                 import_module(found.name)
     assert threading.active_count() == 1, "a fork would lose the other threads"
+    gc.freeze()  # a child need not look through, and so copy, what it was born with
 
 
 def become(request: dict[str, object], streams: list[int]) -> None:

@@ -42,7 +42,6 @@ def asking(page: Page, house: House) -> Iterator[tuple[EventLog, str, Page]]:
         ],
     )
     page.goto(f"{house.url}#/s/{chat}")
-    page.reload()
     yield log, chat, page
     log.close()
 

@@ -64,7 +64,6 @@ def asked_leave(page: Page, house: House, **more: Any) -> None:
     log.append(chat, [*events, ("approval_requested", REQUEST)])
     log.close()
     page.goto(f"{house.url}#/s/{chat}")
-    page.reload()
     expect(page.locator(".approval")).to_be_visible()
 
 
@@ -111,7 +110,6 @@ def planned(page: Page, house: House, ollama: LedOllama, **more: Any) -> None:
     log.append(chat, [*events, ("tool_result", {**done, "details": change})])
     log.close()
     page.goto(f"{house.url}#/s/{chat}")
-    page.reload()
     expect(page.locator(".changes")).to_be_visible()
     last_turn(page).get_by_text("Made a.md").click()
     expect(page.locator(".diff")).to_be_visible()
@@ -162,7 +160,6 @@ def untrusted(page: Page, house: House, tmp_path: Path, **more: Any) -> None:
     (tmp_path / ".mcp.json").write_text(servers, "utf-8")
     chat = house.call("POST", "/api/sessions", {"workspace": str(tmp_path)})["id"]
     page.goto(f"{house.url}#/s/{chat}")
-    page.reload()
     expect(page.get_by_role("button", name=f"Folder {tmp_path.name}")).to_be_visible()
     settings(page)
     page.locator("#settings nav").get_by_role("button", name="Tools").click()

@@ -57,7 +57,6 @@ def answered(
 def show(page: Page, house: House, chat: str) -> None:
     """Opens a chat by its address."""
     page.goto(f"{house.url}#/s/{chat}")
-    page.reload()
     expect(page.locator(".turn-foot")).to_be_visible()
 
 

@@ -87,7 +87,6 @@ def test_a_projects_servers_are_trusted_as_they_were_seen(
     file.write_text('{"mcpServers": {"clock": {"command": "no-such-program"}}}', "utf-8")
     chat = house.call("POST", "/api/sessions", {"workspace": str(tmp_path)})["id"]
     page.goto(f"{house.url}#/s/{chat}")
-    page.reload()
     expect(page.get_by_role("button", name=f"Folder {tmp_path.name}")).to_be_visible()
     dialog = opened(page, "Tools")
     waits = dialog.get_by_role("region", name="They are not used until you trust this file")

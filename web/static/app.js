@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { asking } from "./asking.js";
 import { chatView, connectionLine } from "./chat.js";
 import { composer } from "./composer.js";
-import { isComposing } from "./dom.js";
+import { h, isComposing } from "./dom.js";
 import { adopt, draft, isUnused, learn, newFacts, turnTo, worthListing } from "./facts.js";
 import { errorBox, toast } from "./notes.js";
 import { makeDrawer, sessionList } from "./sidebar.js";
@@ -89,7 +89,18 @@ function draw() {
   const { messages, pending } = facts.session;
   const empty = !messages && !pending && !facts.running && chat.turns() === 0;
   el("welcome").hidden = !empty;
+  drawRemoved(chat.removed());
   if (empty) drawWelcome(el("welcome"), facts, askWithSearch, openSettings);
+}
+
+// What was removed can be put back for as long as there is the chat: its log has it all.
+function drawRemoved(ids) {
+  const line = el("removed");
+  if (line.dataset.ids === String(ids)) return;
+  line.dataset.ids = String(ids);
+  line.hidden = !ids.length;
+  const back = () => ask.restore(ids.at(-1));
+  line.replaceChildren(t("turn.gone", { n: ids.length }), " ", h("button", { type: "button", class: "small", onclick: back }, t("turn.putback")));
 }
 
 function complain(...failures) {

@@ -103,11 +103,13 @@ export function asking(facts, page) {
 
   const show = (id) => changeTurn(id, { shown: true });
 
+  const restore = (id) => changeTurn(id, { removed: false });
+
   async function removeTurn(turn) {
     if (!(await changeTurn(turn.id, { removed: true }))) return;
     const { id } = facts.session;
     toast(page.toasts, t("turn.removed"), t("undo"), (undone) => {
-      if (undone && facts.session.id === id) changeTurn(turn.id, { removed: false });
+      if (undone && facts.session.id === id) restore(turn.id);
     });
   }
 
@@ -133,5 +135,5 @@ export function asking(facts, page) {
   }
 
   const plans = { runPlan, makePlan, undoFiles, runNewest, undoNewest };
-  return { changeSettings, send, again, edit, show, removeTurn, decide, tooLong, stop, copyAnswer, exportAs, ...plans };
+  return { changeSettings, send, again, edit, show, removeTurn, restore, decide, tooLong, stop, copyAnswer, exportAs, ...plans };
 }

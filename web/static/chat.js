@@ -13,7 +13,7 @@ const ABOVE = 12; // pixels of the room above a question that may leave the scre
  * The chat in `page` {scroller, turns, latest, announcer}.
  * `on` holds chip, open, retry, changed(chat, events), connection(state), refused(failure), and
  * keep(text) for what was edited in a question that goes away.
- * Returns {show(id), stop(), lose(), running(), lastQuestion(), jump(), turns(), shown(), unsent()}.
+ * Returns {show(id), stop(), lose(), running(), lastQuestion(), jump(), turns(), shown(), removed(), unsent()}.
  */
 export function chatView(page, on) {
   const announce = announcer(page.announcer);
@@ -152,6 +152,7 @@ export function chatView(page, on) {
     lastQuestion: () => chat.turns.at(-1)?.question ?? "",
     turns: () => chat.turns.length,
     shown: () => chat.turns,
+    removed: () => chat.tree.removed,
     unsent: () => drawn.map((id) => views.get(id).unsent()).filter(Boolean),
   };
 }

@@ -317,6 +317,11 @@ export default {
   "turn.export": "Diesen Chat exportieren",
   "turn.remove": "Diese Frage und Antwort entfernen",
   "turn.removed": "Aus dem Chat entfernt.",
+  "turn.gone": {
+    one: "Hier wurde eine Frage entfernt. Bis der Chat gelöscht wird, lässt sie sich zurückholen.",
+    other: "Hier wurden {n} Fragen entfernt. Bis der Chat gelöscht wird, lassen sie sich zurückholen.",
+  },
+  "turn.putback": "Die letzte zurückholen",
   "turn.actions": "Was mit dieser Antwort geschehen soll",
   "turn.version": "Fassung {at} von {of}",
   "turn.earlier": "Frühere Fassung",

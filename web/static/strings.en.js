@@ -319,6 +319,11 @@ export default {
   "turn.export": "Export this chat",
   "turn.remove": "Remove this question and answer",
   "turn.removed": "Removed from the chat.",
+  "turn.gone": {
+    one: "A question was removed here. It can be put back until the chat is deleted.",
+    other: "{n} questions were removed here. They can be put back until the chat is deleted.",
+  },
+  "turn.putback": "Put the last one back",
   "turn.actions": "What to do with this answer",
   "turn.version": "Version {at} of {of}",
   "turn.earlier": "Earlier version",

@@ -316,6 +316,8 @@ export default {
   "turn.export": "导出此对话",
   "turn.remove": "移除此问题和回答",
   "turn.removed": "已从对话中移除。",
+  "turn.gone": { other: "此处移除了 {n} 个问题。在对话被删除之前，都可以恢复。" },
+  "turn.putback": "恢复最后移除的",
   "turn.actions": "对此回答的操作",
   "turn.version": "第 {at} 版，共 {of} 版",
   "turn.earlier": "上一版",

@@ -17,6 +17,7 @@ from agent.citations import Page
 from agent.library import Agent
 from agent.limits import Limits
 from agent.providers.builtin import Extractive, query_of, sentences
+from agent.providers.builtin.words import SENTENCES, sentences_for
 from agent.types import Finished, Message, Request, TextDelta, ToolCall, ToolSpec
 from tests.agent.scripted import SearchApp, found, page, settings
 
@@ -290,3 +291,43 @@ def test_short_sentences_are_sentences_and_cells_are_not() -> None:
     """The end of a sentence counts, not its length."""
     text = "Zebras eat grass.\n\nHome\n\n| fodder | hay and straw | twice every single day |\n"
     assert sentences(text) == ["Zebras eat grass."]
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("How does the search switch decide?", "en"),
+        ("Wie funktioniert Photosynthese?", "de"),
+        ("Was ist Photosynthese?", "de"),
+        ("Die Hauptstadt von Frankreich", "de"),
+        ("welche modelle suchen in der bibliothek", "de"),
+        ("Python 的 GIL 是什么？", "zh"),
+        ("怎样关闭网络搜索？", "zh"),
+        ("What does 道 mean?", "en"),
+        ("What does 'und' mean, or 'ist'?", "en"),
+        ("Who said ich bin ein Berliner?", "en"),
+        ("検索はどこで行われますか？", "en"),
+        ("Hoe werkt de schakelaar?", "en"),
+        ("Wie is de koning van het land?", "en"),
+        ("¿Qué es la fotosíntesis?", "en"),
+        ("Photosynthesis", "en"),
+        ("", "en"),
+    ],
+)
+def test_it_speaks_the_language_of_the_question(question: str, language: str) -> None:
+    """English, German or Chinese; no other is guessed at."""
+    assert sentences_for(question) is SENTENCES[language]
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [("Wann folgt die spring tide auf den moon?", "de"), ("spring tide 是什么 moon？", "zh")],
+)
+def test_quotes_stay_in_their_own_language(tmp_path: Path, question: str, language: str) -> None:
+    """Only what is said around them is in that of the question; so is that nothing was found."""
+    say = SENTENCES[language]
+    answer = ask(tmp_path, world(PAGES), question)
+    assert answer.text.startswith(say.found)
+    assert any("follows the full moon" in quote for quote in quotes(answer))
+    assert ask(tmp_path, world({}), question).text == say.nothing
+    assert ask(tmp_path, world(PAGES), question, search="off").text == say.unsearched

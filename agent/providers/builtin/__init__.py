@@ -2,8 +2,9 @@
 
 It plays by the rules of any other model: it sees the transcript, asks for `web_search` and
 `open_page` through the loop, and answers. Its answer is made of the sentences that match the
-question best, each quoted literally and cited. Sentences are scored by the question's words, rarer
-words counting more, with a bonus for words that stand close together.
+question best, each quoted literally and cited; what it says around them is in `words.py`. Sentences
+are scored by the question's words, rarer words counting more, with a bonus for words that stand
+close together.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from agent.dates import asked
 from agent.errors import ConfigError
 from agent.features import Features
 from agent.models import Capabilities, ModelInfo
+from agent.providers.builtin.words import Sentences, sentences_for
 from agent.settings import Setting
 from agent.transport import Transport
 from agent.types import Finished, Message, Request, StreamEvent, TextDelta, ToolCall, Usage
@@ -141,32 +143,30 @@ def query_of(question: str) -> str:
 
 
 def _answer(question: str, turn: list[Message], searched: bool) -> str:
+    say = sentences_for(question)
     if not searched:
-        return (
-            "I am not a language model: I answer with quotes from pages that a web search finds. "
-            "Switch on web search, or choose a language model."
-        )
+        return say.unsearched
     chosen = best_passages(question, _passages(turn))
     if not chosen:
-        return _no_answer(turn)
+        return _no_answer(turn, say)
     lines = [f"- “{_short(p.text)}” [{p.n}]" for p in chosen]
-    return "These passages match your question best:\n\n" + "\n".join(lines)
+    return f"{say.found}\n\n" + "\n".join(lines)
 
 
-def _no_answer(turn: list[Message]) -> str:
+def _no_answer(turn: list[Message], say: Sentences) -> str:
     """What stood in the way, one line for each engine or page, or that nothing matches."""
     results = [m for m in turn if m.role == "tool"]
     pages = [m for m in results if m.tool_name == "open_page"]
     unread = [m for m in pages if m.is_error]
     if search := next((m for m in results if m.is_error and m not in pages), None):
         why = search.details.get("trail") or [search.content]
-        return _listed("The web search failed, so there is nothing to quote.", why)
+        return _listed(say.search_failed, why)
     if unread and len(unread) == len(pages):
         told = [f"{m.details.get('url', '')}: {m.details.get('why', m.content)}" for m in unread]
-        return _listed("The search found pages, but none of them could be read.", told)
+        return _listed(say.unread, told)
     if pages:
-        return "No sentence of the pages that were read matches your question. Try other words."
-    return "The search found nothing that matches your question. Try other words."
+        return say.no_match
+    return say.nothing
 
 
 def _listed(lead: str, reasons: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ from agent.limits import DEFAULT_LIMITS, Limits
 from agent.search_path import SEARCHES
 
 LOWEST = "config.toml"
+DATABASES = ("postgresql://", "postgres://")  # how the address of one begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,7 @@ class Settings:
             token=env.get("SEARCHLOOP_TOKEN") or None,
             limits=_limits(env),
             search=_search(env),
-            database=env.get("SEARCHLOOP_DATABASE_URL") or None,
+            database=_database(env),
             mcp_share=_share(env),
         )
 
@@ -221,6 +222,19 @@ def _search(env: Mapping[str, str]) -> str:
             "bad_search", f"SEARCHLOOP_SEARCH is {value!r}.", f"Choose one of {choices}."
         )
     return value
+
+
+def _database(env: Mapping[str, str]) -> str | None:
+    """The address of a database; it may hold a password, so no error shows it."""
+    name = "SEARCHLOOP_DATABASE_URL"
+    address = (env.get(name) or "").strip()
+    if address and not address.startswith(DATABASES):
+        raise ConfigError(
+            "bad_database",
+            f"{name} is not the address of a PostgreSQL database.",
+            "Write postgresql://USER:PASSWORD@HOST/NAME, or remove it: then a file is used.",
+        )
+    return address or None
 
 
 def _share(env: Mapping[str, str]) -> float:

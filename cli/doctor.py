@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent import proxies
-from agent.errors import AgentError, ConfigError
+from agent.errors import AgentError
 from agent.library import Agent
 from agent.log import EventLog
 from agent.mcp import McpServers
@@ -117,11 +117,8 @@ def _servers(settings: Settings) -> Iterator[Finding]:
 
 
 def _models(settings: Settings) -> Iterator[Finding]:
-    try:
-        with Agent(settings) as agent:
-            models = agent.models()
-    except ConfigError:  # no agent without a store; said under Sessions
-        return
+    with Agent(settings) as agent:
+        models = agent.models()
     yield _chosen(settings.model, models)
     chosen = settings.model.partition(":")[0]
     for provider in dict.fromkeys(model.id.partition(":")[0] for model in models):

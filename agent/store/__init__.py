@@ -6,28 +6,21 @@ from importlib import import_module
 from pathlib import Path
 
 from agent.errors import ConfigError
+from agent.settings import DATABASES
 from agent.store.contract import Database
 from agent.store.sqlite import SqliteDatabase
 from agent.tables import STEPS
-
-_POSTGRES = ("postgresql://", "postgres://")
 
 
 def open_store(where: Path | str) -> Database:
     """The store at this path or `postgresql://` address, made or brought up to date.
 
     Raises StoreError when it cannot be used or is newer than this program, ConfigError when the
-    driver is missing or the address is none of PostgreSQL.
+    driver is missing.
     """
-    if isinstance(where, Path):
-        return SqliteDatabase(where, STEPS)
-    if where.startswith(_POSTGRES):
-        return _postgres(where)
-    raise ConfigError(  # which may hold a password, so it is not shown
-        "bad_database",
-        "SEARCHLOOP_DATABASE_URL is not the address of a PostgreSQL database.",
-        "Write postgresql://USER:PASSWORD@HOST/NAME, or remove it: then a file is used.",
-    )
+    if str(where).startswith(DATABASES):
+        return _postgres(str(where))
+    return SqliteDatabase(Path(where), STEPS)
 
 
 def _postgres(url: str) -> Database:

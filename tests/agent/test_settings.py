@@ -126,3 +126,20 @@ def test_the_token_is_not_shown() -> None:
     settings = Settings.load(env)
     assert settings.token == "s3cret"
     assert "s3cret" not in repr(settings)
+
+
+@pytest.mark.parametrize("wrong", ["mysql://me:s3cret@h/db", "host=h password=s3cret", "chats.db"])
+def test_a_database_that_is_none_is_refused(wrong: str) -> None:
+    """It would be taken for the name of a file; the password in it is not shown."""
+    with pytest.raises(ConfigError, match="SEARCHLOOP_DATABASE_URL") as caught:
+        Settings.load(Environment({"flag": {"SEARCHLOOP_DATABASE_URL": wrong}}))
+    assert "s3cret" not in str(caught.value)
+    assert "postgresql://" in caught.value.remedy
+
+
+def test_a_database_may_stand_between_blanks() -> None:
+    """As it may in a file that was edited by hand."""
+    settings = Settings.load(
+        Environment({"flag": {"SEARCHLOOP_DATABASE_URL": " postgres://h/db "}})
+    )
+    assert settings.store == "postgres://h/db"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -55,16 +54,6 @@ def test_an_environment_that_cannot_be_used_stands_in_the_way(cli: Cli) -> None:
     assert found["Certificates"]["said"].startswith("SSL_CERT_FILE names '/nowhere/ca.pem'")
     assert "Check HTTPS_PROXY" in found["Proxy"]["said"]
     assert "secret" not in str(found)
-
-
-def test_a_database_that_is_none_is_named(cli: Cli) -> None:
-    """An address of something else is refused, without its password, and makes no file."""
-    for wrong in ("mysql://me:secret@h/db", "host=h password=secret", "chats.sqlite3"):
-        code, found = findings(cli, OLLAMA_HOST=closed_address(), SEARCHLOOP_DATABASE_URL=wrong)
-        assert (code, found["Sessions"]["state"]) == (1, "missing"), wrong
-        assert "Write postgresql://" in found["Sessions"]["said"]
-        assert "secret" not in str(found)
-        assert not Path(wrong).exists()
 
 
 def test_a_missing_server_stands_in_the_way(cli: Cli) -> None:

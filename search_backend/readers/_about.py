@@ -10,7 +10,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 from selectolax.lexbor import LexborHTMLParser
 
 from search_backend.clean import one_line
-from search_backend.readers._text import plain
+from search_backend.readers._text import is_in_site, plain, site
 
 MOST_LINKS = 200
 LONGEST_URL = 2_000
@@ -155,6 +155,7 @@ def links(tree: LexborHTMLParser, told: Told, body: str, url: str) -> tuple[str,
     `body` is the body as the parser writes it: the first links of many are sooner found in that.
     """
     base = _joined(url, told.base) or url
+    own_site = site(base)
     own = urldefrag(url).url
     found: dict[str, None] = {}
     tried: set[str] = set()
@@ -162,7 +163,7 @@ def links(tree: LexborHTMLParser, told: Told, body: str, url: str) -> tuple[str,
         if href in tried:
             continue
         tried.add(href)
-        target = _joined(base, plain(href))
+        target = _joined(base, plain(href), own_site)
         if target is not None and target != own:
             found[target] = None
             if len(found) >= MOST_LINKS:
@@ -186,13 +187,17 @@ def _hrefs(body: str, has_main: bool) -> Iterator[str]:
 _WHOLE = re.compile(r"https?://[a-z0-9.-]+/(?:[\w%+=&~/.-]*(?:\?[\w%+=&~/.-]+)?)", re.ASCII)
 
 
-def _joined(base: str, href: str | None) -> str | None:
+def _joined(base: str, href: str | None, own_site: str = "") -> str | None:
+    """The address that `href` names on the page `base`, which is of `own_site`."""
+    if href and len(href) <= LONGEST_URL:
+        if _WHOLE.fullmatch(href):
+            return href
+        if own_site and is_in_site(href):
+            return own_site + href.partition("#")[0]
     # Browsers take blanks around an address and line ends inside it for nothing.
     plain = re.sub(r"[\t\r\n]", "", href or "").strip()
     if not plain or plain.startswith("#") or len(plain) > LONGEST_URL:
         return None
-    if _WHOLE.fullmatch(plain):
-        return plain
     try:
         target = urldefrag(urljoin(base, plain)).url
         host = urlsplit(target).hostname

@@ -1,7 +1,7 @@
 """Which blocks of a page are its main text: a guess by names, then two forests of trees.
 
 The first forest sees how a block and its neighbours look, the second also how the block fits into
-what the first one took.
+what the first one took. The mean of their scores counts.
 
 The numbers lie in `main_text.json`, made by `bench/extraction_fit.py` from the development part of
 a public benchmark. The trees are compiled to one Python function of the features of a block: that
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,8 +21,15 @@ from typing import Any, TypeAlias
 
 from search_backend.readers._blocks import Layout
 from search_backend.readers._context import context, expected
-from search_backend.readers._features import Columns, Weights, columns, name_scores, same_ways
+from search_backend.readers._features import (
+    Weights,
+    columns,
+    name_scores,
+    same_ways,
+    wrappers,
+)
 from search_backend.readers._genre import GENRES, genre, page_names
+from search_backend.readers._roles import COMMENTS, inside
 
 # A leaf's value, or (feature, threshold, branch up to it, branch above it).
 Tree: TypeAlias = "float | tuple[int, float, Tree, Tree]"
@@ -35,6 +43,11 @@ MOST_FOR_SECOND = 2_000
 ARTICLE = GENRES.index("article")
 # An article that promises less is hardly one.
 LEAST_FOR_ARTICLE = 0.55
+# Below what is this likely an article, with so many words of its own, comments are furniture.
+SURE_ARTICLE = 0.8
+LEAST_ARTICLE = 50
+# So many blocks in like places are taken or left together.
+MANY = 100
 # So many words stand in two places of different make for two screens, or are quoted.
 LEAST_TWICE = 6
 _REPEATS = frozenset(("td", "th", "pre"))
@@ -53,7 +66,8 @@ class Model:
     """What weighs in the first guess and in what sort of page it is, and the two forests.
 
     `cut` holds what a block of an article must reach to be kept, and what one of another page must
-    reach: a share of the F1 that the page is expected to have.
+    reach: shares of the F1 that the page is expected to have. So none of blocks that are all alike
+    is left out.
     """
 
     names: dict[str, Weights]
@@ -126,14 +140,43 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
     guesses = name_scores(page, by.names, by.bias)
     ways = same_ways(page.boxes)
     found = columns(page, guesses, ways, (about.kind, *sort))
-    first = likelihoods(found, by.first)
-    odds = first
+    first = scores = list(map(by.first, *found))
     if len(page.blocks) <= MOST_FOR_SECOND:
-        odds = likelihoods(found + context(page, first, ways), by.second)
+        second = map(by.second, *found, *context(page, likelihoods(first), ways))
+        # Each look errs where the other does not.
+        scores = [(one + other) / 2 for one, other in zip(first, second, strict=True)]
+    odds = likelihoods(alike(page, scores, ways))
     hope = expected(odds, [block.words for block in page.blocks])
     is_article = sort[ARTICLE] > 0.5 and hope >= LEAST_FOR_ARTICLE
-    least = by.cut[0] if is_article else by.cut[1] * hope
-    return Choice(once(page, [i for i, odd in enumerate(odds) if odd > least], ways), hope)
+    least = by.cut[0 if is_article else 1] * hope
+    kept = once(page, [i for i, odd in enumerate(odds) if odd > least], ways)
+    return Choice(without_comments(page, kept) if sort[ARTICLE] > SURE_ARTICLE else kept, hope)
+
+
+def alike(page: Layout, scores: list[float], ways: Sequence[int]) -> list[float]:
+    """The scores, with one for all blocks of a kind of place that has many: its mean.
+
+    The models know few pages of so many blocks; to them the end of such a page looks like an end.
+    """
+    places = [ways[block.box] for block in page.blocks]
+    many = {way for way, count in Counter(places).items() if count >= MANY}
+    if not many:
+        return scores
+    sums = dict.fromkeys(many, (0.0, 0.0))
+    for way, score, block in zip(places, scores, page.blocks, strict=True):
+        if way in many:
+            weight = min(block.words, 60) + 1.0
+            total, whole = sums[way]
+            sums[way] = (total + score * weight, whole + weight)
+    means = {way: total / whole for way, (total, whole) in sums.items()}
+    return [means.get(way, score) for way, score in zip(places, scores, strict=True)]
+
+
+def without_comments(page: Layout, kept: list[int]) -> list[int]:
+    """Without the blocks inside comments, if there is a text that they are about."""
+    comments = inside(page, wrappers(page), COMMENTS)
+    text = [at for at in kept if not comments[at]]
+    return text if sum(page.blocks[at].words for at in text) >= LEAST_ARTICLE else kept
 
 
 def once(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:
@@ -158,6 +201,6 @@ def _repeats(page: Layout, at: int) -> bool:
     return box.tag in _REPEATS or (box.parent >= 0 and page.boxes[box.parent].tag in _REPEATS)
 
 
-def likelihoods(features: Columns, score: Score) -> list[float]:
+def likelihoods(scores: Sequence[float]) -> list[float]:
     """For each block how likely it is main text, 0 to 1."""
-    return [1.0 / (1.0 + math.exp(-value)) for value in map(score, *features)]
+    return [1.0 / (1.0 + math.exp(-score)) for score in scores]

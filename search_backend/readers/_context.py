@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from search_backend.readers._blocks import Box, Layout
-from search_backend.readers._features import Columns, around
+from search_backend.readers._features import Columns, around, within
 
 # Shares of the main text that make a box its home.
 MOST, HALF = 0.8, 0.55
@@ -135,8 +135,8 @@ def _of_run(odds: Sequence[float], mass: list[float], weights: list[float]) -> C
     passed = [0.0, *accumulate(mass[:-1])]
     count = range(len(odds))
     return [
-        [float(at - first) for at in count],
-        [float(at - last) for at in count],
+        [within(at - first) for at in count],
+        [within(at - last) for at in count],
         [(at - before[first]) / whole for at in before],
         [(at - before[last]) / whole for at in before],
         [part / total for part in passed],

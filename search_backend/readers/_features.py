@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from search_backend.readers._blocks import Box, Layout
+from search_backend.readers._roles import roles
 
 Columns = list[Sequence[float]]
 # The weights of a name on the way to a block and next to it.
@@ -31,6 +32,8 @@ _FIRST_WORD = re.compile(r"\w+")
 # Behind so many words a block says by itself what it is.
 SHORT = 14
 NEARLY_ALL = 0.9
+# A block further from a heading is as far as any: the 900th paragraph is text as the 90th is.
+FAR = 60.0
 
 
 def text_names(text: str, words: int) -> list[str]:
@@ -106,7 +109,7 @@ def columns(
     found += _of_guesses(guesses, words)
     found += _of_boxes(page, words, linked, total, ways)
     found += _of_page(page, words, linked, guesses, total, told)
-    return found
+    return found + roles(page, wrappers(page))
 
 
 def _of_text(page: Layout) -> Columns:
@@ -149,6 +152,11 @@ def _of_neighbours(words: list[float], linked: list[float]) -> Columns:
         [(i - first) / count for i in range(count)],
         [(i - end) / count for i in range(count)],
     ]
+
+
+def within(distance: int) -> float:
+    """A number of blocks, FAR at most either way."""
+    return max(-FAR, min(FAR, float(distance)))
 
 
 def _of_guesses(guesses: Sequence[float], words: list[float]) -> Columns:
@@ -274,6 +282,6 @@ def _of_page(
     return [
         [i / count for i in range(count)],
         [word / total for word in before],
-        [-999.0 if heading is None else float(i - heading) for i in range(count)],
+        [-999.0 if heading is None else within(i - heading) for i in range(count)],
         *([value] * count for value in of_page),
     ]

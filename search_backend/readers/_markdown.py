@@ -6,20 +6,26 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import TypeAlias
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from search_backend.readers._blocks import Block, Box, Layout
-from search_backend.readers._text import address, bare, batches, in_order, normal, plain, runs
+from search_backend.readers._text import (
+    address,
+    bare,
+    batches,
+    in_order,
+    is_in_site,
+    normal,
+    plain,
+    runs,
+    site,
+)
 
 LONGEST_URL = 2_000
 # A cell with more words holds text; such a table only arranges the page.
 MOST_CELL_WORDS = 60
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _TELLING = frozenset((*_HEADINGS, "tr", "td", "th", "li", "pre", "blockquote"))
-# Joining to a page of the web changes nothing of these but what stands before.
-_is_in_site = re.compile(
-    r"/(?!/)(?!\S*/[./])[\w%+=&~/.:,@!'*-]*(?:\?[\w%+=&~/.:,@!'*-]+)?(?:#[\w%+=&~/.-]+)?", re.ASCII
-).fullmatch
 _UNSAFE = re.compile(r"[\s<>()]")
 # Kinds of lines, the one before and the next, that stay together.
 _TOGETHER = frozenset(
@@ -137,9 +143,7 @@ class Writer:
     def __init__(self, url: str, signs: str) -> None:
         self._url = url
         self._signs = signs
-        parts = urlsplit(url)
-        is_web = parts.scheme in ("http", "https") and parts.netloc
-        self._site = f"{parts.scheme}://{parts.netloc}" if is_web else ""
+        self._site = site(url)
         self._targets: dict[str, str] = {}
 
     def texts(self, blocks: list[Block]) -> list[str]:
@@ -200,7 +204,7 @@ class Writer:
     def _absolute(self, href: str) -> str:
         if not href or href.startswith("#") or len(href) > LONGEST_URL:
             return ""
-        if self._site and _is_in_site(href):
+        if self._site and is_in_site(href):
             return self._site + href
         try:
             target = href if href.startswith("https://") else urljoin(self._url, href)

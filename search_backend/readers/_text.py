@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 _LINK_TAG = re.compile(r"<(/a|a(?: [^>]*)?)>")
 TAG = re.compile(r"<[^>]*>")
@@ -16,6 +17,10 @@ _ODD_BLANKS = (
     "\n\t\xa0\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
     "\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
+# Joining to a page of the web changes nothing of these but what stands before.
+is_in_site = re.compile(
+    r"/(?!/)(?!\S*/[./])[\w%+=&~/.:,@!'*-]*(?:\?[\w%+=&~/.:,@!'*-]+)?(?:#[\w%+=&~/.-]+)?", re.ASCII
+).fullmatch
 _ESCAPES = (("&lt;", "<"), ("&gt;", ">"), ("&nbsp;", "\xa0"), ("&quot;", '"'), ("&amp;", "&"))
 
 
@@ -63,6 +68,16 @@ def batches(pieces: list[str], most: int = 200_000) -> Iterator[slice]:
         size += len(piece)
     if begun < len(pieces):
         yield slice(begun, len(pieces))
+
+
+def site(url: str) -> str:
+    """What stands before the links inside a site; nothing if `url` is no page of the web."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    is_web = parts.scheme in ("http", "https") and parts.hostname
+    return f"{parts.scheme}://{parts.netloc}" if is_web else ""
 
 
 def address(tag: str) -> str:

@@ -10,10 +10,19 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from search_backend.readers._blocks import Layout, layout, written
-from search_backend.readers._choose import MOST_FOR_SECOND, About, chosen, model, once
+from search_backend.readers._choose import (
+    MANY,
+    MOST_FOR_SECOND,
+    About,
+    alike,
+    chosen,
+    model,
+    once,
+)
 from search_backend.readers._context import best_run, context
 from search_backend.readers._features import columns, same_ways, wrappers
 from search_backend.readers._genre import GENRES, genre, page_names
+from search_backend.readers._roles import roles
 
 MARKUP = st.lists(
     st.sampled_from(
@@ -91,6 +100,65 @@ def test_a_page_of_very_many_blocks_is_chosen_from_by_the_first_look() -> None:
     page = parsed(f"{menu}<main><article>{text * MOST_FOR_SECOND}</article></main>")
     found = chosen(page, About(1, "https://example.org/blog/harbour")).blocks
     assert found == list(range(2, MOST_FOR_SECOND + 2))
+
+
+@pytest.mark.parametrize("before", ["", "<h1>The harbour</h1>"])
+@pytest.mark.parametrize("words", [8, 30])
+@pytest.mark.parametrize("frame", ["main", "div", "article"])
+def test_a_thousand_equal_blocks_are_all_kept(before: str, words: int, frame: str) -> None:
+    """The end of a long text is no less a part of it than its beginning."""
+    text = "".join(f"<p>Stage {n} {'of the harbour ' * (words // 3)}</p>" for n in range(1000))
+    page = parsed(f"{before}<{frame}>{text}</{frame}>")
+    found = chosen(page, About(0, "https://example.org/harbour")).blocks
+    begun = len(page.blocks) - 1000
+    assert found[-1000:] == list(range(begun, begun + 1000))
+
+
+@given(st.lists(st.floats(-9, 9), min_size=MANY, max_size=MANY + 5), st.floats(-9, 9))
+def test_many_blocks_in_like_places_have_one_score(scores: list[float], other: float) -> None:
+    """Theirs is their mean; a block elsewhere, and few of a kind, keep their own."""
+    page = parsed("<p>two words</p>" * len(scores) + "<h2>a heading</h2>")
+    ways = same_ways(page.boxes)
+    found = alike(page, [*scores, other], ways)
+    assert found[-1] == other
+    assert found[:-1] == pytest.approx([sum(scores) / len(scores)] * len(scores), abs=1e-9)
+    few = parsed("<p>two words</p>" * (MANY - 1))
+    own = scores[: MANY - 1]
+    assert alike(few, own, same_ways(few.boxes)) == own
+
+
+def test_what_part_of_a_page_a_block_lies_in() -> None:
+    """Comments below a text are known by their names however deep; what holds the whole page
+    makes no part of it."""
+    page = parsed(
+        "<div class='article sidebar'><div class=post-body><p>eight words of text that say "
+        "what is</p></div><ul class=comments-list><li><div class=x><p>two words</p></div></ul>"
+    )
+    found = roles(page, wrappers(page))
+    comments, aside, body = found[0], found[2], found[6]
+    assert (list(comments), list(aside), list(body)) == ([0, 1], [0, 0], [1, 0])
+    assert [column[0] for column in found[7:]] == [0.2, 0, 0, 0, 0, 0, 0.8]
+
+
+COMMENT = (
+    "<li class='comment depth-1'><div class=comment-body><cite>Reader {0}</cite><p>I walked along "
+    "the quay in year {0} and nobody there knew of any stages at all.</p></div></li>"
+)
+
+
+def test_comments_below_a_short_article_are_no_part_of_it() -> None:
+    """Even when they are most of the page."""
+    text = "<p>The harbour was built in three stages, and each is described here at length.</p>"
+    page = parsed(
+        f"<main><article class=post><h1>The harbour</h1><div class=entry-content>{text * 9}</div>"
+        "</article><div id=comments class=comments-area><h2>Comments</h2><ol class=comment-list>"
+        + "".join(COMMENT.format(n) for n in range(20))
+        + "</ol></div></main>"
+    )
+    found = chosen(page, About(1, "https://example.org/blog/harbour")).blocks
+    kept = [page.blocks[at].text for at in found]
+    assert sum("three stages" in text for text in kept) == 9
+    assert not any("the quay" in text for text in kept)
 
 
 def test_what_a_page_says_in_two_places_is_kept_once() -> None:

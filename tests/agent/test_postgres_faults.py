@@ -177,7 +177,7 @@ def test_limits_of_an_administrator_do_not_hold_for_us(postgres: Postgres) -> No
     """Ours are set on every connection, also on that which waits for news."""
     given = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
     names = (*given, "idle_session_timeout")
-    url = postgres.url() + "".join(f"%20-c{name}%3D1" for name in names)
+    url = postgres.url() + "".join(f"%20-c{name}%3D3s" for name in names)
     with closing(EventLog(url)) as log:
         session = log.create_session(model="m").id
         assert log.append(session, [NOTICE])[0].seq == 1

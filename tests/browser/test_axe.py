@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from tests.browser.test_approvals import REQUEST
 from tests.browser.test_evidence import ARABIC, URL, show
 from tests.browser.test_evidence import answered as told
 from tests.browser.test_looks import MISTAKE
+from tests.browser.test_settings import SDK
 
 pytestmark = pytest.mark.integration
 AXE = Path(__file__).resolve().parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
@@ -166,6 +170,33 @@ def untrusted(page: Page, house: House, tmp_path: Path, **more: Any) -> None:
     expect(page.get_by_role("button", name="Trust this file")).to_be_visible()
 
 
+def serving(page: Page, house: House, after: ExitStack, **more: Any) -> None:
+    """A running server, its tools and their switches, one of them off."""
+    command = {"command": sys.executable, "args": [str(SDK), "stdio"], "startup_timeout": 120}
+    config = json.dumps({"mcpServers": {"sums": command}})
+    house.call("POST", "/api/mcp", {"config": config, "save": True})
+    after.callback(house.call, "DELETE", "/api/mcp/sums")
+    settings(page)
+    page.locator("#settings nav").get_by_role("button", name="Tools").click()
+    server = page.locator(".server")
+    server.locator("summary").click()
+    server.get_by_role("button", name="Test").click()
+    expect(server.locator("summary")).to_contain_text("ready · 4 tools")
+    server.get_by_label("Use add").uncheck()
+    expect(server.get_by_label("Use add")).not_to_be_checked()
+
+
+def removed(page: Page, **more: Any) -> None:
+    """A chat with a removed question, and several files that were refused."""
+    answered(page)
+    last_turn(page).hover()
+    last_turn(page).get_by_role("button", name="Remove this question").click()
+    expect(page.locator("#removed")).to_be_visible()
+    bad = [{"name": f"{n}.png", "mimeType": "image/png", "buffer": b"\0"} for n in range(9)]
+    page.locator("#files").set_input_files(bad)  # type: ignore[arg-type]
+    expect(page.locator("#composer-notice .note")).to_have_count(9)
+
+
 def explained(page: Page, **more: Any) -> None:
     """An error in the server's own words, under those of the page."""
     error = {"code": "forbidden", "message": "It said: not you.", "remedy": "Ask them."}
@@ -189,6 +220,8 @@ VIEWS: dict[str, Callable[..., None]] = {
     "naming": naming,
     "vouched": vouched,
     "untrusted": untrusted,
+    "serving": serving,
+    "removed": removed,
     "explained": explained,
     "settings": settings,
 }
@@ -203,15 +236,28 @@ def faults(page: Page) -> dict[str, list[str]]:
     return found
 
 
+@pytest.fixture
+def after() -> Iterator[ExitStack]:
+    """Takes what is to be undone when the view was looked at."""
+    with ExitStack() as undone:
+        yield undone
+
+
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_axe_finds_nothing(
-    enter: Enter, house: House, ollama: LedOllama, size: str, view: str, tmp_path: Path
+    enter: Enter,
+    house: House,
+    ollama: LedOllama,
+    after: ExitStack,
+    size: str,
+    view: str,
+    tmp_path: Path,
 ) -> None:
     """WCAG 2.2 A and AA, and axe's good practice, in both themes."""
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     page = enter(bypass_csp=True, **(phone if size == "phone" else {}))
-    VIEWS[view](page, house=house, ollama=ollama, tmp_path=tmp_path)
+    VIEWS[view](page, house=house, ollama=ollama, tmp_path=tmp_path, after=after)
     page.add_script_tag(path=AXE)
     subjects = page.locator("#settings nav button") if view == "settings" else None
     for name in subjects.all_inner_texts() if subjects else [view]:

@@ -176,6 +176,24 @@ def test_large_print_forced_colours_and_calm(enter: Enter) -> None:
     page.emulate_media(media="screen")
 
 
+def test_the_controls_have_room_at_every_width(enter: Enter) -> None:
+    """With the longer words of German too, beside the list of chats and without it: all controls
+    are inside the box, and the model's name can be read."""
+    page = enter(locale="de-DE")
+    page.locator("#switch").click()
+    expect(page.locator("#via")).to_be_visible()
+    for width in (320, 390, 560, 700, 761, 800, 860, 1000, 1440):
+        page.set_viewport_size({"width": width, "height": 800})
+        inside = page.locator("#composer").bounding_box()
+        model, send = (page.locator(f"#{part}").bounding_box() for part in ("model-name", "send"))
+        assert inside
+        assert model
+        assert send
+        assert send["x"] + send["width"] < inside["x"] + inside["width"], width
+        assert model["width"] > 90, width
+    page.set_viewport_size(DESKTOP)
+
+
 def test_the_drawer_of_a_phone(enter: Enter) -> None:
     """On a narrow screen the chats are a drawer: opened, closed by Escape, never in the way."""
     page = enter(viewport=PHONE, has_touch=True, is_mobile=True)

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -99,16 +99,21 @@ class Postgres:
     def frozen(self) -> Iterator[None]:
         """In here no process of the server does anything, and its machine answers for it."""
         assert self._server is not None
-        told = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, check=True)
-        pairs = [tuple(map(int, line.split())) for line in told.stdout.splitlines()]
-        pids = [self._server.pid, *(pid for pid, parent in pairs if parent == self._server.pid)]
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+        parent = self._server.pid
+        stopped = [parent]
+        os.kill(parent, signal.SIGSTOP)  # from now on it makes no more of them
         try:
+            told = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, check=True)
+            pairs = [tuple(map(int, line.split())) for line in told.stdout.splitlines()]
+            for pid in (pid for pid, above in pairs if above == parent):
+                with suppress(ProcessLookupError):  # it was about to end
+                    os.kill(pid, signal.SIGSTOP)
+                    stopped.append(pid)
             yield
         finally:
-            for pid in pids:
-                os.kill(pid, signal.SIGCONT)
+            for pid in stopped:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     def tell(self, *statements: str) -> list[Any]:
         """What the last of these statements gives, said by whoever administers the server."""

@@ -30,6 +30,7 @@ INHERITED = (  # what a server gets of our environment; everything else has to b
 LINE = 8 * 1024 * 1024  # bytes of one message
 GRACE = 2.0  # seconds in which a server may end by itself once its input is closed
 _TAIL = 16_384  # bytes of what a server last wrote to stderr
+_LAST_WORDS = 1.0  # seconds for what a server that has ended still has in its pipe
 _END = 4.0  # seconds for the supervisor to end everything
 _CHUNK = 65_536
 
@@ -177,6 +178,7 @@ async def _reap(process: asyncio.subprocess.Process, pumps: list[asyncio.Task[No
     try:
         async with asyncio.timeout(_END):
             await process.wait()
+        await asyncio.wait(pumps[2:], timeout=_LAST_WORDS)
     except TimeoutError:
         with suppress(ProcessLookupError):
             process.kill()

@@ -89,7 +89,6 @@ class Mending(EventLog):
     def __init__(self, url: str, wire: Wire) -> None:
         super().__init__(url)
         self._wire = wire
-        self._db.links.patience = 0.5  # type: ignore[attr-defined]
 
     def append(self, *args: Any, **kwargs: Any) -> list[Event]:
         """See EventLog."""
@@ -97,8 +96,12 @@ class Mending(EventLog):
             return super().append(*args, **kwargs)
         except UnsureError:
             self._wire.mend()
-            self._db.links.patience = PATIENCE  # type: ignore[attr-defined]
+            self.waits(PATIENCE)
             raise
+
+    def waits(self, seconds: float) -> None:
+        """For a connection, from now on."""
+        self._db.links.patience = seconds  # type: ignore[attr-defined]
 
 
 async def breaks(home: Path, url: str, wire: Wire, arm: Callable[[], None]) -> bool:
@@ -106,14 +109,17 @@ async def breaks(home: Path, url: str, wire: Wire, arm: Callable[[], None]) -> b
 
     Who follows meanwhile from another machine gets each event once, in order, and misses none.
     """
-    machine = Working(home, lambda path: Mending(url, wire))
+    log = Mending(url, wire)
+    machine = Working(home, lambda path: log)
     other = EventLog(url.replace(f":{wire.port}/", f":{wire.server}/"))
     followed: list[Event] = []
     following = asyncio.create_task(follow(other, machine.session, followed))
+    log.waits(0.5)
     arm()
     with suppress(StoreError):
         await machine.ask("hi")
     wire.mend()
+    log.waits(PATIENCE)
     hit = wire.lost.is_set()
     await machine.goes_on()
     events = machine.log.read(machine.session)

@@ -71,24 +71,31 @@ def shown(log: EventLog, name: str) -> str:
         return str(db.execute(f"SHOW {name}".encode()).fetchone()[0])
 
 
+@contextmanager
+def frozen(postgres: Postgres, log: EventLog) -> Iterator[None]:
+    """In here the server stands still for longer than the log waits."""
+    try:
+        with postgres.frozen():
+            links(log).limit = links(log).patience = 0.3
+            yield
+    finally:
+        links(log).limit = links(log).patience = 60.0
+
+
 class Struck(EventLog):
     """A log to which something happens at its nth append."""
 
     def __init__(self, url: str, number: int, fault: Fault) -> None:
         super().__init__(url)
         self._left, self._fault = number, fault
-        links(self).limit = links(self).patience = 0.5
 
     def append(self, *args: Any, **kwargs: Any) -> list[Event]:
         """See EventLog."""
         self._left -= 1
         if self._left:
             return super().append(*args, **kwargs)
-        try:
-            with self._fault(self):
-                return super().append(*args, **kwargs)
-        finally:
-            links(self).limit = links(self).patience = 20.0
+        with self._fault(self):
+            return super().append(*args, **kwargs)
 
 
 async def strikes(home: Path, url: str, number: int, fault: Fault) -> list[Event]:
@@ -110,7 +117,7 @@ def test_a_run_to_which_something_happens(tmp_path: Path, postgres: Postgres, na
     """
     faults: dict[str, Fault] = {
         "ended": lambda log: ended(postgres),
-        "frozen": lambda log: postgres.frozen(),
+        "frozen": lambda log: frozen(postgres, log),
         "read_only": lambda log: read_only(postgres, log),
     }
     url = postgres.url()
@@ -159,15 +166,13 @@ def test_a_server_that_stands_still(postgres: Postgres) -> None:
             waiting.start()
         waiting.join()
         assert appended[0][0].seq == 1
-        links(log).limit = links(log).patience = 0.3
-        with postgres.frozen():
+        with frozen(postgres, log):
             with pytest.raises(UnsureError) as caught:
                 log.append(session, [NOTICE])
             assert "look before you send it again" in caught.value.remedy
             with pytest.raises(StoreError) as told:
                 log.session(session)
             assert told.value.code == "store_down"
-        links(log).limit = links(log).patience = 20.0
         stored = log.append(session, [NOTICE])[0].seq
         assert [event.seq for event in log.read(session)] == list(range(1, stored + 1))
         assert stored in (2, 3)

@@ -183,8 +183,8 @@ def test_rules_that_hold_the_own_search_back_are_told_before_asking(
     review = page.get_by_label("Show me every search query")
     review.check()
     expect(state).to_have_text(
-        "On, via DuckDuckGo: what OpenAI’s own search looks up cannot be shown to you first, as "
-        "your rules ask. Change that in Settings, Tools."
+        "On, via DuckDuckGo, not OpenAI’s own search: your rules show queries first, which it "
+        "cannot. Change that in Settings, Tools."
     )
     page.keyboard.press("Escape")
     page.locator("#via").click()
@@ -198,7 +198,7 @@ def test_rules_that_hold_the_own_search_back_are_told_before_asking(
         log.append(chat, [("user_message", {"text": "Go"}), ("tool_result", read)])
     page.goto(f"{house.url}#/s/{chat}")
     page.reload()
-    expect(state).to_contain_text("On, via DuckDuckGo: your own data is in this chat")
+    expect(state).to_contain_text("own search: your own data is in this chat")
     page.locator("#new-chat").click()
     expect(state).to_have_text(own)
 

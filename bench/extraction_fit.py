@@ -37,6 +37,7 @@ from search_backend.readers._context import context
 from search_backend.readers._features import columns, same_ways, text_names, wrappers
 from search_backend.readers._genre import GENRES, page_names
 from search_backend.readers._hidden import remove_hidden
+from search_backend.readers._roles import roles
 
 LEAST_HOSTS = 8
 LEAST_WEIGHT = 0.03
@@ -124,11 +125,14 @@ class Fit:
         genres, sorts = self._genres()
         bias, names, guesses = self._guesses()
         rows = self._rows(
-            lambda one, at: columns(
-                one.page,
-                guesses[self._ends[at] : self._ends[at + 1]].tolist(),
-                same_ways(one.page.boxes),
-                (one.about.kind, *sorts[at].tolist()),
+            lambda one, at: (
+                columns(
+                    one.page,
+                    guesses[self._ends[at] : self._ends[at + 1]].tolist(),
+                    same_ways(one.page.boxes),
+                    (one.about.kind, *sorts[at].tolist()),
+                )
+                + roles(one.page, wrappers(one.page))
             )
         )
         odds = self._np.zeros(len(rows))

@@ -29,7 +29,7 @@ from search_backend.readers._features import (
     wrappers,
 )
 from search_backend.readers._genre import GENRES, genre, page_names
-from search_backend.readers._roles import COMMENTS, inside
+from search_backend.readers._roles import COMMENTS, roles
 
 # A leaf's value, or (feature, threshold, branch up to it, branch above it).
 Tree: TypeAlias = "float | tuple[int, float, Tree, Tree]"
@@ -137,9 +137,11 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
         return Choice([], 0.0)
     by = by or model()
     sort = genre(page_names(page, about.url, about.kind), by.genres)
-    guesses = name_scores(page, by.names, by.bias)
+    wrapped = wrappers(page)
+    guesses = name_scores(page, wrapped, by.names, by.bias)
     ways = same_ways(page.boxes)
-    found = columns(page, guesses, ways, (about.kind, *sort))
+    parts = roles(page, wrapped)
+    found = columns(page, guesses, ways, (about.kind, *sort)) + parts
     first = scores = list(map(by.first, *found))
     if len(page.blocks) <= MOST_FOR_SECOND:
         second = map(by.second, *found, *context(page, likelihoods(first), ways))
@@ -150,7 +152,9 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
     is_article = sort[ARTICLE] > 0.5 and hope >= LEAST_FOR_ARTICLE
     least = by.cut[0 if is_article else 1] * hope
     kept = once(page, [i for i, odd in enumerate(odds) if odd > least], ways)
-    return Choice(without_comments(page, kept) if sort[ARTICLE] > SURE_ARTICLE else kept, hope)
+    if sort[ARTICLE] > SURE_ARTICLE:
+        kept = without_comments(page, kept, parts[COMMENTS])
+    return Choice(kept, hope)
 
 
 def alike(page: Layout, scores: list[float], ways: Sequence[int]) -> list[float]:
@@ -172,9 +176,8 @@ def alike(page: Layout, scores: list[float], ways: Sequence[int]) -> list[float]
     return [means.get(way, score) for way, score in zip(places, scores, strict=True)]
 
 
-def without_comments(page: Layout, kept: list[int]) -> list[int]:
+def without_comments(page: Layout, kept: list[int], comments: Sequence[float]) -> list[int]:
     """Without the blocks inside comments, if there is a text that they are about."""
-    comments = inside(page, wrappers(page), COMMENTS)
     text = [at for at in kept if not comments[at]]
     return text if sum(page.blocks[at].words for at in text) >= LEAST_ARTICLE else kept
 

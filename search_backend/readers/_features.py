@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from search_backend.readers._blocks import Box, Layout
-from search_backend.readers._roles import roles
 
 Columns = list[Sequence[float]]
 # The weights of a name on the way to a block and next to it.
@@ -60,12 +59,14 @@ def wrappers(page: Layout) -> list[bool]:
     return [words >= least for words in held]
 
 
-def name_scores(page: Layout, weights: Mapping[str, Weights], bias: float) -> list[float]:
+def name_scores(
+    page: Layout, wrapped: Sequence[bool], weights: Mapping[str, Weights], bias: float
+) -> list[float]:
     """A first guess for each block, by the names of the elements around it and its first words."""
     ways: list[float] = []
     own: list[float] = []
     known: dict[tuple[str, ...], tuple[float, float]] = {}
-    for box, is_wrapper in zip(page.boxes, wrappers(page), strict=True):
+    for box, is_wrapper in zip(page.boxes, wrapped, strict=True):
         sums = known.get(box.names)
         if sums is None:
             found = [weights[name] for name in box.names if name in weights]
@@ -109,25 +110,28 @@ def columns(
     found += _of_guesses(guesses, words)
     found += _of_boxes(page, words, linked, total, ways)
     found += _of_page(page, words, linked, guesses, total, told)
-    return found + roles(page, wrappers(page))
+    return found
 
 
 def _of_text(page: Layout) -> Columns:
-    heads = [block.text[:200] for block in page.blocks]
+    shares = [_shares(block.text[:200]) for block in page.blocks]
     return [
         [len(block.text) / block.words for block in page.blocks],
         [1.0 if block.text[-1] in _ENDS else 0.0 for block in page.blocks],
-        [_share(head, _DIGITS, _DIGIT) for head in heads],
-        [_share(head, _UPPERS, _UPPER) for head in heads],
+        [share for share, _ in shares],
+        [share for _, share in shares],
         [_TAG_NUMBER.get(page.boxes[block.box].tag, 40.0) for block in page.blocks],
     ]
 
 
-def _share(head: str, these: bytes, kind: re.Pattern[str]) -> float:
-    """The share of `these` characters, or all of their `kind`, among the first ones of a text."""
+def _shares(head: str) -> tuple[float, float]:
+    """The shares of digits and of capitals among the first characters of a text."""
+    size = len(head)
     if head.isascii():
-        return (len(head) - len(head.encode().translate(None, these))) / len(head)
-    return len(kind.findall(head)) / len(head)
+        letters = head.encode()
+        digits, uppers = letters.translate(None, _DIGITS), letters.translate(None, _UPPERS)
+        return (size - len(digits)) / size, (size - len(uppers)) / size
+    return len(_DIGIT.findall(head)) / size, len(_UPPER.findall(head)) / size
 
 
 def _of_neighbours(words: list[float], linked: list[float]) -> Columns:

@@ -63,12 +63,6 @@ def roles(page: Layout, wrapped: Sequence[bool]) -> list[Sequence[float]]:
     return [*found, *([share] * count for share in shares)]
 
 
-def inside(page: Layout, wrapped: Sequence[bool], role: int) -> list[bool]:
-    """For each block whether it lies in a part of this role."""
-    masks = _masks(page, wrapped)
-    return [masks[block.box] >> role & 1 == 1 for block in page.blocks]
-
-
 def _masks(page: Layout, wrapped: Sequence[bool]) -> list[int]:
     """For each box a bit for each role that it or a box around it has."""
     masks: list[int] = []

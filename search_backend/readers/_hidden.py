@@ -3,54 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from search_backend.readers._cascade import Cascade, Finding
+from search_backend.readers._colour import alike, clear_text, colour_of, paints_text
+from search_backend.readers._declared import LONGEST_BLOCK, Declarations, declarations, plain
+from search_backend.readers._folded import opened_ids, text_of, unfolds
+from search_backend.readers._signs import may_hide
+from search_backend.readers._style import INHERITED, PROPERTIES, hiding
+
 _NO_TEXT = (
     "script,style,template,iframe,object,embed,svg,canvas,audio,video,map,select,datalist,"
-    "input,textarea,progress,meter,noembed,noframes,annotation,annotation-xml,body title"
+    "input,textarea,progress,meter,noembed,noframes,annotation,annotation-xml,fencedframe,"
+    "body title"
 )
-_HIDDEN = "[hidden],[aria-hidden=true],dialog:not([open])"
-_ZERO = r"0+(?:\.0*)?(?:[a-z]{1,4}|%)?(?=;|$|!)"
-_HIDING = re.compile(
-    r"(?:^|;)(?:"
-    r"display:none|visibility:(?:hidden|collapse)|content-visibility:hidden"
-    rf"|font-size:(?:{_ZERO}|[01](?:\.\d+)?px)"
-    rf"|(?:max-)?(?:height|width):{_ZERO}"
-    r"|text-indent:-\d{3,}|(?:left|top|right|bottom|margin-left|margin-top):-(?:\d{4,}|\d{3}r?em)"
-    r"|clip:rect\((?:0|1px,?1px)|clip-path:(?:inset\((?:50|100)%|(?:circle|ellipse)\(0(?!\.))"
-    r"|transform:(?:scale[xy]?\(0(?:,0)?\)|translate[xy]?\(-\d{4,})|filter:opacity\(0(?!\.[1-9])"
-    r"|color:(?:transparent|(?:rgba|hsla)\((?:[^,);]+,){3}0(?:\.0+)?\)|rgb\([^);]+/0(?:\.0+)?%?\))"
-    r"|color:#(?:[\da-f]{3}0|[\da-f]{6}00)(?![\da-f])"
-    r")"
-)
-_FADED = re.compile(rf"(?:^|;)opacity:(?:{_ZERO}|\.0+(?=;|$|!))")
-# Moved or scaled as well: it comes flying in when a visitor gets there.
-_MOVED = re.compile(r"(?:^|;)(?:-webkit-)?transform:(?!none|[^;]*\d{4})")
-_COLOUR = re.compile(r"(?:^|;)color:([^;!]+)")
-_BACKGROUND = re.compile(r"(?:^|;)background(?:-color)?:([^;!]+)")
-_COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
-# A letter of ASCII by its number, as no style sheet has it that means to be read.
-_ESCAPE = re.compile(r"\\(?:0{0,4}([2-7][0-9a-fA-F])(?![0-9a-fA-F])\s?|([g-zG-Z]))")
-_is_simple = re.compile(r"[a-z0-9]*[.#][\w-]+", re.IGNORECASE).fullmatch
+_HIDDEN = "[hidden],dialog:not([open]),[popover]"
+# Shown, but not to those who hear the page.
+_UNREAD = "[aria-hidden=true]"
 # A sheet that hides most of a page does so until a script shows it: that is the page's text.
 MOST_HIDDEN_SHARE = 0.3
 BETTER_PART = 0.5
 # Shorter than any page that was worth hiding.
 LONGEST_HIDDEN = 500
-_ROOTS = frozenset({"html", "body", "main"})
-# What says that it unfolds, and what folds it.
-_FOLDED = re.compile(r"accordion|collaps|faq|expander|tab-?(?:pane|panel|content)", re.IGNORECASE)
-_FOLDING = re.compile(
-    rf"(?:^|;)(?:display:none|visibility:hidden|(?:max-)?height:{_ZERO})(?:!important)?(?=;|$)"
+_INLINE = frozenset(
+    re.split(" ", "a abbr b bdi bdo big cite code em font i mark q s small span strong u")
 )
-_FURNITURE = frozenset({"nav", "header", "footer"})
-# What opens something is not long.
-LONGEST_LABEL = 300
-# Shorter text in it is a label, and with more links it is a menu.
-LEAST_FOLDED = 40
-MOST_LINKED = 1 / 8
+_BOXED = frozenset({"display", "position", "float"})
+# More than that is no parenthesis around a reading.
+_LONGEST_RP = 2
+_ROOTS = frozenset({"html", "body", "main"})
+_NONE: frozenset[str] = frozenset()
+_DISPLAY, _COLOUR = frozenset({"display"}), frozenset({"colour"})
+_LASTING = frozenset({"font-size", "colour", "text-indent", "clip"})
 # React streams a page in pieces, hidden until a script puts them in place.
 # https://react.dev/reference/react-dom/server/renderToPipeableStream
 _STREAMED = "body > div[hidden][id^='S:']"
@@ -59,162 +46,192 @@ _WAITING = "template[id^='B:'],template[id^='P:']"
 
 def remove_hidden(tree: LexborHTMLParser) -> None:
     """Drop elements that hold no text or none that is shown. Changes `tree`."""
-    hiding, folding = _hiding_selectors(tree)
+    cascade = Cascade(tree)
     _show_streamed(tree)
     _drop(tree.css(_NO_TEXT))
+    _drop([node for node in tree.css("rp") if len(text_of(node).strip()) > _LONGEST_RP])
     _unfold_noscript(tree)
-    hidden, faded = _unseen(tree)
-    if hidden or faded or hiding or folding:
-        total = len(_text(tree.body))
-        if hidden or faded:
-            _drop(_never_shown(hidden, faded, _opened(tree), total))
-        nodes = _all(tree, hiding)
-        if folded := _all(tree, folding):
-            opened = _opened(tree)
-            nodes += [node for node in folded if not _unfolds(node, opened)]
-        nodes = [node for node in nodes if node.tag not in _ROOTS]
-        if sum(len(_text(node)) for node in nodes) <= total * MOST_HIDDEN_SHARE:
-            _drop(nodes)
+    if tree.body is not None:
+        _Hidden(tree, cascade).take_out()
 
 
-def _all(tree: LexborHTMLParser, selectors: list[str]) -> list[LexborNode]:
-    return tree.css(",".join(selectors)) if selectors else []
+class _Hidden:
+    """The hidden elements of one page."""
+
+    def __init__(self, tree: LexborHTMLParser, cascade: Cascade) -> None:
+        self._tree = tree
+        self._cascade = cascade
+        # What was taken out, and what has nothing left but children that show themselves.
+        self._gone: set[int] = set()
+        self._hollow: dict[int, frozenset[str]] = {}
+
+    def take_out(self) -> None:
+        """Take out what is hidden on any axis."""
+        own = self._own()
+        found = {node.mem_id: (node, axes) for node, axes in self._cascade.hidden_by_sheets()}
+        for node, axes in own:
+            known = found.get(node.mem_id)
+            found[node.mem_id] = (node, known[1] | axes if known else axes)
+        findings = [one for one in found.values() if text_of(one[0]).strip()]
+        if not findings:
+            return
+        named = {node.mem_id for node, _ in own}
+        groups: tuple[list[Finding], list[Finding], list[Finding]] = ([], [], [])
+        for node, hidden, style in self._seen_whole(findings):
+            if not hidden or node.tag in _ROOTS:
+                continue
+            if node.mem_id not in named:
+                groups[2].append((node, hidden))
+            elif hidden != {"opacity"}:
+                groups[0].append((node, hidden))
+            elif style.get("transform", "none") == "none":
+                groups[1].append((node, hidden))
+        # From the outside in: what lies in something that went needs no look.
+        for node, hidden in sorted(self._for_good(*groups), key=lambda found: _depth(found[0])):
+            if self._gone.isdisjoint(_path(node)):
+                self._take(node, hidden)
+
+    def _own(self) -> list[Finding]:
+        """What its own attributes may hide, and on which axes."""
+        own = [(node, _DISPLAY) for node in self._tree.css(_HIDDEN)]
+        own += [(node, _NONE) for node in self._tree.css(_UNREAD)]
+        # Pages write the same few styles again and again.
+        known: dict[str | None, frozenset[str]] = {}
+        for node in self._tree.css("[style]"):
+            style = node.attributes.get("style")
+            if (axes := known.get(style)) is None:
+                axes = known[style] = self._axes_of(style or "")
+            if axes:
+                own.append((node, axes))
+        own += [(node, _COLOUR) for node in self._tree.css("font[color]")]
+        return own
+
+    def _axes_of(self, style: str) -> frozenset[str]:
+        if self._cascade.whole:
+            return self._cascade.axes_of(style) if may_hide(style) or "color" in style else _NONE
+        # Only what is important undoes a style; of a page that is not known whole it is enough.
+        return _undone_by(style)
+
+    def _seen_whole(
+        self, findings: Sequence[Finding]
+    ) -> Iterator[tuple[LexborNode, frozenset[str], Declarations]]:
+        """Each element with the axes on which it is hidden, all things considered."""
+        whole = self._cascade.whole
+        styles = self._cascade.weighed(findings)
+        coloured = [
+            (node, text)
+            for (node, _), style in zip(findings, styles, strict=True)
+            if whole and not paints_text(style) and (text := colour_of(style))
+        ]
+        grounds = self._cascade.grounds_of(node for node, _ in coloured)
+        like_ground = {
+            node.mem_id
+            for (node, text), behind in zip(coloured, grounds, strict=True)
+            if behind is not None and alike(text, behind)
+        }
+        for (node, _), style in zip(findings, styles, strict=True):
+            axes = hiding(style, not whole) | clear_text(style)
+            if node.attributes.get("aria-hidden") == "true":
+                axes |= _DISPLAY
+            if whole and node.tag in _INLINE and not _BOXED & style.keys():
+                axes -= {"size", "content-visibility"}  # mean nothing to text within a line
+            yield node, axes | _COLOUR if node.mem_id in like_ground else axes, style
+
+    def _for_good(
+        self, hidden: list[Finding], faded: list[Finding], ruled: list[Finding]
+    ) -> list[Finding]:
+        """Of what attributes and styles hide, what is merely transparent by them, and what sheets
+        hide: what does not wait for a script or a visitor to show it.
+
+        A page that fades in, or that arrives in pieces which a script puts in place, hides the
+        better part of itself at first: one element with most of the text, or many that are merely
+        transparent.
+        """
+        total = len(text_of(self._tree.body))
+        most = max(total * BETTER_PART, LONGEST_HIDDEN)
+        opened = opened_ids(self._tree)
+        sizes = [size for node, _ in faded if (size := len(text_of(node))) <= most]
+        if sum(sizes) <= total * MOST_HIDDEN_SHARE:
+            hidden = hidden + faded
+        hidden = [
+            (node, axes)
+            for node, axes in (*hidden, *((n, axes) for n, axes in ruled if axes & _LASTING))
+            if len(text_of(node)) <= most and not unfolds(node, axes, opened)
+        ]
+        # Scripts and the hands of visitors undo what takes an element away, but hardly what makes
+        # its letters invisible.
+        ruled = [
+            (node, axes)
+            for node, axes in ruled
+            if not axes & _LASTING and not unfolds(node, axes, opened)
+        ]
+        if sum(len(text_of(node)) for node, _ in ruled) <= total * MOST_HIDDEN_SHARE:
+            hidden += ruled
+        return hidden
+
+    def _take(self, node: LexborNode, axes: frozenset[str]) -> None:
+        """Drop the node; where its children may show themselves, all but those that do."""
+        if axes <= self._hollow.get(node.mem_id, frozenset()):
+            return
+        shown: set[int] = set()
+        if axes <= INHERITED:
+            inside = [one for one in node.css("*") if one.mem_id != node.mem_id]
+            styles = self._cascade.weighed([(one, axes) for one in inside])
+            pairs = zip(inside, styles, strict=True)
+            shown = {one.mem_id for one, style in pairs if _undoes(style, axes)}
+        if not shown:
+            self._gone.add(node.mem_id)
+            _drop([node])
+            return
+        above = {node.mem_id}
+        for one in inside:
+            at = one.parent if one.mem_id in shown else None
+            while at is not None and at.mem_id not in above:
+                above.add(at.mem_id)
+                at = at.parent
+        self._hollow |= dict.fromkeys(above, axes)
+        waiting = [node]
+        while waiting:
+            for child in list(waiting.pop().iter(include_text=True)):
+                if child.mem_id in shown:
+                    continue
+                if child.mem_id in above:
+                    waiting.append(child)
+                else:
+                    child.remove()
 
 
-def _unseen(tree: LexborHTMLParser) -> tuple[list[LexborNode], list[LexborNode]]:
-    """(hidden, transparent) by attributes and inline styles."""
-    hidden, faded = tree.css(_HIDDEN), list[LexborNode]()
-    # Pages write the same few styles again and again.
-    known: dict[str | None, list[LexborNode] | None] = {}
-    for node in tree.css("[style]"):
-        style = node.attributes.get("style")
-        if style not in known:
-            plain = _plain(style or "")
-            is_faded = _FADED.search(plain) and not _MOVED.search(plain)
-            known[style] = hidden if _hides(plain) else faded if is_faded else None
-        if (found := known[style]) is not None:
-            found.append(node)
-    return hidden, faded
+@lru_cache(maxsize=4096)
+def _undone_by(style: str) -> frozenset[str]:
+    """The axes on which an inline style hides, each with the mark of what could undo it."""
+    if len(style) > LONGEST_BLOCK or not may_hide(style):
+        return _NONE
+    declared = plain(declarations(style))
+    return frozenset(f"{axis}!" for axis in hiding(declared) | clear_text(declared))
 
 
-def _never_shown(
-    hidden: list[LexborNode], faded: list[LexborNode], opened: set[str | None], total: int
-) -> list[LexborNode]:
-    """What is unseen, but not what waits for a script to show it.
-
-    A page that fades in, or that arrives in pieces which a script puts in place, hides the better
-    part of itself at first: one element with most of the text, or many that are merely transparent.
-    """
-    most = max(total * BETTER_PART, LONGEST_HIDDEN)
-    sizes = [size for node in faded if (size := len(_text(node))) <= most]
-    if sum(sizes) <= total * MOST_HIDDEN_SHARE:
-        hidden = hidden + faded
-    return [
-        node
-        for node in hidden
-        if node.tag not in _ROOTS and len(_text(node)) <= most and not _unfolds(node, opened)
-    ]
+def _path(node: LexborNode) -> Iterator[int]:
+    at: LexborNode | None = node
+    while at is not None:
+        yield at.mem_id
+        at = at.parent
 
 
-def _opened(tree: LexborHTMLParser) -> set[str | None]:
-    """The ids of what controls of the page open."""
-    return {
-        name
-        for node in tree.css("[aria-controls]")
-        for name in (node.attributes.get("aria-controls") or "").split()
-    }
+def _depth(node: LexborNode) -> int:
+    return sum(1 for _ in _path(node))
 
 
-def _unfolds(node: LexborNode, opened: set[str | None]) -> bool:
-    """Whether a visitor can open it: a control names it, its wrapper or what it wraps, or stands
-    right before it; or it is called something that unfolds, and stands below a label."""
-    attributes = node.attributes
-    if attributes.get("role") == "tabpanel" or attributes.get("id") in opened:
-        return True
-    if node.tag == "dialog" or len(text := _text(node)) < LEAST_FOLDED:
-        return False
-    if _hides(_FOLDING.sub("", _plain(attributes.get("style") or ""))):
-        return False
-    parent, inside = node.parent, next(node.iter(), None)
-    around = parent.attributes if parent is not None else {}
-    named = (around.get("id"), inside.attributes.get("id") if inside is not None else None)
-    names = f"{attributes.get('class')} {around.get('class')}"
-    if opened.isdisjoint(name for name in named if name) and not _has_label(node, names):
-        return False
-    return len(node.css("a")) <= MOST_LINKED * len(text.split())
-
-
-def _has_label(node: LexborNode, names: str) -> bool:
-    """Whether a short text stands right before it that controls something, as the `names` of the
-    node may say."""
-    before = _element_before(node)
-    if before is None or before.tag in _FURNITURE:
-        return False
-    if not 0 < len(_text(before).strip()) <= LONGEST_LABEL:
-        return False
-    says_so = "aria-expanded" in before.attributes or _FOLDED.search(names) is not None
-    return says_so or before.css_first("[aria-expanded]") is not None
-
-
-def _element_before(node: LexborNode) -> LexborNode | None:
-    """The element before it, inside the same one."""
-    before = node.prev
-    while before is not None and not before.is_element_node:
-        before = before.prev
-    return before
-
-
-def hides(style: str) -> bool:
-    """Whether an inline style makes its element invisible."""
-    plain = _plain(style)
-    return _FADED.search(plain) is not None or _hides(plain)
-
-
-def _plain(style: str) -> str:
-    if "\\" in style:
-        style = _ESCAPE.sub(lambda found: found[2] or chr(int(found[1], 16)), style)
-    return re.sub(r"\s+", "", _COMMENT.sub("", style)).lower()
-
-
-def _hides(plain: str) -> bool:
-    if _HIDING.search(plain):
-        return True
-    colour, background = _COLOUR.search(plain), _BACKGROUND.search(plain)
-    return bool(colour and background and colour[1] == background[1])
-
-
-def _hiding_selectors(tree: LexborHTMLParser) -> tuple[list[str], list[str]]:
-    """Simple selectors (.class, #id) that the page's own sheets make invisible on every screen:
-    those for good, and those that might be unfolded."""
-    hiding, folding = list[str](), list[str]()
-    for sheet in tree.css("style"):
-        text = _COMMENT.sub("", sheet.text() or "")[:200_000]
-        for selectors, declarations in _rules(text):
-            # Most rules have no selector of this kind: cheaper to see than what they declare.
-            simple = [one for one in map(str.strip, selectors.split(",")) if _is_simple(one)]
-            if simple and hides(declarations):
-                rest = _FOLDING.sub("", _plain(declarations))
-                (hiding if hides(rest) else folding).extend(simple)
-    return hiding, folding
-
-
-def _rules(sheet: str) -> Iterator[tuple[str, str]]:
-    """(selectors, declarations) of the rules outside @media and other conditions."""
-    depth, start, selectors = 0, 0, ""
-    for match in re.finditer(r"[{};]", sheet):
-        mark, at = match[0], match.start()
-        if mark == "{":
-            if depth == 0:
-                selectors, start = sheet[start:at].strip(), at + 1
-            depth += 1
-        elif mark == "}":
-            depth = max(0, depth - 1)
-            if depth == 0:
-                if not selectors.startswith("@"):
-                    yield selectors, sheet[start:at]
-                start = at + 1
-        elif depth == 0:
-            start = at + 1
+def _undoes(style: Declarations, axes: Iterable[str]) -> bool:
+    """Whether an element shows itself inside one that is hidden on these axes."""
+    for axis in axes:
+        said = [style[name] for name in PROPERTIES[axis] if name in style]
+        if not said or set(said) <= {"inherit", "unset"}:
+            return False
+        if axis in hiding(style, False) | clear_text(style):
+            return False
+        if axis == "font-size" and re.search(r"(?<!r)em\b|%", style.get("font-size", "")):
+            return False
+    return True
 
 
 def _show_streamed(tree: LexborHTMLParser) -> None:
@@ -232,15 +249,11 @@ def _unfold_noscript(tree: LexborHTMLParser) -> None:
     nodes = tree.css("noscript")
     if not nodes:
         return
-    inside = sum(len(_text(node)) for node in nodes)
-    if inside > max(500, (len(_text(tree.body)) - inside)):
+    inside = sum(len(text_of(node)) for node in nodes)
+    if inside > max(500, (len(text_of(tree.body)) - inside)):
         tree.unwrap_tags(["noscript"])
     else:
         _drop(nodes)
-
-
-def _text(node: LexborNode | None) -> str:
-    return (node.text(deep=True) or "") if node is not None else ""
 
 
 def _drop(nodes: list[LexborNode]) -> None:

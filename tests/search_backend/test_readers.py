@@ -15,7 +15,6 @@ from search_backend.charset import decode
 from search_backend.clean import clean
 from search_backend.readers import find_readers, read, reader_for_name
 from search_backend.readers._bounds import DEEPEST, bounded
-from search_backend.readers._hidden import hides
 from search_backend.types import Page
 
 DATA = Path(__file__).parent / "data"
@@ -93,8 +92,11 @@ def test_a_page_tells_about_itself(tea: Page) -> None:
     ],
 )
 def test_styles_that_hide(style: str, hidden: bool) -> None:
-    """Only what cannot be seen counts as hidden."""
-    assert hides(style) is hidden
+    """Only what cannot be seen counts as hidden; beside a sheet elsewhere what may be."""
+    head = "<link rel=stylesheet href=/all.css>"
+    words = "Some ordinary words that stand on the page. " * 8
+    page = read_html(f"{head}<p>{words}</p><p style='{style}'>SECRET</p>")
+    assert ("SECRET" not in page.text) is hidden
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ class Runner:
             await self._keeper.hand_over(run.lease)
         except Exception as error:  # the log failed: `recover` goes on once it works again
             words = error.remedy if isinstance(error, AgentError) else "See the log."
-            _log.error("searchloop: the end of an answer was not saved: %s %s", error, words)
+            _log.error("searchloop: the end of an answer may not be saved: %s %s", error, words)
         finally:
             self._keeper.forget(run.lease)
             self._tasks.pop(session_id, None)

@@ -55,14 +55,14 @@ class Backend:
         self._number = 0
 
     async def load(self, clients: int, seconds: float, same: str = "") -> Load:
-        """Ask from `clients` connections: each query is new, or all are `same`."""
+        """Ask from `clients` connections, once at least: each query is new, or all are `same`."""
         await self.told("_count")
         times: list[float] = []
         began, cpu = time.monotonic(), self.cpu()
 
         async def client() -> None:
             async with Wire(self.port) as wire:
-                while time.monotonic() - began < seconds:
+                while not times or time.monotonic() - began < seconds:
                     self._number += 1
                     query = same or f"query {self._number}"
                     start = time.monotonic()

@@ -82,8 +82,10 @@ def survives(home: Path, good: str, faults: tuple[str, ...], width: int) -> None
         )
         in_reserve = [answer for answer, _ in last if set(_used(answer)) - {good}]
         assert len(in_reserve) <= MOST_HEDGES, last
-        # Whoever waits for one that is ill does so in each search.
-        assert min(seconds for _, seconds in last) <= 2 * healthy[18], (healthy, last)
+        # Whoever waits for one that is ill does so in each search, a quarter of a second or longer;
+        # of less than a tenth a busy machine is the cause.
+        most = max(2 * healthy[18], 0.1)
+        assert min(seconds for _, seconds in last) <= most, (healthy, last)
 
 
 def _seconds(asked: House, text: str) -> tuple[SearchAnswer, float]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import string
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
@@ -32,6 +33,8 @@ _COLUMNS = (
     "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
     "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running, settings"
 )
+# Of an id, which is an argument of commands, and taken for an option if it began with a dash.
+_LETTERS = string.ascii_letters + string.digits
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
 _PINNED = '%"pinned":true%'  # how `to_json` writes it into settings
 _POLL = 2.0  # how late an event of another process may be noticed if nobody tells, in seconds
@@ -63,7 +66,7 @@ class EventLog:
         settings: Mapping[str, Any] | None = None,
     ) -> Session:
         """A new, empty session with an id that cannot be guessed."""
-        session, now = secrets.token_urlsafe(18), time.time()
+        session, now = "".join(secrets.choice(_LETTERS) for _ in range(24)), time.time()
         kept = to_json({k: v for k, v in (settings or {}).items() if v is not None})
         with self._db.transaction() as db:
             db.execute(

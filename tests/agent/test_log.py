@@ -127,10 +127,12 @@ def test_a_session_counts_its_questions(log: EventLog) -> None:
 
 
 def test_ids_cannot_be_guessed(log: EventLog) -> None:
-    """A session id has at least 128 random bits."""
+    """A session id has at least 128 random bits, and no sign that means something on a command
+    line."""
     ids = {log.create_session(model="m").id for _ in range(50)}
     assert len(ids) == 50
     assert min(map(len, ids)) >= 22
+    assert all(each.isascii() and each.isalnum() for each in ids)
 
 
 def test_settings_of_a_session_change_one_by_one(log: EventLog, session: str) -> None:

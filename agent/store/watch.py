@@ -13,7 +13,7 @@ from typing import Any
 from agent.errors import StoreError
 from agent.store.contract import Heard
 
-_CALM, _BUSY = 0.05, 0.01  # seconds between looks; one takes a tenth of a millisecond
+_CALM, _BUSY = 0.05, 0.008  # seconds between looks; one takes a tenth of a millisecond
 _BUSY_FOR = 1.0  # seconds after news in which more are likely
 
 

@@ -37,6 +37,7 @@ _SESSION = {
     "idle_session_timeout": 0,
     "transaction_timeout": 0,
 }
+# Before anything else: an administrator's limit may be too short to set ours under it.
 _FIRST = f"SET statement_timeout = {_SESSION['statement_timeout']}".encode()
 # As a join, because not every version knows each of them.
 _BEGIN = f"""
@@ -75,9 +76,7 @@ _CODES = {
 # Why a connection was refused has no code that the driver could be asked for.
 _FULL = re.compile(r"too many (clients|connections)|connection slots")
 _NOT_YET = re.compile(r"starting up|shutting down|recovery mode|not accepting")
-
-
-_never = threading.Event()
+_never = threading.Event()  # to wait a moment between two looks
 
 
 class Silent(psycopg.OperationalError):

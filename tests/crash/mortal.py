@@ -193,13 +193,13 @@ def fork(order: dict[str, Any]) -> dict[str, Any]:
     return {"killed": os.WIFSIGNALED(status), "code": os.waitstatus_to_exitcode(status)}
 
 
-def main() -> None:
-    """Takes orders until there are no more."""
+def obey(carry_out: Callable[[dict[str, Any]], Any]) -> None:
+    """Takes orders from stdin until there are no more, and tells what came of each."""
     gc.freeze()
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(fork(json.loads(line))) + "\n")
+        sys.stdout.write(json.dumps(carry_out(json.loads(line))) + "\n")
         sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main()
+    obey(fork)

@@ -6,8 +6,6 @@ renamed, linked, removed or opened otherwise. Orders come as lines of JSON on st
 
 from __future__ import annotations
 
-import gc
-import json
 import os
 import sys
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 from agent.log import EventLog
 from agent.upkeep import backup, restore
 from tests.crash.disk import Disk
-from tests.crash.mortal import Fuse
+from tests.crash.mortal import Fuse, obey
 
 _NAMES = frozenset({"os.rename", "os.remove", "os.link", "open", "shutil.copyfile"})
 
@@ -59,13 +57,5 @@ def fork(order: dict[str, Any]) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def main() -> None:
-    """Takes orders until there are no more."""
-    gc.freeze()
-    for line in sys.stdin:
-        sys.stdout.write(json.dumps(fork(json.loads(line))) + "\n")
-        sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    main()
+    obey(fork)

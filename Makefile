@@ -29,8 +29,8 @@ bench: dev # our speed beside a bare HTTP client, in one run
 torture: dev # the suite with the slow tests in it and many more generated examples
 	@$(BIN)/python -m pytest -rs -m "not ollama" --hypothesis-profile=torture
 
-readme: dev # run the README's own commands
-	@$(BIN)/python scripts/readme.py README.md
+readme: dev # run the examples of the README and docs
+	@$(BIN)/python -m pytest -q -n auto tests/docs/test_examples.py
 
 lock: # pin the newest allowed versions; commit what it writes
 	@$(PYTHON) scripts/lock.py

@@ -1,16 +1,16 @@
-"""Errors say who must act.
+"""Errors, sorted by who must act.
 
     AgentError(code, message, remedy)      what happened, and what to do about it
      +-- ConfigError                       the user: a setting, a key, an argument
      +-- ProviderError                     the model's side; says whether waiting helps
      |    +-- IncompleteError              a stream ended before it said that it was finished
      |    +-- NativeSearchRejected         this model refuses its native search tool
-     +-- ToolError                         becomes a result that the model can read
+     +-- ToolError                         becomes a result that the model reads
      +-- StoreError                        the event log could not be read or written
      |    +-- UnsureError                  it broke off: what was written may be there or not
      +-- Conflict                          the session is busy or gone
 
-Cancellation is asyncio's own CancelledError. Errors carry; only the runner and the surfaces report.
+Cancellation is asyncio's own CancelledError. Only the runner and the surfaces report errors.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class AgentError(Exception):
         self.remedy = remedy
 
     def as_dict(self) -> dict[str, str]:
-        """The error object of every surface: {code, message, remedy}."""
+        """Returns the error object of every surface: {code, message, remedy}."""
         return {"code": self.code, "message": self.message, "remedy": self.remedy}
 
 
 class ConfigError(AgentError):
-    """The user's side: bad input, an unknown model, a missing key."""
+    """A mistake on the user's side: bad input, an unknown model, a missing key."""
 
 
 class ProviderError(AgentError):
-    """The model's side. `retry_after` is in seconds when the provider named a time."""
+    """A failure of the provider. `retry_after` is in seconds, None if the provider names none."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ProviderError(AgentError):
 
 
 class IncompleteError(ProviderError):
-    """The stream ended without its terminal event: whatever came is not a whole answer."""
+    """The stream ended without its terminal event: the answer is incomplete."""
 
 
 class NativeSearchRejected(ProviderError):
@@ -70,7 +70,7 @@ class StoreError(AgentError):
 
 
 class UnsureError(StoreError):
-    """The store broke off in the middle: only reading it later tells whether it was written."""
+    """The store failed during a write: only a later read tells whether it succeeded."""
 
 
 class Conflict(AgentError):
@@ -78,6 +78,6 @@ class Conflict(AgentError):
 
 
 def busy() -> Conflict:
-    """What has to wait for the end of an answer."""
+    """Returns the error for a request that has to wait for the end of an answer."""
     what = "This session is still answering."
     return Conflict("busy", what, "Wait for the answer, or stop it first.")

@@ -1,10 +1,6 @@
-"""The agent as a library: ask from any thread, on a loop of its own.
+"""The agent as a library, on a background loop: ask from any thread.
 
-from agent import Agent
-from search_backend.app import create_app
-
-with Agent(search_backend=create_app()) as agent:
-    print(agent.ask("Which engines are there?", search="local").text)
+`searchloop.Agent` is this agent together with the search backend.
 """
 
 from __future__ import annotations
@@ -14,48 +10,104 @@ import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import Any, TypeVar, Unpack
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
-from agent.answer import Answer, Turn, settled
-from agent.approvals import Decision
-from agent.backend import Wsgi, backend_for
-from agent.errors import AgentError, ConfigError, StoreError
-from agent.events import Event
-from agent.log import EventLog
-from agent.models import ModelInfo
-from agent.providers import Provider
-from agent.runner import Runner
-from agent.settings import Settings
-from agent.tools import Tool, ToolSource
-from agent.watch import Watch
+from searchloop.agent.errors import AgentError, ConfigError, StoreError
+from searchloop.agent.guard.approvals import Approve, Decision
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.events import Event, citation_from
+from searchloop.agent.observe.watch import Instrumentation
+from searchloop.agent.providers import Provider
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.settings import Settings
+from searchloop.agent.tools import Tool, ToolSource
+from searchloop.agent.tools.backend import Wsgi, backend_for
+from searchloop.agent.types import (
+    Citation,
+    Limits,
+    ModelInfo,
+    NativeSearch,
+    RunReason,
+    Source,
+    Usage,
+)
 
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer and how its run ended. `error` is {code, message, remedy} if it failed."""
+
+    text: str
+    reason: RunReason
+    citations: tuple[Citation, ...]
+    sources: tuple[Source, ...]
+    usage: Usage
+    search_path: str
+    session_id: str
+    error: dict[str, str] | None = None
+
+    @classmethod
+    def of(cls, event: Event) -> Answer:
+        """Reads the data of a `run_finished` event."""
+        data = event.data
+        return cls(
+            text=data["answer"],
+            reason=data["reason"],
+            citations=tuple(citation_from(c) for c in data["citations"]),
+            sources=tuple(Source(**s) for s in data["sources"]),
+            usage=Usage(**data["usage"]),
+            search_path=data["search_path"],
+            session_id=data["session_id"],
+            error=data.get("error"),
+        )
+
+
+class Turn(TypedDict, total=False):
+    """Options of one turn; those left out come from the session or the settings.
+
+    `approve` decides about calls that need the user: `never` refuses them (the default), `auto`
+    runs them unless something would leak, `ask` waits for `decide`. `plan` is the data of the plan
+    that the question carries out.
+    """
+
+    model: str | None
+    mode: str | None
+    search: str | None
+    limits: Limits | None
+    options: NativeSearch | None
+    approve: Approve
+    plan: Mapping[str, Any] | None
+
+
+_UNATTENDED: Turn = {"approve": "never"}  # a program has no user to ask
 T = TypeVar("T")
 # A signal that comes just before a thread sleeps is not seen while it sleeps: Ctrl-C would be lost.
 _LOOK = 0.5  # seconds
 _LATE = 1.0  # seconds after the end of a run in which its last event must have come
 
 
-class Agent:
-    """Sessions and answers on a background loop; safe to use from several threads.
+class BareAgent:
+    """Asks models on a background loop; safe to use from several threads.
 
-    `tools` and `providers` are the caller's own, beside those that come with searchloop; `bring`
-    are sources of tools by session, such as a workspace or MCP servers.
+    `search_backend` is a WSGI application with the contract of `agent.tools.backend`; without one,
+    and without SEARCH_BACKEND_URL, local searches fail. `tools` and `providers` come beside those
+    of searchloop; `bring` are sources of tools by session, such as a workspace or MCP servers.
     """
 
     def __init__(
         self,
         settings: Settings | None = None,
         *,
-        search_backend: Wsgi | None = None,
+        search_backend: Wsgi | None,
         tools: Iterable[Tool] = (),
         log: EventLog | None = None,
         providers: Iterable[Provider] = (),
         bring: Iterable[ToolSource] = (),
     ) -> None:
         self.settings = settings or Settings.load()
-        self._watch = Watch(self.settings)
+        self._watch = Instrumentation(self.settings)
         self._own_log = log is None
         self.log = log or self._watch.log()
         self._loop = asyncio.new_event_loop()
@@ -65,20 +117,14 @@ class Agent:
         backend = backend_for(self.settings, transport, search_backend)
         self.runner = Runner(self.settings, self.log, backend, tools, transport, providers, bring)
 
-    def ask(
-        self,
-        question: str,
-        *,
-        session: str | None = None,
-        **turn: Unpack[Turn],
-    ) -> Answer:
-        """The whole answer. Raises AgentError when the question cannot be sent."""
+    def ask(self, question: str, *, session: str | None = None, **turn: Unpack[Turn]) -> Answer:
+        """Returns the whole answer. Raises AgentError when the question cannot be sent."""
         fresh = None if session else self._new_session(turn.get("model"))
         known = session or fresh or ""
 
         async def answered() -> Event:
             try:
-                await self.runner.start(known, question, **settled(turn))
+                await self.runner.start(known, question, **_UNATTENDED | turn)
             except BaseException:
                 self._discard(fresh)
                 raise
@@ -91,21 +137,17 @@ class Agent:
         return Answer.of(event)
 
     def stream(
-        self,
-        question: str,
-        *,
-        session: str | None = None,
-        **turn: Unpack[Turn],
+        self, question: str, *, session: str | None = None, **turn: Unpack[Turn]
     ) -> Iterator[Event]:
-        """The run's events as they happen; the last is `run_finished`.
+        """Yields the run's events as they happen; the last is `run_finished`.
 
-        Without `session` a new one is made. Closing the iterator early stops the run.
+        Without `session` it makes a new one. Closing the iterator early stops the run.
         Raises AgentError when the question cannot be sent.
         """
         fresh = None if session else self._new_session(turn.get("model"))
         known = session or fresh or ""
         after = self.log.last_seq(known) or 0
-        starting = self.runner.start(known, question, **settled(turn))
+        starting = self.runner.start(known, question, **_UNATTENDED | turn)
         batches: SimpleQueue[list[Event] | None] = SimpleQueue()
         begun: Future[str] = Future()
         feeding = self._submit(self._feed(known, after, starting, begun, batches))
@@ -126,7 +168,7 @@ class Agent:
         begun: Future[str],
         batches: SimpleQueue[list[Event] | None],
     ) -> None:
-        """Starts the run once the follower listens: a quick answer would be over before that."""
+        """Starts the run once the follower listens, so that it misses nothing of a quick answer."""
         over = False
 
         async def answered() -> None:
@@ -165,7 +207,7 @@ class Agent:
         batches: SimpleQueue[list[Event] | None],
         feeding: Future[None],
     ) -> Iterator[Event]:
-        """One run's events, from the loop, batch by batch."""
+        """Yields one run's events from the loop, batch by batch."""
         done = False
         try:
             while (batch := _next(batches)) is not None:
@@ -184,7 +226,7 @@ class Agent:
         return self.log.create_session(model=model, search=self.settings.search).id
 
     def _discard(self, session: str | None) -> None:
-        """Takes a session that was made for a question which could not be sent away again."""
+        """Deletes the new session if the question cannot be sent."""
         if session:
             with suppress(AgentError):
                 self.log.delete_session(session)
@@ -196,14 +238,14 @@ class Agent:
         decision: Decision,
         arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        """Answers an `approval_requested`; `arguments` replace those that were asked for.
+        """Answers an `approval_requested`; `arguments` replace those that the model chose.
 
         Raises Conflict when no such call waits.
         """
         self.runner.approvals.answer(session, call_id, decision, arguments)
 
     def models(self) -> list[ModelInfo]:
-        """What every provider offers."""
+        """Returns the models of every provider."""
         return self._wait(self.runner.models())
 
     def close(self) -> None:
@@ -224,15 +266,10 @@ class Agent:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
-    def __enter__(self) -> Agent:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -247,7 +284,7 @@ class Agent:
 
 
 def _result(future: Future[T]) -> T:
-    """What comes of it, however long it takes."""
+    """Waits for the result, however long it takes."""
     while not wait([future], _LOOK).done:
         pass
     return future.result()
@@ -260,7 +297,7 @@ def _next(batches: SimpleQueue[T]) -> T:
 
 
 def _over(feeding: Future[None], begun: Future[str]) -> None:
-    """Closed, or failed, before the run could begin: whoever waits for that is told."""
+    """Wakes the waiting caller if the agent was closed, or failed, before the run began."""
     error = None if feeding.cancelled() else feeding.exception()
     with suppress(InvalidStateError):
         if error:

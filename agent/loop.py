@@ -1,7 +1,7 @@
 """The loop: ask, act, observe, until the model stops asking for tools.
 
-Provider, tools and emitter arrive as arguments. Whether web search is on decides which tools are in
-the toolset and whether the request asks for the provider's own search; the loop does not know.
+It gets provider, tools and emitter as arguments and knows nothing of the search switch, which
+decides the tools of the toolset and the request's own search beforehand.
 """
 
 from __future__ import annotations
@@ -9,31 +9,36 @@ from __future__ import annotations
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from agent.citations import joined, settle
-from agent.errors import IncompleteError
-from agent.events import message_data, result_data, result_message
-from agent.limits import DEFAULT_LIMITS, Limits, Meter, Price
-from agent.seams import Calls, Emit, Streams
-from agent.sources import SourceTable
-from agent.types import (
+from searchloop.agent.errors import IncompleteError
+from searchloop.agent.log.events import message_data, result_data, result_message
+from searchloop.agent.search.citations import joined, settle
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.types import (
+    DEFAULT_LIMITS,
+    Emit,
     Finished,
+    Limits,
     Message,
+    Meter,
+    Price,
     Request,
     RunReason,
+    Streams,
     TextDelta,
     ThinkingDelta,
+    Toolbox,
     ToolResult,
     Usage,
 )
 
-_PAUSES = 8  # how often a provider may pause one answer before that counts as stuck
+_PAUSES = 8  # a provider that pauses one answer more often is stuck
 _CUT = "Not run: the answer was cut off before this call was complete."
 _LATE = "Not run: a limit was reached, and an answer was asked for."
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: its last message, what it used, and the limit it met, if any."""
+    """The end of a run: its last message, usage and reason, and the limit that it reached."""
 
     message: Message
     usage: Usage
@@ -46,16 +51,16 @@ async def run_agent_loop(
     request: Request,
     *,
     provider: Streams,
-    tools: Calls,
+    tools: Toolbox,
     emit: Emit,
     sources: SourceTable | None = None,
     limits: Limits = DEFAULT_LIMITS,
     price: Price | None = None,
 ) -> Outcome:
-    """Runs one turn; `messages` grows by what is said and done.
+    """Runs one turn and appends its answers and tool results to `messages`.
 
-    `request` names the model, the system text and the provider's own search; its messages and
-    tools are filled in here. `price` says what the provider's own counts cost. Raises ProviderError
+    `request` names the model, the system text and the provider's own search; the loop fills in
+    messages and tools. `price` computes the cost of the provider's counts. Raises ProviderError
     when the model fails, after emitting what came.
     """
     table = sources if sources is not None else SourceTable.of(messages)
@@ -94,7 +99,7 @@ async def run_agent_loop(
 
 
 async def _ask(provider: Streams, request: Request, emit: Emit) -> Finished:
-    """One model step; what it says goes out as it comes."""
+    """Runs one model step and emits its events as they come."""
     async with aclosing(provider.stream(request)) as stream:
         async for event in stream:
             if isinstance(event, TextDelta | ThinkingDelta):

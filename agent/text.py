@@ -1,19 +1,21 @@
-"""Text as JSON and UTF-8 can carry it.
+"""Text that JSON, UTF-8 and a model can take.
 
-A model, a page or a tool may hand over half a surrogate pair or a number that JSON has no word for.
-One such value must not stop a run, nor reach the page, whose parser would refuse the whole event.
+A model, a page or a tool may return half a surrogate pair or a number that JSON cannot write; one
+such value must not stop a run. `neutral` sanitizes untrusted text: it removes invisible characters
+and replaces the bracket of marks that models take for a turn or a tool call.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 
 def well_formed(text: str) -> str:
-    """The text, with surrogate pairs joined and what is left of halves replaced by U+FFFD."""
+    """Joins surrogate pairs and replaces single surrogates by U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -22,14 +24,14 @@ def well_formed(text: str) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Compact JSON. Raises ValueError or TypeError where JSON, or UTF-8, has no way to say it."""
+    """Returns compact JSON. Raises ValueError or TypeError for what JSON or UTF-8 cannot hold."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     text.encode()
     return text
 
 
 def plain(value: Any) -> Any:
-    """The nearest thing that `to_json` takes: not-a-number becomes None, the unknown its text."""
+    """Returns the nearest value that `to_json` takes: NaN becomes None, other objects text."""
     if isinstance(value, str):
         return well_formed(value)
     if value is None or isinstance(value, bool | int):
@@ -44,20 +46,53 @@ def plain(value: Any) -> Any:
 
 
 def column_text(text: str | None) -> str | None:
-    """A text for a column of a store: without what UTF-8 or a column cannot hold."""
+    """Replaces what a text column of a store cannot hold by U+FFFD."""
     return None if text is None else well_formed(text).replace("\0", "\ufffd")
 
 
 def like_pattern(text: str) -> str:
-    """The pattern of SQL's LIKE (with a backslash to escape) for whatever holds this text."""
+    """Returns the pattern of SQL's LIKE, escaped with a backslash, for texts that contain this."""
     text = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return column_text(f"%{text}%") or ""
 
 
 def object_in(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is; None when it is none."""
+    """Parses a JSON object; returns None for any other text."""
     try:
         value = json.loads(text)
     except (ValueError, TypeError):
         return None
     return value if isinstance(value, dict) else None
+
+
+INVISIBLE = re.compile(
+    "["
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls other than tab and line ends
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"  # soft hyphen, fillers, Arabic mark
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f"  # zero width, bidi, invisible operators
+    "\u3164\ufeff\uffa0\ufff0-\ufffc\ufffe\uffff"  # fillers, byte order mark, specials
+    "\U000e0000-\U000e0fff"  # tags and variation selectors 17 to 256
+    "]"
+)
+_ROLES = "system|user|assistant|human|tool|developer|function|model|ipython|observation"
+_CALLS = (
+    "tools?_?(?:call|result|response|output|use)s?|available_tools|function_?(?:call|result|calls|"
+    "response)s?|invoke|parameter|think(?:ing)?|system-reminder|start_of_turn|end_of_turn|"
+    "start_of_image|bos|eos|s|im_start|im_end|antml:[a-z_]+"
+)
+_MARK = re.compile(
+    r"<(?=[|\uff5c][^<>\n]{1,60}[|\uff5c]>)"  # <|im_start|>, also with fullwidth bars
+    rf"|<(?=/?(?:{_CALLS}|{_ROLES})(?:\s[^<>\n]{{0,200}})?/?>)"  # <tool_call>, </s>, <system>
+    r"|<(?=<?/?SYS>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)\])"
+    r"|^(?=(?:#{1,6} ?)?(?:system|user|human|assistant) ?:)",  # a line that begins like a turn
+    re.IGNORECASE | re.MULTILINE,
+)
+_INSTEAD = {"<": "‹", "[": "⟦", "": "› "}
+
+
+def neutral(text: str) -> str:
+    """Returns the text without invisible characters and with look-alike control marks defused."""
+    if not text.isascii() or not text.isprintable():
+        text = INVISIBLE.sub("", text)
+    return _MARK.sub(lambda found: _INSTEAD[found[0]], text)

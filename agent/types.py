@@ -1,21 +1,23 @@
-"""The nouns of a run: messages, tool calls, citations, and what a provider stream yields.
+"""The values of a run, and the protocols of the loop.
 
-Everything here is a frozen value. Two vocabularies are kept apart on purpose: what a *provider*
-yields (`StreamEvent`, seven kinds) and what a *log* holds (`agent.events`). The loop is the only
-translator between them.
+Values are frozen. There are two vocabularies: a *provider* yields `StreamEvent`, a *log* holds
+`agent.log.events`; only the loop translates. The loop checks `Meter` after each step, so it never
+cuts a model call short, and a turn that reaches a limit still ends with an answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 Role = Literal["user", "assistant", "tool"]
 Effect = Literal["read", "network", "write", "exec"]
 Span = tuple[int, int]
 Mode = Literal["ask", "plan", "agent"]
 Search = Literal["auto", "native", "local", "off"]
+SEARCHES: tuple[Search, ...] = ("auto", "native", "local", "off")
 SourceState = Literal["found", "opened", "cited"]
 StopReason = Literal["stop", "tool_calls", "length", "refusal", "pause"]
 RunReason = Literal["stop", "limit", "cancelled", "error", "incomplete"]
@@ -25,8 +27,7 @@ RunReason = Literal["stop", "limit", "cancelled", "error", "incomplete"]
 class ToolCall:
     """A call the model asks for. `id` is unique within the session.
 
-    `problem` is set when the arguments could not be parsed; such a call is answered with an
-    error result and never executed.
+    `problem` says why the arguments could not be parsed; such a call gets an error result.
     """
 
     id: str
@@ -37,9 +38,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A URL met in a session. `n` is given once the model may cite it; `found` is not `opened`.
+    """A URL met in a session. `n` is its number once the model may cite it, else None.
 
-    `published` is the day of the page as an engine or the page itself gives it, as an ISO date.
+    `published` is the ISO date of the page according to an engine or the page itself.
     """
 
     url: str
@@ -53,9 +54,8 @@ class Source:
 class Mark:
     """One place of an answer that a source supports.
 
-    `span` is a half-open range in code points of the text, None where a provider names no place.
-    `quote` is what the source says there. `verified` is True or False when the page was read and
-    compared, else None.
+    `span` is a half-open range in code points, None where the provider names no place. `quote` is
+    from the source. `verified` is the result of a comparison with the page, None without one.
     """
 
     span: Span | None = None
@@ -74,17 +74,17 @@ class Citation:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The places, each once."""
+        """The distinct places."""
         return tuple(dict.fromkeys(mark.span for mark in self.marks if mark.span))
 
     @property
     def quote(self) -> str | None:
-        """The quote that tells most: the first that its page does not bear out, else the first."""
+        """The first quote that its page does not support, else the first."""
         return self._telling.quote
 
     @property
     def verified(self) -> bool | None:
-        """False if a mark is not borne out; True if pages were compared and all are."""
+        """False if a page does not support a mark, True if it was compared with all, else None."""
         return self._telling.verified
 
     @property
@@ -95,7 +95,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Counts as the provider reported them; None means it did not say."""
+    """Counts as the provider reported them; None for those it did not report."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -110,7 +110,7 @@ class Usage:
         return Usage(*(plus(getattr(self, f), getattr(other, f)) for f in USAGE_FIELDS))
 
     def as_dict(self) -> dict[str, Any]:
-        """The usage object of every surface."""
+        """Returns the usage object of every surface."""
         return {f: getattr(self, f) for f in USAGE_FIELDS}
 
 
@@ -118,7 +118,7 @@ USAGE_FIELDS: tuple[str, ...] = tuple(Usage.__dataclass_fields__)
 
 
 def plus(a: Any, b: Any) -> Any:
-    """The sum of two counts, either of which may be unknown."""
+    """Adds two counts; None is an unknown one."""
     return b if a is None else a if b is None else a + b
 
 
@@ -127,9 +127,9 @@ NOTHING = Usage()
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call came to: `content` for the model, the rest for the program.
+    """The result of a call: `content` for the model, the rest for the program.
 
-    `usage` is what the tool itself did: searches made, pages read.
+    `usage` counts the tool's own searches and page reads.
     """
 
     call_id: str
@@ -143,7 +143,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ProviderData:
-    """Raw blocks as a provider sent them, replayed byte-equal to that provider and model only."""
+    """Raw blocks of a provider, sent back byte-equal and only to that provider and model."""
 
     provider: str
     model: str
@@ -175,7 +175,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What a model is told of a tool; `parameters` is a JSON Schema object."""
+    """A tool as a model sees it; `parameters` is a JSON Schema object."""
 
     name: str
     description: str
@@ -185,8 +185,8 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class NativeSearch:
-    """What a search is held to. In a request it asks for the provider's own search, so it is there
-    only when the switch is on; our own search is held to the same domains and country.
+    """Options of a search. In a request they ask for the provider's own search, so the switch
+    must be on; our own search obeys the same domains and country.
     """
 
     allowed_domains: tuple[str, ...] = ()
@@ -197,13 +197,16 @@ class NativeSearch:
     max_searches: int | None = None
 
 
+ANYWHERE = NativeSearch()
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything a codec may look at.
+    """One model step, as a codec gets it.
 
     `messages` is append-only from step to step. `answer_now` asks for an answer without further
-    calls: the tools stay listed where a provider needs them to read the history. `context_limit`
-    is the window in tokens that a session keeps to, where somebody has to say so.
+    calls; the tools stay listed where a provider needs them to read the history. `context_limit`
+    is the session's window in tokens, for a server that needs one.
     """
 
     model: str
@@ -233,14 +236,14 @@ class ThinkingDelta:
 
 @dataclass(frozen=True, slots=True)
 class SearchStarted:
-    """The provider began a search of its own. The query may not be known yet (empty)."""
+    """The provider began a search of its own. `query` is empty if it is not known yet."""
 
     query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchFinished:
-    """The provider's own search ended; `results` is None where the provider does not say."""
+    """The provider's own search ended; `results` is None if the provider reports no count."""
 
     query: str
     status: Literal["ok", "empty", "blocked", "error"] = "ok"
@@ -258,7 +261,7 @@ class PageOpened:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the user should know that is no error: another way was taken, a prompt was cut."""
+    """News for the user that is no error, such as a fallback or a cut prompt."""
 
     code: str
     message: str
@@ -267,10 +270,10 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Last of a stream, exactly once.
+    """The last event of a stream.
 
-    Citations in `message` are numbered 1, 2, ... by first appearance within this message; the
-    loop maps them to the session's source table.
+    Citations in `message` have numbers 1, 2, ... by first appearance in it; the loop maps them to
+    the session's source table.
     """
 
     message: Message
@@ -281,3 +284,148 @@ class Finished:
 StreamEvent = (
     TextDelta | ThinkingDelta | SearchStarted | SearchFinished | PageOpened | Notice | Finished
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """The abilities of a model. `tools_with_native_search`: both in one request."""
+
+    tools: bool = True
+    native_search: bool = False
+    tools_with_native_search: bool = False
+    thinking: bool = False
+    vision: bool = False
+    context: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model in memory: bytes, how many of them on a GPU, its window, when it leaves (epoch)."""
+
+    size: int = 0
+    gpu: int = 0
+    window: int | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """One entry of the model picker. `id` is `provider:model`; `missing` says what it needs.
+
+    `calls` is the form of a local model's calls: native, text, envelope, or search-first (the
+    program searches for it). `disk` is in bytes; `loaded` is None while it is not in memory.
+    """
+
+    id: str
+    title: str = ""
+    capabilities: Capabilities = Capabilities()
+    available: bool = True
+    local: bool = False
+    missing: str | None = None
+    remedy: str | None = None
+    calls: str | None = None
+    disk: int | None = None
+    loaded: Loaded | None = None
+
+
+class Streams(Protocol):
+    """The part of a provider that the loop needs."""
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Yields the events of one model step, last `Finished`. Raises ProviderError."""
+
+
+class Toolbox(Protocol):
+    """The part of a toolset that the loop needs."""
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools that the model is offered."""
+
+    @property
+    def exhausted(self) -> str | None:
+        """The reason why no further calls help, in words; None while they may."""
+
+    async def call_all(self, calls: tuple[ToolCall, ...], emit: Emit) -> list[ToolResult]:
+        """Runs the calls together; returns results in call order. Failures are results too."""
+
+
+class Emit(Protocol):
+    """The sink of a run's events."""
+
+    def delta(self, event: TextDelta | ThinkingDelta) -> None:
+        """Takes a piece of text; there are many a second, so it must be cheap."""
+
+    async def event(self, type: str, data: Mapping[str, Any]) -> None:
+        """Takes any other event of `agent.log.events`."""
+
+    async def activity(self, event: StreamEvent) -> None:
+        """Takes the provider's own searches, page reads and notices."""
+
+
+Price = Callable[[Usage], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Ceilings of one turn; None means no ceiling. `cost_usd` works only with known prices."""
+
+    steps: int = 12
+    searches: int | None = None
+    pages: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    cost_usd: float | None = None
+
+
+DEFAULT_LIMITS = Limits()
+
+
+class Meter:
+    """Counts the usage of one turn: the provider's reports and our tools' work."""
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, price: Price | None = None) -> None:
+        self._limits = limits
+        self._price = price
+        self._began = time.monotonic()
+        self._model = Usage()
+        self._tools = Usage()
+        self.steps = 0
+
+    def step(self, usage: Usage) -> None:
+        """Adds one answer of the model."""
+        self.steps += 1
+        self._model = self._model + usage
+
+    def tool(self, result: ToolResult) -> None:
+        """Adds one result of a tool."""
+        self._tools = self._tools + result.usage
+
+    @property
+    def usage(self) -> Usage:
+        """The sum so far; the cost is the model's alone, None if a price is unknown."""
+        model, tools = self._model, self._tools
+        return replace(
+            model,
+            searches=plus(model.searches, tools.searches),
+            pages=plus(model.pages, tools.pages),
+            seconds=round(time.monotonic() - self._began, 3),
+            cost_usd=self._price(model) if self._price else model.cost_usd,
+        )
+
+    def reached(self) -> str | None:
+        """Returns the limit that is reached, in words, or None."""
+        limits, usage = self._limits, self.usage
+        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        ceilings = (
+            (self.steps, limits.steps, f"{limits.steps} steps"),
+            (usage.searches, limits.searches, f"{limits.searches} searches"),
+            (usage.pages, limits.pages, f"{limits.pages} pages"),
+            (tokens, limits.tokens, f"{limits.tokens} tokens"),
+            (usage.seconds, limits.seconds, f"{limits.seconds or 0:g} seconds"),
+            (usage.cost_usd, limits.cost_usd, f"${limits.cost_usd or 0:g}"),
+        )
+        for used, ceiling, words in ceilings:
+            if ceiling is not None and (used or 0) >= ceiling:
+                return f"the limit of {words}"
+        return None

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from agent.process import be_a_server
+from searchloop.agent.observe.logs import be_a_server
 
 _DUE = re.compile(rb"(\d{10}\.\d{6});")
 _TAIL = 20  # bytes: a stamp may be cut in two

@@ -11,7 +11,7 @@ each a mean over the pages, and the F1 of the two. Only the development split of
 model that is shipped was fitted on all of it, so what it scores there is flattering; Zyte it never
 saw. For a figure that can be trusted fit one on the part `train`, and score the other hosts:
 
-    model=search_backend/readers/main_text.json
+    model=search_backend/readers/_html/main_text.json
     python -m bench.extraction_fit --data DIR --part train --out $model
     python -m bench.extraction --data DIR --part held
 
@@ -38,7 +38,7 @@ from pathlib import Path
 from statistics import mean, median
 from urllib.parse import urlsplit
 
-from search_backend.readers import read
+from searchloop.search_backend.readers import read
 
 Extractor = Callable[[bytes, str], str]
 

@@ -28,16 +28,18 @@ from selectolax.lexbor import LexborHTMLParser
 
 from bench.extraction import WORD, Sample, wcxb
 from bench.extraction_labels import right_blocks
-from search_backend.charset import decode
-from search_backend.readers import _about
-from search_backend.readers._blocks import Layout, layout, written
-from search_backend.readers._bounds import bounded
-from search_backend.readers._choose import About
-from search_backend.readers._context import context
-from search_backend.readers._features import columns, same_ways, text_names, wrappers
-from search_backend.readers._genre import GENRES, page_names
-from search_backend.readers._hidden import remove_hidden
-from search_backend.readers._roles import roles
+from searchloop.search_backend.readers._html import about as _about
+from searchloop.search_backend.readers._html.blocks import Layout, layout, roles, written
+from searchloop.search_backend.readers._html.bounds import bounded
+from searchloop.search_backend.readers._html.choose import GENRES, About, context, page_names
+from searchloop.search_backend.readers._html.features import (
+    columns,
+    same_ways,
+    text_names,
+    wrappers,
+)
+from searchloop.search_backend.readers._html.hidden import remove_hidden
+from searchloop.search_backend.text.clean import decode
 
 LEAST_HOSTS = 8
 LEAST_WEIGHT = 0.03
@@ -77,7 +79,7 @@ def example(sample: Sample) -> Example:
     """The page as the reader sees it."""
     body = gzip.decompress(sample.file.read_bytes())
     tree = LexborHTMLParser(bounded(decode(body, "utf-8"))[0])
-    about = About(_about.kind(_about.told(tree)), sample.url)
+    about = About(_about.kind(_about.metadata(tree)), sample.url)
     remove_hidden(tree)
     page = layout(written(tree))
     truth, total = len(WORD.findall(sample.truth)), sum(block.words for block in page.blocks)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from bench.extraction import WORD
-from search_backend.readers._blocks import Layout
+from searchloop.search_backend.readers._html.blocks import Layout
 
 RUN = 4
 # A block with so many words is not found in a text by chance.

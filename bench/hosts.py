@@ -23,7 +23,7 @@ class Host(served.Host):
 
     def __init__(self, settings: Mapping[str, str], prefix: Sequence[str] = ()) -> None:
         self._home = tempfile.TemporaryDirectory(prefix="bench-")
-        own = {"SEARCHLOOP_LOG_LEVEL": "error", **settings}
+        own = {"SEARCHLOOP_LOG": "error", **settings}
         super().__init__(Path(self._home.name), prefix, **own)
 
     def session(self, model: str) -> str:

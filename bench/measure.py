@@ -148,8 +148,8 @@ class _Work:
         if scenario.name == "cold":
             if peer == BARE:
                 return ["-m", "bench.cold", self._server.url(scenario)]
-            return ["-m", "cli", "ask", "-m", "openai:bench", "--no-web", "Hi."]
-        return ["-c", "pass"] if peer == BARE else ["-m", "cli", "--version"]
+            return ["-m", "searchloop.cli", "ask", "-m", "openai:bench", "--no-web", "Hi."]
+        return ["-c", "pass"] if peer == BARE else ["-m", "searchloop.cli", "--version"]
 
     @contextmanager
     def _process(

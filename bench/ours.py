@@ -13,16 +13,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agent.answer import Answer
-from agent.backend import NoBackend
-from agent.library import Agent
-from agent.limits import Limits
-from agent.log import EventLog
-from agent.runner import Runner
-from agent.settings import Settings
-from agent.tools import Tool, tool
 from bench.clock import WrongResult, report, take
 from bench.scenarios import Outcome, Scenario
+from searchloop import Agent, Answer
+from searchloop.agent.log import EventLog
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.settings import Settings
+from searchloop.agent.tools import Tool, tool
+from searchloop.agent.tools.backend import NoBackend
+from searchloop.agent.types import Limits
 
 MODEL = "openai:bench"
 _QUESTION = "Do the work."

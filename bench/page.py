@@ -26,8 +26,8 @@ from typing import Any
 
 from playwright.sync_api import CDPSession, Page, Response, sync_playwright
 
-from agent.log import EventLog
 from bench.table import machine
+from searchloop.agent.log import EventLog
 
 TURNS, WORDS_A_SECOND, SECONDS = 250, 100, 8  # a turn is two messages
 PAINT = "first-contentful-paint"
@@ -98,7 +98,7 @@ def served(home: Path, ollama: int) -> Iterator[tuple[str, int]]:
     """(start address, process id) of a server with its data in `home`."""
     env = {**os.environ, "SEARCHLOOP_HOME": str(home), "PYTHONUNBUFFERED": "1"}
     env["OLLAMA_HOST"] = f"127.0.0.1:{ollama}"
-    command = [sys.executable, "-m", "cli", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "searchloop.cli", "serve", "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=env, text=True)
     assert process.stdout
     try:

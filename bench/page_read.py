@@ -13,7 +13,7 @@ from functools import partial
 
 from selectolax.lexbor import LexborHTMLParser
 
-from search_backend.readers import read
+from searchloop.search_backend.readers import read
 
 SIZE = 1_000_000
 ROUNDS = 5

@@ -24,11 +24,11 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from agent.events import Event
-from agent.leases import LEASE
-from agent.log import EventLog
 from bench.hosts import TOKEN, Aside, Host
 from bench.told import Figure, say
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.events import Event
+from searchloop.agent.log.leases import LEASE
 from tests.postgres import Postgres, programs
 
 MODEL = "openai-chat:paced"

@@ -163,13 +163,12 @@ def backend(width: int, cache: int = 300) -> Iterator[tuple[Backend, float]]:
         assert fakes.stdout is not None
         port = int(fakes.stdout.readline())
         env = {name: value for name, value in os.environ.items() if "PROXY" not in name.upper()}
-        env |= {"SEARCHLOOP_HOME": home, "SEARCH_FANOUT": str(width), "SEARCH_RATES": "brave=0"}
-        env |= dict.fromkeys(KEYS, "k-0123456789") | {"SEARCH_CACHE_SECONDS": str(cache)}
+        env |= {"SEARCHLOOP_HOME": home} | dict.fromkeys(KEYS, "k-0123456789")
         env["SEARCH_ENGINES"] = ",".join(ENGINES)
         for name, engine in zip((*SETTINGS, "EXA_BASE_URL"), ENGINES, strict=True):
             env[name] = f"http://127.0.0.1:{port}/{engine}"
         began = time.monotonic()
-        serve = [sys.executable, "-m", "cli", "search-backend", "serve", "--port", "0"]
+        serve = [sys.executable, "-m", "bench.search_host", str(width), str(cache)]
         with pinned(CORES[0] if len(CORES) > 1 else None):
             process = subprocess.Popen(serve, env=env, stdout=pipe, text=True)
         try:

@@ -18,8 +18,8 @@ from typing import Any
 
 from bench.clock import Sample, pinned, report, take
 from bench.scenarios import Outcome, Scenario
-from web.compose import House, open_house
-from web.serve import Serving, serve
+from searchloop.web.compose import Services, open_services
+from searchloop.web.serve import WebServer, serve
 
 MODEL = "openai:bench"
 
@@ -28,7 +28,7 @@ class Served:
     """One scenario against a server that runs."""
 
     def __init__(
-        self, scenario: Scenario, house: House, serving: Serving, core: int | None
+        self, scenario: Scenario, house: Services, serving: WebServer, core: int | None
     ) -> None:
         self._scenario = scenario
         self._log = house.log
@@ -87,10 +87,10 @@ def main() -> None:
     """Argument: {"scenario": ..., "core": ...} as JSON. Prints the samples as JSON."""
     order = json.loads(sys.argv[1])
     scenario = Scenario(**order["scenario"])
-    house = open_house()
+    house = open_services()
     done: list[Any] = []
 
-    def started(serving: Serving) -> None:
+    def started(serving: WebServer) -> None:
         served = Served(scenario, house, serving, order["core"])
 
         def work() -> None:

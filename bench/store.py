@@ -17,9 +17,9 @@ from contextlib import ExitStack, aclosing
 from pathlib import Path
 from statistics import median, quantiles
 
-from agent.events import messages_from
-from agent.log import EventLog
 from bench.told import Figure, say
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.events import messages_from
 from tests.postgres import Postgres, programs
 
 _DELTA = ("text_delta", {"text": "seven c" * 3})

@@ -1,1 +1,1 @@
-"""The command line: `searchloop`."""
+"""The command line `searchloop`: one module for each group of commands, named in `cli.main`."""

@@ -1,5 +1,5 @@
 """`python -m cli` is `searchloop`."""
 
-from cli.main import main
+from searchloop.cli.main import main
 
 raise SystemExit(main())

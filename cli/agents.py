@@ -1,4 +1,4 @@
-"""`searchloop agents`: named presets of a session - listed, shown, made, changed, removed."""
+"""Runs `searchloop agents`: lists, shows, makes, changes and removes presets of a session."""
 
 from __future__ import annotations
 
@@ -7,56 +7,75 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agent.errors import ConfigError
-from agent.presets import Preset, Presets
-from agent.settings import Settings
-from cli.main import OK
-from cli.text import as_json, one_line, safe
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.run.prompts import NamedAgent, NamedAgents
+from searchloop.agent.settings import Settings
+from searchloop.cli.arguments import MODES, SEARCHES, one_line, output, safe, tell
 
 _TEXTS = ("description", "system", "model", "mode", "search")
 _LISTS = ("tools", "servers")
 
 
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=run)
+    output(parser)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    output(actions.add_parser("list", help="those there are"))
+    for name, words in (
+        ("show", "all that one says"),
+        ("create", "make one"),
+        ("edit", "change one"),
+        ("delete", "remove one; a built-in one is as it was then"),
+    ):
+        action = actions.add_parser(name, help=words)
+        action.add_argument("name", metavar="NAME")
+        output(action)
+        if name in ("create", "edit"):
+            _field_arguments(action)
+
+
+def _field_arguments(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--description", help="what it is for, in one line")
+    action.add_argument("--system", help="what the model is told; @FILE reads a file, - stdin")
+    action.add_argument("--model", help="provider:model it prefers; empty = as the session")
+    action.add_argument("--mode", choices=(*MODES, ""), help="its mode; empty = as the session")
+    action.add_argument("--search", choices=SEARCHES, help="search at the start (default: off)")
+    action.add_argument("--tools", metavar="LIST", help="tools it may use: patterns, all or none")
+    action.add_argument("--servers", metavar="LIST", help="MCP servers: patterns, all or none")
+
+
 def run(args: argparse.Namespace) -> int:
-    """Does what the action says; without one it lists."""
-    presets = Presets(Settings.load().home)
+    """Does what the action says; lists without one."""
+    presets = NamedAgents(Settings.load().home)
     action = args.action or "list"
     if action == "list":
         found = presets.all()
-        if args.output == "json":
-            print(as_json({"agents": [preset.as_dict() for preset in found]}))
-        else:
-            print("\n".join(agent_line(preset) for preset in found))
-        return OK
+        told = {"agents": [preset.as_dict() for preset in found]}
+        return tell(args, told, *map(agent_line, found))
     if action == "delete":
         presets.delete(args.name)
-        print(as_json({"deleted": args.name}) if args.output == "json" else f"Removed {args.name}.")
-        return OK
+        return tell(args, {"deleted": args.name}, f"Removed {args.name}.")
     if action == "create":
         preset = presets.create(args.name, _given(args))
     elif action == "edit":
-        preset = presets.change(args.name, _changes(args))
+        changes = _given(args)
+        if not changes:
+            what = "Nothing to change was named."
+            raise ConfigError("bad_request", what, "See `searchloop agents edit -h`.")
+        preset = presets.change(args.name, changes)
     else:
         preset = presets.get(args.name)
-    print(as_json(preset.as_dict()) if args.output == "json" else _whole(preset))
-    return OK
+    return tell(args, preset.as_dict(), _whole(preset))
 
 
-def agent_line(preset: Preset) -> str:
-    """An agent in one line."""
+def agent_line(preset: NamedAgent) -> str:
+    """Formats a preset in one line."""
     mark = " (built in)" if preset.builtin else " (changed)" if preset.changed else ""
     return f"{preset.name:<14} {one_line(preset.description, 90)}{mark}"
 
 
-def _changes(args: argparse.Namespace) -> dict[str, Any]:
-    changes = _given(args)
-    if not changes:
-        raise ConfigError("bad_request", "Nothing to change was named.", "See `agents edit -h`.")
-    return changes
-
-
 def _given(args: argparse.Namespace) -> dict[str, Any]:
-    """What the command line says; `all` stands for no restriction, `none` for an empty list."""
+    """Reads the fields given; `all` stands for no restriction, `none` for an empty list."""
     given = {name: getattr(args, name) for name in _TEXTS if getattr(args, name) is not None}
     if given.get("system") == "-":
         given["system"] = sys.stdin.read()
@@ -81,7 +100,7 @@ def _file(name: str) -> str:
         raise ConfigError("bad_file", what, "Convert it to UTF-8 first.") from error
 
 
-def _whole(preset: Preset) -> str:
+def _whole(preset: NamedAgent) -> str:
     def listed(names: tuple[str, ...] | None) -> str:
         return "all" if names is None else ", ".join(names) or "none"
 
@@ -96,3 +115,6 @@ def _whole(preset: Preset) -> str:
     ]
     lines = [f"{name + ':':<13} {one_line(value, 300)}" for name, value in rows]
     return "\n".join([*lines, "", safe(preset.system or "(no system prompt)")])
+
+
+ARGUMENTS = {"agents": _arguments}

@@ -1,44 +1,121 @@
-"""`searchloop ask`: one question, answered here; the session is the web UI's as well."""
+"""Runs `searchloop ask`: one question, answered here, in a session that the web UI shows as well.
+
+When a call needs the user's approval, it is asked for at the terminal.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import select
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
 
-from agent.afterwards import plan_to_run
-from agent.errors import AgentError, ConfigError
-from agent.library import Agent
-from agent.limits import Limits
-from agent.logs import configure_if_asked
-from agent.mcp import McpServers
-from agent.opening import change_session, open_session
-from agent.plans import run_text
-from agent.search_options import domains, search_options
-from agent.settings import Settings
-from agent.types import NativeSearch
-from agent.watch import secrets_in
-from cli.approve import asking, settled
-from cli.show import as_lines, as_one_object, as_text
-from web.compose import search_app, tool_sources
+from searchloop.agent.errors import AgentError, ConfigError, Conflict
+from searchloop.agent.guard.approvals import Approve, Decision
+from searchloop.agent.library import BareAgent
+from searchloop.agent.log.events import Event
+from searchloop.agent.mcp import McpServers
+from searchloop.agent.observe.logs import configure_if_asked
+from searchloop.agent.observe.watch import secrets_in
+from searchloop.agent.run.question import change_session, open_session
+from searchloop.agent.run.undo import plan_to_run
+from searchloop.agent.search.options import domains, search_options
+from searchloop.agent.settings import Settings
+from searchloop.agent.settings.removed import warn_of_removed
+from searchloop.agent.tools.present_plan import run_text
+from searchloop.agent.types import Limits, NativeSearch
+from searchloop.cli.arguments import (
+    MODES,
+    SEARCHES,
+    amount,
+    as_json,
+    one_line,
+    output,
+    positive,
+    safe,
+    warn,
+)
+from searchloop.cli.show import as_lines, as_one_object, as_text
+from searchloop.web.compose import search_app, tool_sources
 
 _STDIN_SECONDS = 3.0
+_LINES = 60  # of a diff; the rest is counted
+_KEYS = "[y] once, [a] always for this very call in this session, [n] no, [e] change it: "
+_DECISIONS: Mapping[str, Decision] = {
+    "y": "once",
+    "yes": "once",
+    "a": "always",
+    "always": "always",
+    "n": "deny",
+    "": "deny",
+}
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=run)
+    parser.usage = "searchloop ask [OPTIONS] [QUESTION ...]"
+    parser.add_argument("question", nargs="*", metavar="QUESTION")
+    session_arguments(parser)
+    parser.add_argument(
+        "--domain", action="append", metavar="D", help="search only this site (repeat for more)"
+    )
+    parser.add_argument("--block-domain", action="append", metavar="D", help="never use this site")
+    parser.add_argument(
+        "--run-plan", action="store_true", help="carry out the session's plan, in agent mode"
+    )
+    output(parser, "stream-json")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="tell how fast a local model was"
+    )
+    limits = parser.add_argument_group("limits of this turn")
+    limits.add_argument("--max-steps", type=positive, metavar="N", help="model steps")
+    limits.add_argument("--max-searches", type=positive, metavar="N", help="searches")
+    limits.add_argument("--max-pages", type=positive, metavar="N", help="pages read")
+    limits.add_argument("--max-tokens", type=positive, metavar="N", help="tokens")
+    limits.add_argument("--max-seconds", type=amount, metavar="S", help="seconds")
+    limits.add_argument(
+        "--max-cost", type=amount, metavar="USD", dest="max_cost_usd", help="dollars, if known"
+    )
+
+
+def session_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares what a question and a chat have in common."""
+    parser.add_argument("-m", "--model", help="provider:model, see `searchloop models`")
+    parser.add_argument("--mode", choices=MODES, help="what may be done (default: ask)")
+    web = parser.add_mutually_exclusive_group()
+    web.add_argument("--search", choices=SEARCHES, help="how to search the web")
+    web.add_argument(
+        "--web", dest="search", action="store_const", const="auto", help="same as --search auto"
+    )
+    web.add_argument(
+        "--no-web", dest="search", action="store_const", const="off", help="same as --search off"
+    )
+    parser.add_argument("--agent", metavar="NAME", help="a preset, see `searchloop agents`")
+    parser.add_argument("--workspace", metavar="DIR", help="folder that file tools may use")
+    parser.add_argument(
+        "--approve",
+        choices=("ask", "auto", "never"),
+        help="calls that need your approval: ask at the terminal, run them, or refuse them"
+        " (default: ask; without a terminal: never)",
+    )
+    session = parser.add_mutually_exclusive_group()
+    session.add_argument(
+        "-c", "--continue", dest="again", action="store_true", help="go on with the last session"
+    )
+    session.add_argument("--session", metavar="ID", help="go on with this session")
 
 
 def run(args: argparse.Namespace) -> int:
     """Asks, shows what happens while it happens, and returns the exit code."""
     question = "" if args.run_plan else _question(" ".join(args.question))
     settings = Settings.load()
-    configure_if_asked(settings.env, lambda: secrets_in(settings))
-    app, mcp = search_app(settings), McpServers(settings)
-    with Agent(settings, search_backend=app, bring=tool_sources(settings, mcp)) as agent:
-        mcp.window = agent.runner.window
+    with agent_with_tools(settings) as agent:
         approve = settled(args.approve, args.output)
         session = session_named(agent, args)
         plan = _plan(agent, session, args) if args.run_plan else None
@@ -59,14 +136,27 @@ def run(args: argparse.Namespace) -> int:
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
             return as_text(events, numbers=args.verbose or sys.stderr.isatty())
-        return _JSON[args.output](events)
+        return as_one_object(events) if args.output == "json" else as_lines(events)
 
 
 @contextmanager
-def _opened(agent: Agent, session: str | None, args: argparse.Namespace) -> Iterator[str | None]:
-    """The session with the agent and the folder that were named; None for an ordinary new one.
+def agent_with_tools(settings: Settings) -> Iterator[BareAgent]:
+    """Opens the agent with the search backend, the file tools and the MCP servers."""
+    configure_if_asked(settings.env, lambda: secrets_in(settings))
+    warn_of_removed(settings.env)
+    app, mcp = search_app(settings), McpServers(settings)
+    with BareAgent(settings, search_backend=app, bring=tool_sources(settings, mcp)) as agent:
+        mcp.window = agent.runner.window
+        yield agent
 
-    One that was made for a question which cannot be sent is taken away again.
+
+@contextmanager
+def _opened(
+    agent: BareAgent, session: str | None, args: argparse.Namespace
+) -> Iterator[str | None]:
+    """Gives the session the preset and the folder that were named; None is an ordinary new one.
+
+    A session made for a question that cannot be sent is deleted again.
     """
     wanted = {"agent": args.agent, "workspace": args.workspace and os.path.abspath(args.workspace)}
     wanted = {name: value for name, value in wanted.items() if value}
@@ -83,8 +173,8 @@ def _opened(agent: Agent, session: str | None, args: argparse.Namespace) -> Iter
         raise
 
 
-def _plan(agent: Agent, session: str | None, args: argparse.Namespace) -> Mapping[str, Any]:
-    """The session's plan, which is to be carried out."""
+def _plan(agent: BareAgent, session: str | None, args: argparse.Namespace) -> Mapping[str, Any]:
+    """Returns the session's plan, which is to be carried out."""
     if args.question:
         what = "--run-plan takes no question."
         raise ConfigError("bad_request", what, "Ask the question without it, or leave it out.")
@@ -94,14 +184,14 @@ def _plan(agent: Agent, session: str | None, args: argparse.Namespace) -> Mappin
 
 
 def _limits(settings: Limits, args: argparse.Namespace) -> Limits:
-    """The settings' limits, with those of the command line before them."""
+    """Returns the limits of the settings, replaced by those of the command line."""
     names = [each.name for each in fields(Limits)]
     asked = {name: getattr(args, f"max_{name}") for name in names}
     return replace(settings, **{name: value for name, value in asked.items() if value})
 
 
 def _options(settings: Settings, args: argparse.Namespace) -> NativeSearch:
-    """The settings' search options, with the sites of the command line instead of theirs."""
+    """Returns the search options of the settings, with the sites of the command line."""
     most = args.max_searches or settings.limits.searches
     options = search_options(settings.env, max_searches=most)
     if args.domain:
@@ -113,7 +203,7 @@ def _options(settings: Settings, args: argparse.Namespace) -> NativeSearch:
 
 
 def _question(words: str) -> str:
-    """The words of the command line, then what was piped in."""
+    """Joins the words of the command line and the text that was piped in."""
     piped = _piped(wait=bool(words.strip()))
     if words.strip() in ("", "-"):
         return piped
@@ -121,7 +211,7 @@ def _question(words: str) -> str:
 
 
 def _piped(*, wait: bool) -> str:
-    """Standard input when something is piped in; a pipe that stays silent is not waited for."""
+    """Reads standard input if something is piped in; does not wait for a silent pipe."""
     try:
         kind = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError, AttributeError):
@@ -131,7 +221,7 @@ def _piped(*, wait: bool) -> str:
     if wait and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
         ready, _, _ = select.select([sys.stdin], [], [], _STDIN_SECONDS)
         if not ready:
-            print("searchloop: nothing came on standard input; going on.", file=sys.stderr)
+            warn("searchloop: nothing came on standard input; going on.")
             return ""
     try:
         return sys.stdin.read()
@@ -141,8 +231,8 @@ def _piped(*, wait: bool) -> str:
         ) from error
 
 
-def session_named(agent: Agent, args: argparse.Namespace) -> str | None:
-    """The session to go on with; None for a new one. Raises AgentError when there is none."""
+def session_named(agent: BareAgent, args: argparse.Namespace) -> str | None:
+    """Returns the session to go on with, None for a new one. Raises AgentError if none is there."""
     if args.session:
         return agent.log.session(args.session).id
     if not args.again:
@@ -153,4 +243,83 @@ def session_named(agent: Agent, args: argparse.Namespace) -> str | None:
     return last[0].id
 
 
-_JSON = {"json": as_one_object, "stream-json": as_lines}
+def settled(asked: Approve | None, output: str) -> Approve:
+    """Decides about calls that need the user: asking takes a person at a terminal."""
+    if asked in ("auto", "never"):
+        return asked
+    return "ask" if output == "text" and sys.stdin.isatty() and sys.stderr.isatty() else "never"
+
+
+def asking(agent: BareAgent, events: Iterator[Event]) -> Iterator[Event]:
+    """Passes the events on; asks the user at each request for approval, and hands on the answer."""
+    session = ""
+    for event in events:
+        yield event
+        if event.type == "run_started":
+            session = event.data["session_id"]
+        elif event.type == "approval_requested":
+            decision, arguments = ask_approval(event.data)
+            try:
+                agent.decide(session, event.data["call_id"], decision, arguments)
+            except Conflict as error:
+                warn(f"  {error.message} {error.remedy}")
+
+
+def ask_approval(
+    request: Mapping[str, Any], typed: Callable[[], str] = input
+) -> tuple[Decision, Mapping[str, Any] | None]:
+    """Asks until there is a decision; returns it with the arguments if they were changed.
+
+    The end of the input means no.
+    """
+    print(shown(request), file=sys.stderr)
+    arguments: Mapping[str, Any] | None = None
+    while True:
+        print(f"  {_KEYS}", end="", file=sys.stderr, flush=True)
+        try:
+            key = typed().strip().lower()
+        except EOFError:
+            return "deny", None
+        if key in ("e", "edit"):
+            arguments = _changed(arguments or request["arguments"], typed)
+        elif key in _DECISIONS:
+            return _DECISIONS[key], arguments
+
+
+def shown(request: Mapping[str, Any]) -> str:
+    """Formats a request for a person: tool, server, effect, why, each argument, and the diff."""
+    where = f" of the MCP server {one_line(request['server'])}" if request.get("server") else ""
+    lines = [
+        "",
+        f"  {one_line(request['name'])}{where} asks to run (effect: {request['effect']}).",
+        f"  {one_line(request['why'], 400)}",
+    ]
+    preview = request.get("preview")
+    for name, value in request["arguments"].items():
+        text = safe(value) if isinstance(value, str) else as_json(value)
+        if preview and len(text) > 400:
+            text = f"({len(text):,} characters, see below)"
+        lines += [f"    {one_line(name)}: " + text.replace("\n", "\n      ")]
+    if preview:
+        diff = safe(preview).splitlines()
+        lines += [f"    {line}" for line in diff[:_LINES]]
+        lines += [f"    ... {len(diff) - _LINES} lines more"] if len(diff) > _LINES else []
+    return "\n".join(lines)
+
+
+def _changed(arguments: Mapping[str, Any], typed: Callable[[], str]) -> Mapping[str, Any] | None:
+    warn(f"  Now: {as_json(dict(arguments))}")
+    print("  New arguments as JSON (empty = leave them): ", end="", file=sys.stderr, flush=True)
+    try:
+        line = typed().strip()
+        value = json.loads(line) if line else dict(arguments)
+    except (EOFError, ValueError) as error:
+        warn(f"  That is not JSON: {error}")
+        return arguments
+    if isinstance(value, dict):
+        return value
+    print('  Write an object: {"name": "value"}', file=sys.stderr)
+    return arguments
+
+
+ARGUMENTS = {"ask": _arguments}

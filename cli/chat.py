@@ -1,4 +1,4 @@
-"""`searchloop chat`: questions and answers at the terminal, in one session.
+"""Runs `searchloop chat`: questions and answers at the terminal, in one session.
 
 A line is a question; one that begins with `/` is a command (`//` for a question that begins with a
 slash). Ctrl-C stops the answer and not the program; Ctrl-D or /quit ends it.
@@ -11,44 +11,36 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib import import_module
 from typing import Any, Unpack
 
-from agent.afterwards import plan_to_run, undo_files
-from agent.answer import Turn
-from agent.approvals import Approve
-from agent.errors import AgentError, ConfigError
-from agent.events import Event
-from agent.library import Agent
-from agent.logs import configure_if_asked
-from agent.mcp import McpServers
-from agent.opening import change_session, open_session
-from agent.plans import run_text
-from agent.presets import Presets
-from agent.providers import names, split_model
-from agent.settings import Settings
-from agent.watch import secrets_in
-from cli.agents import agent_line
-from cli.approve import asking, settled
-from cli.ask import session_named
-from cli.main import OK
-from cli.options import MODES, SEARCHES
-from cli.sessions import UNCHANGED
-from cli.show import as_text, code_of
-from cli.text import one_line, safe
-from web.compose import search_app, tool_sources
+from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.guard.approvals import Approve
+from searchloop.agent.library import BareAgent, Turn
+from searchloop.agent.log.events import Event
+from searchloop.agent.providers import names, split_model
+from searchloop.agent.run.prompts import NamedAgents
+from searchloop.agent.run.question import change_session, open_session
+from searchloop.agent.run.undo import plan_to_run, undo_files
+from searchloop.agent.settings import Settings
+from searchloop.agent.tools.present_plan import run_text
+from searchloop.cli.agents import agent_line
+from searchloop.cli.arguments import MODES, SEARCHES, one_line, undone, warn
+from searchloop.cli.ask import agent_with_tools, asking, session_arguments, session_named, settled
+from searchloop.cli.main import OK
+from searchloop.cli.show import as_text, code_of
 
-_ON = {"on": "auto"}
 _CHOICES = ("model", "mode", "search", "workspace", "agent")
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=run)
+    session_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Talks until the input ends. A session in which nothing was asked is not kept."""
     settings = Settings.load()
-    configure_if_asked(settings.env, lambda: secrets_in(settings))
-    app, mcp = search_app(settings), McpServers(settings)
-    with Agent(settings, search_backend=app, bring=tool_sources(settings, mcp)) as agent:
-        mcp.window = agent.runner.window
+    with agent_with_tools(settings) as agent:
         wanted = {name: getattr(args, name) for name in _CHOICES if getattr(args, name)}
         if "workspace" in wanted:
             wanted["workspace"] = os.path.abspath(wanted["workspace"])
@@ -68,18 +60,21 @@ def run(args: argparse.Namespace) -> int:
 class Chat:
     """One session at the terminal."""
 
-    def __init__(self, agent: Agent, session: str, approve: Approve) -> None:
+    def __init__(self, agent: BareAgent, session: str, approve: Approve) -> None:
         self._agent = agent
         self._session = session
         self._approve: Approve = approve
         self._over = False
         self._commands: dict[str, tuple[Callable[[str], None], str]] = {
-            "search": (self._search, "on | off | native | local: search the web, or not"),
+            "search": (self._choose("search"), "on | off | native | local: search the web, or not"),
             "mode": (self._choose("mode"), "ask | plan | agent: what may be done"),
-            "model": (self._model, "provider:model"),
+            "model": (self._choose("model"), "provider:model"),
             "agent": (self._choose("agent"), "NAME or none: a preset"),
             "agents": (self._agents, "the presets there are"),
-            "workspace": (self._workspace, "DIR or none: the folder that file tools may use"),
+            "workspace": (
+                self._choose("workspace"),
+                "DIR or none: the folder that file tools may use",
+            ),
             "sources": (self._sources, "the sources met so far"),
             "run": (self._run, "carry out the plan, in agent mode"),
             "undo": (self._undo, "take back what the last answer did to files"),
@@ -89,10 +84,10 @@ class Chat:
         }
 
     def talk(self, person: bool, typed: Callable[[str], str] = input) -> None:
-        """Reads lines until there are no more; with a `person` there a prompt is shown."""
+        """Reads lines until there are no more; shows a prompt if a `person` is there."""
         if person:
             with suppress(ImportError):
-                import_module("readline")  # keys to edit a line with
+                import readline  # noqa: F401  # keys to edit a line with
             self._status()
         while not self._over:
             try:
@@ -100,15 +95,15 @@ class Chat:
             except EOFError:
                 return
             except KeyboardInterrupt:
-                print("\nCtrl-D or /quit ends the chat.", file=sys.stderr)
+                warn("\nCtrl-D or /quit ends the chat.")
                 continue
             try:
                 self.take(line)
             except AgentError as error:
-                print(safe(f"searchloop: {error.message} {error.remedy}"), file=sys.stderr)
+                warn(f"searchloop: {error.message} {error.remedy}")
 
     def take(self, line: str) -> None:
-        """One line that was typed. Raises AgentError for what cannot be done."""
+        """Carries out one line that was typed. Raises AgentError for what cannot be done."""
         line = line.strip()
         if not line:
             return
@@ -122,7 +117,7 @@ class Chat:
         self._commands[name][0](rest.strip())
 
     def leave(self) -> None:
-        """Nothing is kept of a session in which nothing was asked."""
+        """Deletes the session if nothing was asked in it."""
         with suppress(AgentError):
             if not self._agent.log.session(self._session).messages:
                 self._agent.log.delete_session(self._session)
@@ -138,16 +133,12 @@ class Chat:
             self._stop(events)
 
     def _stop(self, events: Any) -> None:
-        """Ends the answer; what was said is kept."""
+        """Ends the answer and keeps what was said."""
         with suppress(KeyboardInterrupt, AttributeError):  # no answer may have begun yet
             events.close()
         ended = self._agent.log.last_event(self._session)
         done = ended.type == "run_finished" and code_of(ended) == OK
-        print("" if done else "\n  Stopped. What was said is kept.", file=sys.stderr)
-
-    def _change(self, **changes: str | None) -> None:
-        change_session(self._agent.log, self._agent.settings, self._session, changes)
-        self._status()
+        warn("" if done else "\n  Stopped. What was said is kept.")
 
     def _status(self) -> None:
         session = self._agent.log.session(self._session)
@@ -158,47 +149,15 @@ class Chat:
 
     def _choose(self, name: str) -> Callable[[str], None]:
         def command(value: str) -> None:
-            if not value:
-                self._status()
-            elif name == "mode" and value not in MODES:
-                what = f"There is no mode {one_line(value, 40)}."
-                raise ConfigError("bad_mode", what, "Choose ask, plan or agent.")
-            else:
-                self._change(**{name: None if value == "none" else value})
+            if value:
+                change = {name: _read(name, value)}
+                change_session(self._agent.log, self._agent.settings, self._session, change)
+            self._status()
 
         return command
 
-    def _search(self, value: str) -> None:
-        value = _ON.get(value, value)
-        if not value:
-            self._status()
-        elif value not in SEARCHES:
-            what = f"Search cannot be {one_line(value, 40)}."
-            raise ConfigError("bad_search", what, "Choose on, off, native or local.")
-        else:
-            self._change(search=value)
-
-    def _model(self, value: str) -> None:
-        if value:
-            provider, _ = split_model(value)
-            if provider not in names():
-                what = f"There is no provider {one_line(provider, 40)}."
-                choices = ", ".join(names())
-                raise ConfigError("unknown_provider", what, f"Providers are {choices}.")
-            self._change(model=value)
-        else:
-            self._status()
-
-    def _workspace(self, value: str) -> None:
-        if value == "none":
-            self._change(workspace=None)
-        elif value:
-            self._change(workspace=os.path.abspath(os.path.expanduser(value)))
-        else:
-            self._status()
-
     def _agents(self, _: str) -> None:
-        for preset in Presets(self._agent.settings.home).all():
+        for preset in NamedAgents(self._agent.settings.home).all():
             print(agent_line(preset))
 
     def _sources(self, _: str) -> None:
@@ -218,8 +177,7 @@ class Chat:
         self._ask(run_text(plan), mode="agent", plan=plan)
 
     def _undo(self, _: str) -> None:
-        files = undo_files(self._agent.log, self._agent.settings, self._session)
-        print("\n".join(f"As before: {one_line(name, 300)}" for name in files) or UNCHANGED)
+        print(undone(undo_files(self._agent.log, self._agent.settings, self._session)))
 
     def _new(self, _: str) -> None:
         session = self._agent.log.session(self._session)
@@ -236,3 +194,29 @@ class Chat:
 
     def _quit(self, _: str) -> None:
         self._over = True
+
+
+def _read(name: str, value: str) -> str | None:
+    """Returns a choice of the session as it is kept. Raises ConfigError for a wrong one."""
+    shown = one_line(value, 40)
+    if name == "mode" and value not in MODES:
+        what = f"There is no mode {shown}."
+        raise ConfigError("bad_mode", what, "Choose ask, plan or agent.")
+    if name == "search":
+        value = "auto" if value == "on" else value
+        if value not in SEARCHES:
+            what = f"Search cannot be {shown}."
+            raise ConfigError("bad_search", what, "Choose on, off, native or local.")
+    elif name == "model":
+        provider, _ = split_model(value)
+        if provider not in names():
+            what = f"There is no provider {one_line(provider, 40)}."
+            raise ConfigError("unknown_provider", what, f"Providers are {', '.join(names())}.")
+    elif value == "none":
+        return None
+    elif name == "workspace":
+        value = os.path.abspath(os.path.expanduser(value))
+    return value
+
+
+ARGUMENTS = {"chat": _arguments}

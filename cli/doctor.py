@@ -1,6 +1,6 @@
-"""`searchloop doctor`: what is there, what is missing, and the command that mends it.
+"""Runs `searchloop doctor` and `config`: what is there, what is missing, and the settings.
 
-Exit code 0 when the model and the search that would be used now are there, 1 when one is not.
+`doctor` exits with 0 when the model and the search that would be used now are there, else with 1.
 """
 
 from __future__ import annotations
@@ -13,24 +13,27 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import aclosing, closing
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from agent import proxies
-from agent.errors import AgentError
-from agent.library import Agent
-from agent.log import EventLog
-from agent.mcp import McpServers
-from agent.models import ModelInfo
-from agent.providers import split_model
-from agent.settings import Settings
-from agent.trust import certificates
-from cli.backend import ask
-from cli.host import servers
-from cli.main import FAILED, OK
-from cli.text import as_json, number, one_line
+from searchloop.agent.errors import AgentError
+from searchloop.agent.library import BareAgent
+from searchloop.agent.log import EventLog
+from searchloop.agent.mcp import McpServers
+from searchloop.agent.providers import split_model
+from searchloop.agent.settings import Settings, default_home, load_environment
+from searchloop.agent.settings.removed import removed_settings
+from searchloop.agent.settings.secrets import masked
+from searchloop.agent.transport.trust import certificates, check_proxies
+from searchloop.agent.types import ModelInfo
+from searchloop.cli.arguments import number, one_line, output, tell
+from searchloop.cli.main import FAILED, OK
+from searchloop.cli.models import own_servers
+from searchloop.cli.search import ask_backend
+from searchloop.web.compose import listed_settings
 
 _ROOMY = 16_384  # tokens: below this pages have to be shortened all the time
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "hint": "hint   "}
@@ -39,7 +42,7 @@ _COMMAND = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report. `command` can be copied; `missing` is what stands in the way now."""
+    """One line of the report. `command` can be copied; `missing` stands in the way now."""
 
     state: Literal["ok", "missing", "hint"]
     what: str
@@ -47,19 +50,28 @@ class Finding:
     command: str = ""
 
 
-def run(args: argparse.Namespace) -> int:
+def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_doctor)
+    output(parser)
+
+
+def _config_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_config)
+    parser.add_argument("--origin", action="store_true", help="say where each value came from")
+    output(parser)
+
+
+def _doctor(args: argparse.Namespace) -> int:
     """Prints the findings, those that stand in the way with what to do."""
     settings = Settings.load()
-    findings = [*_machine(settings), *_servers(settings), *_models(settings), *_search(settings)]
-    findings += _keys(settings)
-    findings += mcp_findings(settings)
-    if args.output == "json":
-        print(as_json({"findings": [asdict(f) for f in findings]}))
-    else:
-        for finding in findings:
-            print(f"{_MARKS[finding.state]}  {finding.what}: {one_line(finding.said, 300)}")
-            if finding.command:
-                print(f"           {one_line(finding.command, 300)}")
+    parts = (_machine, _removed, _servers, _models, _search, _keys, mcp_findings)
+    findings = [finding for part in parts for finding in part(settings)]
+    lines = []
+    for finding in findings:
+        lines.append(f"{_MARKS[finding.state]}  {finding.what}: {one_line(finding.said, 300)}")
+        if finding.command:
+            lines.append(f"           {one_line(finding.command, 300)}")
+    tell(args, {"findings": [asdict(f) for f in findings]}, *lines)
     return FAILED if any(f.state == "missing" for f in findings) else OK
 
 
@@ -75,11 +87,17 @@ def _machine(settings: Settings) -> Iterator[Finding]:
         yield Finding("hint", "SQLite", said)
     if settings.offline:
         yield Finding("hint", "Network", "SEARCHLOOP_OFFLINE is on: nothing leaves this machine")
-    for what, check in (("Certificates", certificates), ("Proxy", proxies.check)):
+    for what, check in (("Certificates", certificates), ("Proxy", check_proxies)):
         try:
             check()
         except AgentError as error:
             yield Finding("missing", what, f"{error.message} {error.remedy}")
+
+
+def _removed(settings: Settings) -> Iterator[Finding]:
+    """Reports settings of earlier versions, which have no effect."""
+    for name, said in removed_settings(settings.env).items():
+        yield Finding("hint", name, said)
 
 
 def _home(home: Path) -> Finding:
@@ -93,7 +111,7 @@ def _home(home: Path) -> Finding:
 
 
 def _sessions(settings: Settings) -> Finding:
-    """Whether they can be read and written; damage that was not met yet `sessions check` finds."""
+    """Says if they can be read and written; `sessions check` finds damage not met yet."""
     try:
         with closing(EventLog(settings.store)) as log:
             log.sessions(limit=1)
@@ -108,8 +126,8 @@ def _sessions(settings: Settings) -> Finding:
 
 
 def _servers(settings: Settings) -> Iterator[Finding]:
-    """Those that answer; what to do about one that does not is said with its models."""
-    for server in asyncio.run(servers(settings)):
+    """Reports those that answer; the models of the others say what to do."""
+    for server in asyncio.run(own_servers(settings)):
         if server.version:
             cloud = {True: ", may use its cloud", False: ", without its cloud", None: ""}
             said = f"{server.version} at {server.address}{cloud[server.cloud]}"
@@ -117,7 +135,7 @@ def _servers(settings: Settings) -> Iterator[Finding]:
 
 
 def _models(settings: Settings) -> Iterator[Finding]:
-    with Agent(settings) as agent:
+    with BareAgent(settings, search_backend=None) as agent:
         models = agent.models()
     yield _chosen(settings.model, models)
     chosen = settings.model.partition(":")[0]
@@ -134,7 +152,7 @@ def _models(settings: Settings) -> Iterator[Finding]:
 
 
 def _chosen(name: str, models: Iterable[ModelInfo]) -> Finding:
-    """The model that is used when none is named."""
+    """Reports the model that is used when none is named."""
     what = "Default model"
     try:
         provider, _ = split_model(name)
@@ -156,12 +174,8 @@ def _lacking(state: Literal["missing", "hint"], what: str, model: ModelInfo) -> 
     missing = (model.missing or "not available").rstrip(".")
     said = f"{missing} is not set" if missing.isupper() else missing
     if "ollama serve" in (model.remedy or "") and not shutil.which("ollama"):
-        return Finding(
-            state,
-            what,
-            f"{said}, and it is not installed here; see https://ollama.com/download",
-            "ollama serve",
-        )
+        said += ", and it is not installed here; see https://ollama.com/download"
+        return Finding(state, what, said, "ollama serve")
     command = _COMMAND.search(model.remedy or "")
     if command:
         return Finding(state, what, said, command[1])
@@ -171,7 +185,7 @@ def _lacking(state: Literal["missing", "hint"], what: str, model: ModelInfo) -> 
 
 
 def _small(models: Iterable[ModelInfo]) -> Iterator[Finding]:
-    """Windows in which pages hardly fit, and models whose calls do not arrive by themselves."""
+    """Reports windows in which pages hardly fit, and models without tool calls of their own."""
     for model in models:
         window = model.capabilities.context
         if model.local and window and window < _ROOMY:
@@ -183,11 +197,12 @@ def _small(models: Iterable[ModelInfo]) -> Iterator[Finding]:
 
 def _search(settings: Settings) -> Iterator[Finding]:
     try:
-        engines = ask("/api/engines")["engines"]
+        engines = ask_backend("/api/engines")["engines"]
     except AgentError as error:
         yield Finding("missing", "Search", f"{error.message} {error.remedy}".strip())
         return
-    usable = sorted((e for e in engines if e["available"] and e["position"]), key=_position)
+    usable = [e for e in engines if e["available"] and e["position"]]
+    usable.sort(key=itemgetter("position"))
     if usable:
         yield Finding("ok", "Search", ", then ".join(e["name"] for e in usable))
     else:
@@ -199,7 +214,7 @@ def _search(settings: Settings) -> Iterator[Finding]:
 
 
 def _keys(settings: Settings) -> Iterator[Finding]:
-    """Saved keys that are not used, because their address leads to another server now."""
+    """Reports saved keys that are not used, as their address leads to another server now."""
     store = settings.env.key_store
     for name in store.names() if store else ():
         if store and (moved := store.strayed(name, settings.env)):
@@ -207,12 +222,8 @@ def _keys(settings: Settings) -> Iterator[Finding]:
             yield Finding("hint", name, said, f"searchloop setup --forget {name}")
 
 
-def _position(engine: dict[str, int]) -> int:
-    return engine["position"]
-
-
 def mcp_findings(settings: Settings) -> Iterator[Finding]:
-    """MCP servers that are switched on, each started once; those of a project are left alone."""
+    """Starts each MCP server that is switched on once; leaves those of a project alone."""
     found = McpServers(settings).catalogue.find(None)
     for problem in found.problems:
         what = f"MCP server {problem.server}" if problem.server else "MCP servers"
@@ -232,8 +243,24 @@ def mcp_findings(settings: Settings) -> Iterator[Finding]:
 
 
 async def _tried(settings: Settings, names: list[str]) -> list[dict[str, Any]]:
-    source = McpServers(settings)
-    try:
+    async with aclosing(McpServers(settings)) as source:
         return list(await asyncio.gather(*(source.test(name) for name in names)))
-    finally:
-        await source.aclose()
+
+
+def _config(args: argparse.Namespace) -> int:
+    """Prints each setting on a line: NAME = value, and with --origin where it was set."""
+    env = load_environment()
+    for setting in listed_settings(env):
+        known = (setting.name, *setting.aliases)
+        name = next((n for n in known if env.get(n)), setting.name)
+        value = env.get(name) or setting.default
+        if name == "SEARCHLOOP_HOME":
+            value = value or str(default_home(env))
+        secret = setting.secret and env.get(name)
+        shown = "(set, not shown)" if secret else masked(value) or "(not set)"
+        origin = f"  # {env.origin(name)}" if args.origin else ""
+        print(f"{name} = {one_line(shown, 200)}{origin}")
+    return OK
+
+
+ARGUMENTS = {"doctor": _doctor_arguments, "config": _config_arguments}

@@ -1,46 +1,43 @@
-"""Known errors on the command line: one sentence, the remedy, the right exit code."""
+"""Reports known errors on the command line: one sentence, the remedy, the right exit code."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from agent.errors import AgentError, ConfigError, Conflict
-from agent.types import Usage
-from cli.main import BAD_INPUT, FAILED
-from cli.text import as_json, safe
-from search_backend.errors import ConfigError as BackendConfigError
-from search_backend.errors import FetchRefused, SearchBackendError
+from searchloop.agent.errors import AgentError, ConfigError, Conflict
+from searchloop.agent.types import Usage
+from searchloop.cli.arguments import as_json, safe
+from searchloop.cli.main import BAD_INPUT, FAILED
+from searchloop.search_backend.types import ConfigError as BackendConfigError
+from searchloop.search_backend.types import FetchRefused, SearchBackendError
 
 KNOWN = (AgentError, SearchBackendError, OSError)
 _BAD_INPUT = (ConfigError, BackendConfigError, Conflict, FetchRefused)
 _BAD_CODES = (
-    "bad_request",
-    "bad_domain",
-    "unknown_engine",
-    "unknown_reader",
-    "missing_key",
-    "config",
-    "not_found",
-    "built_in",
+    *("bad_request", "bad_domain", "unknown_engine", "unknown_reader", "missing_key"),
+    *("config", "not_found", "built_in"),
 )
 
 
-def report(error: Exception, args: argparse.Namespace) -> int:
-    """Says what happened on stderr, and as JSON on stdout where JSON was asked for."""
+def report(error: Exception, args: argparse.Namespace | None) -> int:
+    """Prints the error on stderr, and as JSON on stdout where JSON was asked for.
+
+    Returns the exit code. `args` is None when the error came before they were read.
+    """
     if isinstance(error, AgentError | SearchBackendError):
         told = {"code": error.code, "message": error.message, "remedy": error.remedy}
     else:
         told = {"code": "system", "message": f"{error}.", "remedy": ""}
     print(safe(f"searchloop: {told['message']} {told['remedy']}".strip()), file=sys.stderr)
-    if getattr(args, "output", "text") != "text":
-        print(as_json(failed_run(told) if args.module == "ask" else {"error": told}))
+    if args and getattr(args, "output", "text") != "text":
+        print(as_json(_failed_run(told) if args.command == "ask" else {"error": told}))
     bad = isinstance(error, _BAD_INPUT) or told["code"] in _BAD_CODES
     return BAD_INPUT if bad else FAILED
 
 
-def failed_run(error: dict[str, str]) -> dict[str, object]:
-    """A `run_finished` for a run that never began."""
+def _failed_run(error: dict[str, str]) -> dict[str, object]:
+    """Returns the `run_finished` of a run that never began."""
     return {
         "type": "run_finished",
         "reason": "error",

@@ -1,7 +1,7 @@
-"""`searchloop COMMAND ...`: finds the command, runs it, turns errors into one sentence and a code.
+"""Runs `searchloop COMMAND ...`: finds the command, and turns known errors into one sentence.
 
-Exit codes: 0 ok, 1 failed, 2 bad usage or input, 3 a limit was reached, 130 stopped. A command is
-the module `cli.NAME` with `run(args) -> int`; it is imported only when it is asked for.
+Exit codes: 0 ok, 1 failed, 2 bad usage or input, 3 a limit was reached, 130 stopped. Only the
+module of the command that was asked for is imported; `--version` and `--help` import none.
 """
 
 from __future__ import annotations
@@ -10,25 +10,80 @@ import os
 import sys
 from importlib import import_module
 
+TYPE_CHECKING = False  # as in `typing`, which would cost `--version` a third of its time
+if TYPE_CHECKING:
+    import argparse
+
 VERSION = "0.1.0"
 OK, FAILED, BAD_INPUT, LIMIT, STOPPED = 0, 1, 2, 3, 130
 
+# Each command, its module, and its help. `module.ARGUMENTS[command]` declares the arguments and
+# sets `run`, a function that takes the parsed arguments and returns the exit code.
+COMMANDS = {
+    "serve": ("searchloop.cli.serve", "Start the web UI and the API"),
+    "ask": ("searchloop.cli.ask", "Ask one question; text on stdin is added to it"),
+    "chat": ("searchloop.cli.chat", "Talk with a model; /help lists what else can be typed"),
+    "search": ("searchloop.cli.search", "Search the web, without a model"),
+    "open": ("searchloop.cli.search", "Read a web page as text"),
+    "check": ("searchloop.cli.check", "Compare a claim with a text, a file or a page"),
+    "models": ("searchloop.cli.models", "List the models and what each needs"),
+    "doctor": ("searchloop.cli.doctor", "Say what is there, what is missing and how to get it"),
+    "replay": ("searchloop.cli.sessions", "Decode again what providers answered, offline"),
+    "library": ("searchloop.cli.search", "Folders that can be searched without a network"),
+    "mcp": ("searchloop.cli.mcp", "Servers whose tools models may use"),
+    "sessions": (
+        "searchloop.cli.sessions",
+        "List the sessions; find, copy, check, stop one",
+    ),
+    "export": ("searchloop.cli.sessions", "Write a session to a file, sources as footnotes"),
+    "agents": ("searchloop.cli.agents", "Named presets: prompt, model, mode and tools"),
+    "config": ("searchloop.cli.doctor", "Show the settings; secrets are not shown"),
+    "setup": ("searchloop.cli.setup", "Choose engines, readers, models; save their keys"),
+    "search-backend": ("searchloop.cli.serve", "Run the search backend alone"),
+}
+
 
 def main(argv: list[str] | None = None) -> int:
-    """The console script."""
+    """Runs one command and returns its exit code; `argv` is by default that of the process."""
     argv = sys.argv[1:] if argv is None else argv
     if argv in (["--version"], ["-V"]):
         print(f"searchloop {VERSION}")
         return OK
-    args = import_module("cli.parser").parse(argv)
+    args = None
     try:
-        code: int = import_module(f"cli.{args.module}").run(args)
+        args = parse(argv)
+        code: int = args.run(args)
+    except SystemExit:
+        raise  # the clauses below are not looked at, so that help loads no errors
     except KeyboardInterrupt:
         print("\nStopped.", file=sys.stderr)
         return STOPPED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except import_module("cli.errors").KNOWN as error:
-        return int(import_module("cli.errors").report(error, args))
+    except import_module("searchloop.cli.errors").KNOWN as error:
+        return int(import_module("searchloop.cli.errors").report(error, args))
     return code
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Returns the arguments; exits with code 2 and one line on bad usage."""
+    import argparse  # `--version` does not need it
+
+    ours, program = argv, list[str]()
+    if argv[:2] == ["mcp", "add"] and "--" in argv:  # argparse takes no command behind options
+        ours, program = argv[: argv.index("--")], argv[argv.index("--") + 1 :]
+    parser = argparse.ArgumentParser(
+        prog="searchloop",
+        description="Ask any model, with one honest web-search switch, and check every source.",
+    )
+    parser.add_argument("-V", "--version", action="version", version=f"searchloop {VERSION}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    asked = next((word for word in ours if not word.startswith("-")), None)
+    for name, (module, help) in COMMANDS.items():
+        command = commands.add_parser(name, help=help, description=help)
+        if name == asked:
+            import_module(module).ARGUMENTS[name](command)
+    args = parser.parse_args(ours)
+    args.program = program
+    return args

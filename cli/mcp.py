@@ -1,4 +1,4 @@
-"""`searchloop mcp`: the servers whose tools models may use."""
+"""Runs `searchloop mcp`: the servers whose tools models may use."""
 
 from __future__ import annotations
 
@@ -8,30 +8,64 @@ import json
 import sys
 import webbrowser
 from collections.abc import Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from agent.errors import ConfigError
-from agent.mcp import McpServers, edit
-from agent.mcp.login import log_in
-from agent.settings import Settings
-from cli.main import FAILED, OK
-from cli.text import as_json, number, one_line, safe
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.mcp import McpServers
+from searchloop.agent.mcp import config as edit
+from searchloop.agent.mcp.login import log_in
+from searchloop.agent.settings import Settings
+from searchloop.cli.arguments import as_json, number, one_line, output, safe, tell, warn
+from searchloop.cli.main import FAILED, OK
+
+_NAMED_ACTIONS = (
+    ("remove", "forget a server"),
+    ("test", "start a server and say what comes of it"),
+    ("tools", "show a server's tools"),
+    ("approve", "look at a changed tool and use it again"),
+    ("login", "log in to a server in the browser"),
+    ("enable", "switch a server on, or one of its tools"),
+    ("disable", "switch a server off, or one of its tools"),
+)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=run)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("list", help="show the servers and what is wrong with them")
+    add = actions.add_parser("add", help="add a server: NAME -- COMMAND ARGUMENT..., or --url")
+    add.add_argument("name", nargs="?", metavar="NAME")
+    add.add_argument("--url", help="address of a server that speaks Streamable HTTP")
+    add.add_argument("--json", metavar="FILE", help='"mcpServers" JSON from a file (- = stdin)')
+    add.add_argument("--env", action="append", metavar="NAME=VALUE", help="a variable it gets")
+    add.add_argument("--header", action="append", metavar="NAME=VALUE", help="sent to its address")
+    add.add_argument("--cwd", metavar="DIR", help="folder to run it in")
+    effects = ("read", "network", "write", "exec")
+    add.add_argument("--effect", choices=effects, help="what its tools do (default: exec)")
+    add.add_argument("--private", action="store_true", help="its results are your private data")
+    add.add_argument("--replace", action="store_true", help="replace a server of this name")
+    for name, help in _NAMED_ACTIONS:
+        actions.add_parser(name, help=help).add_argument("name", metavar="NAME")
+    actions.choices["login"].add_argument("--no-browser", action="store_true", help="only show it")
+    actions.choices["approve"].add_argument("tool", metavar="TOOL")
+    for name in ("enable", "disable"):
+        actions.choices[name].add_argument("tool", nargs="?", metavar="TOOL")
+    trust = actions.add_parser("trust", help="use a project's .mcp.json, as it is now")
+    trust.add_argument("workspace", nargs="?", metavar="DIR", help="default: this folder")
+    for name in ("trust", "approve"):
+        actions.choices[name].add_argument("--yes", action="store_true", help="do not ask")
+    for name, action in actions.choices.items():
+        output(action)
+        if name != "trust":
+            action.add_argument("--workspace", metavar="DIR", help="with this folder's .mcp.json")
 
 
 def run(args: argparse.Namespace) -> int:
-    """One action."""
+    """Does what the action says."""
     settings = Settings.load()
     return asyncio.run(_ACTIONS[args.action](args, settings))
-
-
-async def _with(args: argparse.Namespace, settings: Settings, work: Any) -> Any:
-    """What `work` makes of the servers, which are let go of afterwards."""
-    source = McpServers(settings)
-    try:
-        return await work(source)
-    finally:
-        await source.aclose()
 
 
 def _folder(args: argparse.Namespace) -> str | None:
@@ -48,7 +82,7 @@ async def _list(args: argparse.Namespace, settings: Settings) -> int:
         print(f"{one_line(server['name'], 24):<24} {_command(server)}  {' '.join(marks)}".rstrip())
     for problem in found["problems"]:
         place = f"{problem['file']}:{problem['line']}:{problem['column']}"
-        print(safe(f"{place}: {problem['message']} {problem['remedy']}"), file=sys.stderr)
+        warn(f"{place}: {problem['message']} {problem['remedy']}")
     if found["untrusted"]:
         print(safe(f"{found['untrusted']['file']} is not used until you trust it:"))
         _show_commands(found["untrusted"]["commands"])
@@ -70,31 +104,28 @@ def _show_commands(commands: list[dict[str, Any]]) -> None:
 async def _add(args: argparse.Namespace, settings: Settings) -> int:
     raw, servers = edit.pasted(_text(args))
     edit.add(settings.home / "mcp.json", raw, replace=args.replace)
-    if args.output == "json":
-        print(as_json({"added": [server.name for server in servers]}))
-        return OK
+    lines = []
     for server in servers:
         verb = "runs" if server.kind == "stdio" else "asks"
-        print(
-            f"Added {one_line(server.name, 64)}, which {verb}: {one_line(' '.join(server.shown))}"
-        )
-    print(f"Try it: searchloop mcp test {one_line(servers[0].name, 64)}")
-    return OK
+        shown = one_line(" ".join(server.shown))
+        lines.append(f"Added {one_line(server.name, 64)}, which {verb}: {shown}")
+    lines.append(f"Try it: searchloop mcp test {one_line(servers[0].name, 64)}")
+    return tell(args, {"added": [server.name for server in servers]}, *lines)
 
 
 def _text(args: argparse.Namespace) -> str:
-    """The JSON of the servers to add."""
+    """Returns the JSON of the servers to add."""
     if args.json:
         return sys.stdin.read() if args.json == "-" else Path(args.json).read_text("utf-8")
-    if not args.name or bool(args.url) == bool(args.command):
+    if not args.name or bool(args.url) == bool(args.program):
         raise ConfigError(
             "bad_request",
             "A server needs a name, and a command or an address.",
             "For example: searchloop mcp add files -- npx -y PACKAGE FOLDER",
         )
-    server: dict[str, Any] = {"url": args.url} if args.url else {"command": args.command[0]}
-    if args.command:
-        server["args"] = args.command[1:]
+    server: dict[str, Any] = {"url": args.url} if args.url else {"command": args.program[0]}
+    if args.program:
+        server["args"] = args.program[1:]
     for key, pairs in (("env", args.env), ("headers", args.header)):
         if pairs:
             server[key] = dict(_pair(text) for text in pairs)
@@ -113,12 +144,16 @@ def _pair(text: str) -> tuple[str, str]:
 
 async def _remove(args: argparse.Namespace, settings: Settings) -> int:
     McpServers(settings).remove(args.name)
-    print(as_json({"removed": args.name}) if args.output == "json" else "Removed.")
-    return OK
+    return tell(args, {"removed": args.name}, "Removed.")
+
+
+async def _tested(args: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+    async with aclosing(McpServers(settings)) as source:
+        return await source.test(args.name, _folder(args))
 
 
 async def _test(args: argparse.Namespace, settings: Settings) -> int:
-    told = await _with(args, settings, lambda s: s.test(args.name, _folder(args)))
+    told = await _tested(args, settings)
     if args.output == "json":
         print(as_json(told))
     elif told["state"] == "ready":
@@ -129,19 +164,18 @@ async def _test(args: argparse.Namespace, settings: Settings) -> int:
         print(f"{number(len(tools), 'tool')}, about {told['tokens']} tokens in each request.")
     else:
         error = told["error"] or {"message": f"It is {told['state']}.", "remedy": ""}
-        print(safe(f"{error['message']} {error['remedy']}".strip()), file=sys.stderr)
+        warn(f"{error['message']} {error['remedy']}".strip())
         if told["stderr"]:
-            print("It wrote:", file=sys.stderr)
-            print(safe(told["stderr"].rstrip()), file=sys.stderr)
+            warn(f"It wrote:\n{told['stderr'].rstrip()}")
     return OK if told["state"] == "ready" else FAILED
 
 
 async def _tools(args: argparse.Namespace, settings: Settings) -> int:
-    told = await _with(args, settings, lambda s: s.test(args.name, _folder(args)))
+    told = await _tested(args, settings)
     if args.output == "json":
         print(as_json({"tools": told["tools"], "error": told["error"]}))
     elif told["error"]:
-        print(safe(f"{told['error']['message']} {told['error']['remedy']}"), file=sys.stderr)
+        warn(f"{told['error']['message']} {told['error']['remedy']}")
     else:
         for tool in told["tools"]:
             state = "suspended" if tool["suspended"] else "on" if tool["enabled"] else "off"
@@ -149,12 +183,12 @@ async def _tools(args: argparse.Namespace, settings: Settings) -> int:
             about = one_line(tool["unusable"] or tool["description"], 60)
             print(f"{tool['offered_as']:<40} {state:<9} {tool['effect']:<7} {about}")
         for odd in told["oddities"]:
-            print(safe(odd), file=sys.stderr)
+            warn(odd)
     return FAILED if told["error"] else OK
 
 
 async def _approve(args: argparse.Namespace, settings: Settings) -> int:
-    async def work(source: McpServers) -> int:
+    async with aclosing(McpServers(settings)) as source:
         told = await source.test(args.name, _folder(args))
         tool = next((t for t in told["tools"] if t["name"] == args.tool), None)
         if tool is None or told["error"]:
@@ -169,9 +203,6 @@ async def _approve(args: argparse.Namespace, settings: Settings) -> int:
         await source.approve(args.name, args.tool, tool["definition"], _folder(args))
         print("Approved.")
         return OK
-
-    code: int = await _with(args, settings, work)
-    return code
 
 
 async def _trust(args: argparse.Namespace, settings: Settings) -> int:
@@ -194,7 +225,7 @@ async def _login(args: argparse.Namespace, settings: Settings) -> int:
     server = McpServers(settings).named(args.name, _folder(args))
 
     def show(address: str) -> None:
-        print(f"Log in here: {safe(address)}", file=sys.stderr)
+        warn(f"Log in here: {address}")
         if not args.no_browser:
             webbrowser.open(address)
 
@@ -215,7 +246,7 @@ async def _enable(args: argparse.Namespace, settings: Settings) -> int:
 
 def _asked(question: str) -> bool:
     if not sys.stdin.isatty():
-        print("Not done: nobody can be asked here. Add --yes to agree.", file=sys.stderr)
+        warn("Not done: nobody can be asked here. Add --yes to agree.")
         return False
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
@@ -232,3 +263,4 @@ _ACTIONS = {
     "enable": _enable,
     "disable": _enable,
 }
+ARGUMENTS = {"mcp": _arguments}

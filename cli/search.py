@@ -1,62 +1,132 @@
-"""`searchloop search`: the search backend from the command line."""
+"""Runs `searchloop search`, `open` and `library`: the search backend from the command line."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+import asyncio
 from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from agent.backend import error_words
-from agent.errors import ConfigError
-from cli.backend import ask
-from cli.main import FAILED, OK
-from cli.text import as_json, number, one_line, safe
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.settings import Settings
+from searchloop.agent.tools.backend import backend_for, error_words
+from searchloop.agent.transport.transport import Transport
+from searchloop.cli.arguments import (
+    as_json,
+    natural,
+    number,
+    one_line,
+    output,
+    positive,
+    safe,
+    tell,
+    warn,
+)
+from searchloop.cli.main import BAD_INPUT, FAILED, OK
+from searchloop.search_backend.library import Library
+from searchloop.web.compose import search_app
+
+_OWN_READER = "local"
 
 
-def run(args: argparse.Namespace) -> int:
+def ask_backend(path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Sends one request to the search backend, in this process or at SEARCH_BACKEND_URL.
+
+    Raises AgentError with what to do.
+    """
+    settings = Settings.load()
+
+    async def once() -> dict[str, Any]:
+        async with aclosing(Transport(offline=settings.offline)) as transport:
+            return await backend_for(settings, transport, search_app(settings)).ask(path, payload)
+
+    return asyncio.run(once())
+
+
+def _search_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_search)
+    parser.add_argument("query", nargs="+", metavar="QUERY")
+    parser.add_argument("--engine", metavar="NAME", help="only this engine")
+    parser.add_argument(
+        "-n", dest="max_results", type=positive, default=8, metavar="COUNT", help="how many results"
+    )
+    _domains(parser)
+    parser.add_argument("--time-range", choices=("d", "w", "m", "y", "all"))
+    parser.add_argument("--country", metavar="CC", help="meant for this country, e.g. de")
+    parser.add_argument("--language", metavar="LL", help="in this language, e.g. de")
+    parser.add_argument("--safe-search", choices=("off", "moderate", "strict"))
+    output(parser)
+
+
+def _open_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_open)
+    parser.add_argument("url", metavar="URL")
+    parser.add_argument("--find", metavar="TEXT", help="only the passages around TEXT")
+    parser.add_argument("--offset", type=natural, default=0, metavar="N", help="start here")
+    parser.add_argument("--max-length", type=positive, metavar="N", help="characters at the most")
+    parser.add_argument("--reader", metavar="NAME", help="only this reader, e.g. local")
+    _domains(parser)
+    output(parser)
+
+
+def _domains(parser: argparse.ArgumentParser) -> None:
+    for option, name, help in (
+        ("--domain", "allowed_domains", "only this site, or several"),
+        ("--block-domain", "blocked_domains", "never this site"),
+    ):
+        parser.add_argument(option, dest=name, action="append", metavar="D", help=help)
+
+
+def _library_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, help, run in (
+        ("add", "index a folder or a file", _add),
+        ("list", "show what is indexed", _list),
+        ("remove", "forget a folder or a file", _remove),
+    ):
+        action = actions.add_parser(name, help=help)
+        action.set_defaults(run=run)
+        if name != "list":
+            action.add_argument("path")
+        output(action)
+
+
+def _search(args: argparse.Namespace) -> int:
     """Prints the results; what failed on the way goes to stderr."""
     query = " ".join(args.query).strip()
     if not query:
         raise ConfigError("empty_query", "The query is empty.", "Write what to search for.")
-    payload: dict[str, Any] = {"query": query, "max_results": args.count}
-    wishes = {
-        "allowed_domains": args.domain,
-        "blocked_domains": args.block_domain,
-        "time_range": args.time_range if args.time_range != "all" else None,
-        "country": args.country,
-        "language": args.language,
-        "safe_search": args.safe_search,
-        "engine": args.engine,
-    }
-    payload |= {name: wish for name, wish in wishes.items() if wish}
-    answer = ask("/api/web-search", payload)
+    wishes = _given(args, "max_results", "country", "language", "safe_search", "engine")
+    if args.time_range not in (None, "all"):
+        wishes["time_range"] = args.time_range
+    answer = ask_backend("/api/web-search", {"query": query, **wishes})
     if args.output == "json":
         print(as_json(answer))
         return OK if answer["status"] in ("ok", "empty") else FAILED
     for attempt in answer["attempts"]:
         if attempt["status"] != "ok":
             why = error_words(attempt.get("error")) or attempt["status"]
-            print(safe(f"{attempt['engine']}: {why}"), file=sys.stderr)
+            warn(f"{attempt['engine']}: {why}")
     for n, result in enumerate(answer["results"], 1):
         print(f"{n}. {one_line(result['title'] or result['url'])}")
         print(f"   {one_line(result['url'], 300)}")
         print(f"   {one_line(result['snippet'], 240)}\n")
     if answer.get("not_applied"):
         names = ", ".join(name.replace("_", " ") for name in answer["not_applied"])
-        print(f"Not every engine could respect: {names}.", file=sys.stderr)
+        warn(f"Not every engine could respect: {names}.")
     if told := answer.get("filtered"):
-        print(_filtered(told), file=sys.stderr)
+        warn(_filtered(told))
     if answer["status"] == "ok":
-        print(
-            f"{number(len(answer['results']), 'result')} from {answer['engine']}", file=sys.stderr
-        )
-        return OK
-    if answer["status"] == "empty":
-        print("Nothing was found. Try other words.", file=sys.stderr)
-        return OK
-    print("The search failed; see the engines above.", file=sys.stderr)
-    return FAILED
+        warn(f"{number(len(answer['results']), 'result')} from {answer['engine']}")
+    elif answer["status"] == "empty":
+        warn("Nothing was found. Try other words.")
+    else:
+        warn("The search failed; see the engines above.")
+        return FAILED
+    return OK
 
 
 def _filtered(told: Mapping[str, Any]) -> str:
@@ -64,3 +134,75 @@ def _filtered(told: Mapping[str, Any]) -> str:
     if told["lifted"]:
         return f"Nothing was found with {rule}, so the search was repeated without."
     return f"{number(told['dropped'], 'result')} left out by {rule}."
+
+
+def _open(args: argparse.Namespace) -> int:
+    """Prints the page, or says why it cannot be read."""
+    if not args.url.strip():
+        raise ConfigError("empty_url", "The address is empty.", "Write the address of a page.")
+    wishes = _given(args, "find", "offset", "max_length", "reader")
+    page = ask_backend("/api/open-page", {"url": args.url, **wishes})
+    for attempt in page.get("attempts", ())[:-1]:
+        why = error_words(attempt.get("error")) or attempt["status"]
+        warn(f"{attempt['reader']}: {why}")
+    if args.output == "json":
+        print(as_json(page))
+        return _open_code(page)
+    if page["status"] != "ok":
+        why = error_words(page["error"]) or page["status"]
+        warn(f"searchloop: {why}")
+        return _open_code(page)
+    print(f"{one_line(page['title'] or page['final_url'])}\n{one_line(page['final_url'], 300)}\n")
+    if args.find and not page["content"]:
+        warn("The page has no such text. Try one of its words, or read it whole.")
+        return OK
+    print(safe(page["content"]))
+    if page["reader"] != _OWN_READER:
+        warn(f"Read by {one_line(page['reader'])}.")
+    if page["next_offset"] is not None:
+        rest = page["original_length"] - page["next_offset"]
+        warn(f"\n{rest} characters left: --offset {page['next_offset']}")
+    return OK
+
+
+def _open_code(page: Mapping[str, Any]) -> int:
+    if page["status"] == "ok":
+        return OK
+    refused = (page["error"] or {}).get("code") == "refused_url"
+    return BAD_INPUT if refused else FAILED
+
+
+def _given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Returns these arguments, and the sites, as far as they were given."""
+    names = (*names, "allowed_domains", "blocked_domains")
+    return {name: value for name in names if (value := getattr(args, name))}
+
+
+def _library() -> Library:
+    return Library(Settings.load().home)
+
+
+def _add(args: argparse.Namespace) -> int:
+    def show(path: str, outcome: str) -> None:
+        if outcome != "unchanged":
+            warn(f"  {one_line(outcome, 80)}: {one_line(path)}")
+
+    added = _library().add(Path(args.path), None if args.output == "json" else show)
+    counts = [f"{getattr(added, k)} {k}" for k in ("added", "updated", "unchanged", "removed")]
+    line = f"{added.collection}: {', '.join(counts)}, {len(added.skipped)} skipped"
+    return tell(args, asdict(added), line)
+
+
+def _list(args: argparse.Namespace) -> int:
+    collections = _library().list()
+    lines = [f"{c.name:<20} {number(c.documents, 'document'):>16}  {c.path}" for c in collections]
+    return tell(args, {"collections": [asdict(each) for each in collections]}, *lines)
+
+
+def _remove(args: argparse.Namespace) -> int:
+    documents = _library().remove(args.path)
+    line = f"{number(documents, 'document')} forgotten; the files themselves are untouched."
+    return tell(args, {"removed": documents}, line)
+
+
+ARGUMENTS = {"search": _search_arguments, "open": _open_arguments, "library": _library_arguments}

@@ -1,17 +1,151 @@
-"""`searchloop serve`: the web UI and the API."""
+"""Runs `searchloop serve` and `search-backend`: the web UI with the API, or the backend alone."""
 
 from __future__ import annotations
 
 import argparse
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
 
-from agent.logs import configure
-from agent.settings import load_environment
-from web.compose import open_house
-from web.serve import serve
+from searchloop.agent.errors import AgentError
+from searchloop.agent.observe.logs import configure
+from searchloop.agent.settings import Settings, load_environment
+from searchloop.agent.settings.config_file import SavedFiles
+from searchloop.agent.settings.removed import warn_of_removed
+from searchloop.cli.arguments import number, port
+from searchloop.cli.main import OK
+from searchloop.search_backend.api.app import Quota
+from searchloop.search_backend.cache.disk import Disk
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.other_apis import error_at, form_paths
+from searchloop.search_backend.search.chain import Chain
+from searchloop.search_backend.settings import Settings as BackendSettings
+from searchloop.search_backend.types import Problem, SearchBackendError
+from searchloop.web.compose import open_services
+from searchloop.web.gate import Gate, Refusal
+from searchloop.web.listen import access_to, listen, run_server
+from searchloop.web.serve import serve
+from searchloop.web.wsgi import LazyApp, OnThreads, Wsgi
+
+_CLIENT_RATE = 120.0  # requests a minute of one client, where other machines can reach the backend
+WORKERS = 128  # made when they are needed; a page that stalls keeps one for its deadline
+
+_log = logging.getLogger(__name__)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Serves until it is stopped."""
-    house = open_house(load_environment())
-    configure(house.settings.env, house.secrets)
-    return serve(house, args.host, args.port, open_browser=args.open)
+def _serve_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_serve)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=port, default=8321, help="port (0 = any free one)")
+    parser.add_argument("--open", action="store_true", help="open a browser")
+
+
+def _backend_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    clear = actions.add_parser("clear-cache", help="forget the answers and pages that are kept")
+    clear.set_defaults(run=_clear_cache)
+    alone = actions.add_parser("serve", help="listen for search requests")
+    alone.set_defaults(run=_serve_backend)
+    alone.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    alone.add_argument("--port", type=port, default=3002, help="port")
+    alone.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        help="a further host name by which it is called, e.g. host.docker.internal",
+    )
+
+
+def _serve(args: argparse.Namespace) -> int:
+    """Serves the web UI and the API until it is stopped."""
+    services = open_services(load_environment())
+    configure(services.settings.env, services.secrets)
+    warn_of_removed(services.settings.env)
+    return serve(services, args.host, args.port, open_browser=args.open)
+
+
+def _own(settings: Settings) -> BackendSettings:
+    return BackendSettings.from_mapping(settings.env, home=settings.home)
+
+
+def _clear_cache(_args: argparse.Namespace) -> int:
+    # Whatever size is set now: there may be a file from before it was switched off.
+    count = Disk(_own(Settings.load()).home, 2**30).clear()
+    print(f"{number(count, 'kept item')} forgotten")
+    return OK
+
+
+def _serve_backend(args: argparse.Namespace) -> int:
+    """Serves the search backend until it is stopped. Without a token only this machine may ask.
+
+    The application checks the token, so that a refusal has the shape that the client knows.
+    """
+    settings = Settings.load()
+    own = _own(settings)
+    listener, warning = listen(args.host, args.port, settings.token)
+    quota = Quota(_CLIENT_RATE) if warning else None
+    backend = Backend(settings, own, quota)
+    app = OnThreads(backend, WORKERS)
+    access = access_to(listener, args.host, "", names=args.name, open_to_all=True)
+    if warning:
+        print(warning, file=sys.stderr)
+    print(f"The search backend is running at http://{args.host}:{access.port}  (Ctrl-C stops it)")
+    sys.stdout.flush()
+    run_server(Gate(app, access, form_paths=form_paths(), refusal_body=_refusal_body), listener)
+    return OK
+
+
+def _refusal_body(path: str, refusal: Refusal) -> dict[str, Any] | None:
+    problem = Problem(refusal.code, refusal.message, refusal.remedy)
+    return error_at(path, refusal.status, problem)
+
+
+class Backend:
+    """The search backend as it is set up now: a WSGI application.
+
+    It is made anew when another process has saved a key or a setting. Host, port, token and quota
+    stay as they were at the start. The first request that needs the web framework loads it.
+    """
+
+    def __init__(self, settings: Settings, own: BackendSettings, quota: Quota | None) -> None:
+        self._token = settings.token or None
+        self._quota = quota
+        self._files = SavedFiles(settings.home)
+        self._lock = threading.Lock()
+        self._use(own)
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """See PEP 3333."""
+        self._look_again()
+        return self._app(environ, start_response)
+
+    def _use(self, own: BackendSettings) -> None:
+        library, disk = Library(own.home), Disk(own.home, own.cache_bytes)
+        chain = Chain(own, library, disk=disk)
+        token, quota = self._token, self._quota
+
+        def make() -> Wsgi:
+            create = import_module("searchloop.search_backend.api.app").create_app
+            app: Wsgi = create(
+                own, token=token, quota=quota, library=library, chain=chain, disk=disk
+            )
+            return app
+
+        self._app = LazyApp(make)
+
+    def _look_again(self) -> None:
+        with self._lock:
+            if not self._files.changed():
+                return
+            try:
+                self._use(_own(Settings.load()))
+            except (AgentError, SearchBackendError) as error:
+                _log.warning("what was saved is not used: %s %s", error.message, error.remedy)
+
+
+ARGUMENTS = {"serve": _serve_arguments, "search-backend": _backend_arguments}

@@ -1,106 +1,126 @@
-"""`searchloop sessions`: what was asked before; copies of it; runs to stop; files as they were."""
+"""Runs `searchloop sessions`, `export` and `replay`: what was asked before.
+
+`sessions` lists, searches, copies and checks the sessions, stops a run, and puts files back.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from agent.afterwards import undo_files
-from agent.errors import ConfigError
-from agent.keeper import Keeper
-from agent.log import EventLog
-from agent.settings import Settings
-from agent.upkeep import backup, check, restore
-from cli.main import FAILED, OK
-from cli.text import as_json, one_line
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import backup, check, restore
+from searchloop.agent.log.session import Session
+from searchloop.agent.observe.replay import as_dict, read_trace, replay
+from searchloop.agent.run.takeover import LeaseRenewal
+from searchloop.agent.run.undo import undo_files
+from searchloop.agent.settings import Settings, load_environment
+from searchloop.cli.arguments import one_line, output, safe, tell, undone, warn
+from searchloop.cli.main import FAILED, OK
+from searchloop.web.text.export import EXPORTS
 
-UNCHANGED = "The files were as before already."
+
+def _sessions_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_sessions)
+    parser.usage = (
+        "searchloop sessions [-o text|json] [TEXT ... | undo ID | cancel ID | backup FILE | "
+        "restore [FILE] | check]"
+    )
+    parser.add_argument(
+        "query",
+        nargs="*",
+        metavar="TEXT",
+        help="only sessions with this text; `undo ID` takes back what its last answer did to files,"
+        " `cancel ID` stops an answer, `backup` and `restore` copy, `check` looks for damage, and"
+        " `restore` without a file brings back what can be read of a damaged store",
+    )
+    output(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def _export_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_export)
+    parser.add_argument("session", nargs="?", metavar="ID", help="default: the last one")
+    formats = ("md", "html", "json", "trace")
+    parser.add_argument("--format", choices=formats, default="md", help="default: md")
+    parser.add_argument("-f", "--file", metavar="FILE", help="default: standard output")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+
+
+def _replay_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_replay)
+    parser.add_argument("file", metavar="FILE", help="a trace of a chat (- = stdin)")
+    output(parser)
+
+
+def _sessions(args: argparse.Namespace) -> int:
     """Lists the sessions, newest first, or does what the first word says."""
-    settings, json = Settings.load(), args.output == "json"
-    action = _ACTIONS.get(args.query[0]) if args.query else None
-    if action is not None:
-        return action(settings, args.query[1:], json)
+    settings = Settings.load()
+    if args.query and args.query[0] in _ACTIONS:
+        return _ACTIONS[args.query[0]](settings, args.query[1:], args)
     with closing(EventLog(settings.store)) as log:
-        return _list(log, " ".join(args.query), json)
+        found = log.sessions(" ".join(args.query) or None)
+    lines = [
+        f"{s.id}  {datetime.fromtimestamp(s.updated):%Y-%m-%d %H:%M}  "
+        f"{one_line(s.title or '(empty)', 70)}"
+        for s in found
+    ]
+    return tell(args, {"sessions": [s.as_dict() for s in found]}, *(lines or ["No sessions."]))
 
 
-def _list(log: EventLog, query: str, json: bool) -> int:
-    found = log.sessions(query or None)
-    if json:
-        print(as_json({"sessions": [s.as_dict() for s in found]}))
-        return OK
-    for session in found:
-        when = datetime.fromtimestamp(session.updated).strftime("%Y-%m-%d %H:%M")
-        print(f"{session.id}  {when}  {one_line(session.title or '(empty)', 70)}")
-    if not found:
-        print("No sessions.")
-    return OK
-
-
-def _undo(settings: Settings, words: list[str], json: bool) -> int:
+def _undo(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
     with closing(EventLog(settings.store)) as log:
         files = undo_files(log, settings, _one(words, "undo ID"))
-    if json:
-        print(as_json({"files": files}))
-    else:
-        print("\n".join(f"As before: {one_line(name, 300)}" for name in files) or UNCHANGED)
-    return OK
+    return tell(args, {"files": files}, undone(files))
 
 
-def _backup(settings: Settings, words: list[str], json: bool) -> int:
+def _backup(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
     target = Path(_one(words, "backup FILE")).expanduser()
     done = backup(settings.store, target)
-    print(as_json({"sessions": done}) if json else f"{done} sessions copied to {target}.")
-    return OK
+    return tell(args, {"sessions": done}, f"{done} sessions copied to {target}.")
 
 
-def _restore(settings: Settings, words: list[str], json: bool) -> int:
+def _restore(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
     source = Path(_one(words, "restore FILE")).expanduser() if words else None
     found = restore(settings.store, source)
-    told = {"restored": found.done, "kept": found.kept, "saved": found.saved, "gaps": found.gaps}
-    if json:
-        print(as_json({**told, "aside": str(found.aside) if found.aside else None}))
-        return OK
+    told: dict[str, Any] = {"restored": found.done, "kept": found.kept, "saved": found.saved}
+    told |= {"gaps": found.gaps, "aside": str(found.aside) if found.aside else None}
+    lines = []
     gaps = f", {found.gaps} of them with gaps" if found.gaps else ""
     if found.aside:
-        print(
-            f"{found.saved} sessions read from the damaged store{gaps}. It is kept: {found.aside}"
-        )
+        read = f"{found.saved} sessions read from the damaged store{gaps}."
+        lines.append(f"{read} It is kept: {found.aside}")
     elif not source:
-        print(f"{found.saved} sessions are back: an earlier restore was ended now.")
+        lines.append(f"{found.saved} sessions are back: an earlier restore was ended now.")
     if source:
         kept = f" {found.kept} were there already and stay as they are." if found.kept else ""
-        print(f"{found.done} sessions brought back{'' if found.aside else gaps}.{kept}")
-    return OK
+        lines.append(f"{found.done} sessions brought back{'' if found.aside else gaps}.{kept}")
+    return tell(args, told, *lines)
 
 
-def _check(settings: Settings, words: list[str], json: bool) -> int:
+def _check(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
     found = check(settings.store)
-    if json:
-        print(as_json({"problems": found}))
-    else:
-        print("\n".join(found) or "The sessions are whole.")
+    tell(args, {"problems": found}, *(found or ["The sessions are whole."]))
     return FAILED if found else OK
 
 
-def _cancel(settings: Settings, words: list[str], json: bool) -> int:
+def _cancel(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
     session = _one(words, "cancel ID")
     with closing(EventLog(settings.store)) as log:
         log.session(session)
         done = asyncio.run(_stopped(log, session))
-    print(as_json({"cancelled": done}) if json else "Stopped." if done else "Nothing was running.")
-    return OK
+    return tell(args, {"cancelled": done}, "Stopped." if done else "Nothing was running.")
 
 
 async def _stopped(log: EventLog, session: str) -> bool:
-    return await Keeper.onlooker(log).cancel(session)
+    return await LeaseRenewal.onlooker(log).cancel(session)
 
 
 def _one(words: list[str], usage: str) -> str:
@@ -109,10 +129,68 @@ def _one(words: list[str], usage: str) -> str:
     return words[0]
 
 
-_ACTIONS: dict[str, Callable[[Settings, list[str], bool], int]] = {
+def _export(args: argparse.Namespace) -> int:
+    """Writes it to standard output, or to a file that is not there yet."""
+    with closing(EventLog(Settings.load().store)) as log:
+        session = _wanted(log, args.session)
+        text = EXPORTS[args.format].write(session, log.read(session.id))
+    if args.file is None:
+        text = safe(text) if sys.stdout.isatty() else text
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        return OK
+    target = Path(args.file).expanduser()
+    try:
+        with target.open("w" if args.force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        words = f"{target} is there already; nothing was written."
+        raise ConfigError("file_exists", words, "Name another file, or add --force.") from None
+    except OSError as error:
+        words = f"{target} cannot be written: {error.strerror}."
+        raise ConfigError("bad_file", words, "Name a file in a folder that is there.") from error
+    warn(f"Written to {target}.")
+    return OK
+
+
+def _wanted(log: EventLog, wanted: str | None) -> Session:
+    """Returns the session of this id, or the one that was used last."""
+    if wanted:
+        return log.session(wanted)
+    last = [session for session in log.sessions() if session.messages]
+    if not last:
+        raise ConfigError("no_session", "There is no session yet.", "Ask something first.")
+    return last[0]
+
+
+def _replay(args: argparse.Namespace) -> int:
+    """Compares step by step; fails when something else comes out than the trace says."""
+    try:
+        text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        what = f"{args.file} cannot be read: {reason}."
+        raise ConfigError("bad_file", what, "Name a trace.") from None
+    with TemporaryDirectory() as home:
+        env = {**load_environment(), "SEARCHLOOP_HOME": home}  # nothing is learnt from it
+        steps = asyncio.run(replay(read_trace(text), env))
+    lines = []
+    for step in steps:
+        differs = f"different: {', '.join(step.differs)}" if step.differs else "same"
+        words = one_line(step.problem, 300) or differs
+        lines.append(f"{step.run_id} step {step.step} {one_line(step.model, 60)}: {words}")
+    tell(args, {"steps": [as_dict(step) for step in steps]}, *lines)
+    return OK if all(step.same for step in steps) else FAILED
+
+
+_ACTIONS: dict[str, Callable[[Settings, list[str], argparse.Namespace], int]] = {
     "undo": _undo,
     "backup": _backup,
     "restore": _restore,
     "check": _check,
     "cancel": _cancel,
+}
+ARGUMENTS = {
+    "sessions": _sessions_arguments,
+    "export": _export_arguments,
+    "replay": _replay_arguments,
 }

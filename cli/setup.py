@@ -1,4 +1,4 @@
-"""`searchloop setup`: choose engines, readers and providers, save their keys, ask each one once.
+"""Runs `searchloop setup`: chooses engines, readers and providers, saves keys, tries each one once.
 
 Keys are typed without echo or come on standard input, never as an argument: other users see those.
 They go into the system's keyring, else into a file that only the user can read. Everything else
@@ -8,43 +8,157 @@ goes into config.toml. Exit code 1 when what was set up does not answer.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from getpass import getpass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from agent.config_file import change_config
-from agent.errors import ConfigError
-from agent.keys import KeyStore
-from agent.settings import LOWEST, Environment, Setting, default_home, load_environment, read_config
-from cli.main import FAILED, OK
-from cli.parts import TEST_URL, Kind, Part, chosen, find_part, find_parts, try_part
-from cli.text import as_json, one_line, safe
-from web.compose import check_settings, every_setting, sent_to
+from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.providers import load, names, settings_of
+from searchloop.agent.settings import (
+    LOWEST,
+    Environment,
+    Setting,
+    Settings,
+    default_home,
+    load_environment,
+    read_config,
+)
+from searchloop.agent.settings.config_file import change_config
+from searchloop.agent.settings.keys import KeyStore
+from searchloop.agent.tools.backend import error_words
+from searchloop.agent.transport.transport import Transport
+from searchloop.cli.arguments import one_line, output, tell, warn
+from searchloop.cli.main import FAILED, OK
+from searchloop.cli.search import ask_backend
+from searchloop.search_backend.engines import find_engines
+from searchloop.search_backend.readers import find_services
+from searchloop.web.compose import check_settings, every_setting, sent_to
 
+Kind = Literal["engine", "reader", "provider"]
+# An address that is made for being asked, and where every reader finds text.
+TEST_URL = "https://example.com/"
+Trial = tuple[bool, str]
 _LISTS: Mapping[Kind, str] = {"engine": "SEARCH_ENGINES", "reader": "SEARCH_READERS"}
 _HEADS: Mapping[Kind, str] = {
     "engine": "Search engines",
     "reader": "Readers elsewhere, for pages that need a browser; each is told what it shall read",
     "provider": "Models",
 }
+_SEE = "See `searchloop config`."
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An engine, a reader or a provider. `needs` names the settings it cannot work without."""
+
+    kind: Kind
+    name: str
+    settings: tuple[Setting, ...]
+    needs: tuple[str, ...]
+
+    @property
+    def key(self) -> Setting | None:
+        """Returns the setting that holds its key, if it takes one."""
+        return next((setting for setting in self.settings if setting.secret), None)
+
+    def missing(self, env: Mapping[str, str]) -> list[Setting]:
+        """Lists the needed settings without a value under any of their names."""
+        needed = [setting for setting in self.settings if setting.name in self.needs]
+        return [s for s in needed if not any(env.get(n) for n in (s.name, *s.aliases))]
+
+
+def find_parts(kind: Kind) -> dict[str, Part]:
+    """Returns every part of this kind by name."""
+    if kind == "provider":
+        own = {name: tuple(settings_of(name)) for name in names()}
+        return {name: Part(kind, name, every, ()) for name, every in own.items() if every}
+    parts = {}
+    for one in (find_engines() if kind == "engine" else find_services()).values():
+        settings = tuple(
+            Setting(s.name, s.help, s.default, s.aliases, s.secret) for s in one.settings
+        )
+        parts[one.name] = Part(kind, one.name, settings, one.needs)
+    return parts
+
+
+def find_part(kind: Kind, name: str) -> Part:
+    """Returns the part of this name. Raises ConfigError naming those there are."""
+    parts = find_parts(kind)
+    if name not in parts:
+        what = f"There is no {kind} named {name[:60]!r}."
+        raise ConfigError(f"unknown_{kind}", what, f"Use one of: {', '.join(parts)}.")
+    return parts[name]
+
+
+def _try(part: Part, url: str) -> Trial:
+    """Asks the part once, as it will be asked later; returns if it works, and what it said."""
+    try:
+        return _TESTS[part.kind](part, url)
+    except AgentError as error:
+        return False, f"{error.message} {error.remedy}".strip()
+
+
+def _engine(part: Part, _url: str) -> Trial:
+    query = {"query": "search engine", "max_results": 1, "engine": part.name}
+    answer = ask_backend("/api/web-search", query)
+    if answer["status"] in ("ok", "empty"):
+        found = "a result" if answer["results"] else "no result, and no fault either"
+        return True, f"it answers, with {found}"
+    failures = [error_words(attempt.get("error")) for attempt in answer["attempts"]]
+    return False, next(filter(None, failures), answer["status"])
+
+
+def _reader(part: Part, url: str) -> Trial:
+    page = ask_backend("/api/open-page", {"url": url, "reader": part.name})
+    if page["status"] == "ok":
+        return True, f"it read {page['original_length']} characters of {url}"
+    return False, error_words(page["error"]) or page["status"]
+
+
+def _models(part: Part, _url: str) -> Trial:
+    settings = Settings.load()
+
+    async def listed() -> Trial:
+        async with aclosing(Transport(offline=settings.offline)) as transport:
+            models = await load(part.name, settings.env, transport).models()
+        ready = [model for model in models if model.available]
+        if ready:
+            return True, f"it has {len(ready)} models, e.g. {ready[0].id}"
+        why = next((f"{m.missing} {m.remedy or ''}".strip() for m in models if m.missing), "")
+        return False, why or "it lists no model"
+
+    return asyncio.run(listed())
+
+
+_TESTS: Mapping[Kind, Callable[[Part, str], Trial]] = {
+    "engine": _engine,
+    "reader": _reader,
+    "provider": _models,
+}
+
+
+def _chosen(env: Environment, setting: str) -> list[str]:
+    """Returns the names in a list of parts."""
+    return [part.strip().lower() for part in (env.get(setting) or "").split(",") if part.strip()]
 
 
 @dataclass(slots=True)
 class Setup:
-    """One run. `ask` and `ask_secret` put a question to the user, `tell` says what happened."""
+    """One run of `setup`. `ask` and `ask_secret` ask the user, `tell` says what happened."""
 
     ask: Callable[[str], str] = input
     ask_secret: Callable[[str], str] = getpass
-    tell: Callable[[str], None] = field(default=lambda text: print(safe(text), file=sys.stderr))
+    tell: Callable[[str], None] = warn
     in_file: bool = False
     test_url: str = TEST_URL
 
     def change(self, values: Mapping[str, str]) -> None:
-        """Settings that are no keys. A key whose address changes is dropped, and that is said."""
+        """Saves settings that are no keys. Drops a key whose address changes, and says so."""
         declared = {setting.name: setting for setting in every_setting()}
         for name in values:
             if name not in declared:
@@ -70,7 +184,7 @@ class Setup:
             self.tell(f"{gone} was forgotten: it was saved for another address. Save it again.")
 
     def save_key(self, setting: Setting, value: str) -> str:
-        """Where the key is now."""
+        """Saves a key and returns the place: the keyring or the name of a file."""
         env = load_environment()
         place = _store(env).save(setting.name, value, sent_to(setting.name), env, file=self.in_file)
         where = "the system's keyring" if place == "keyring" else str(default_home(env) / place)
@@ -81,32 +195,32 @@ class Setup:
         return place
 
     def use(self, part: Part) -> None:
-        """Puts a part into the list of those that are asked, where there is such a list."""
+        """Puts a part into the list of those that are used, if there is such a list."""
         name = _LISTS.get(part.kind)
         env = load_environment()
-        if name is None or part.name in chosen(env, name):
+        if name is None or part.name in _chosen(env, name):
             return
         if part.kind == "engine" and not env.get(name):
             return  # without a list, every engine that is set up is asked
         if env.origin(name) not in (LOWEST, "default"):
             self.tell(f"Add {part.name} to {name}: {env.origin(name)} sets it.")
             return
-        before = chosen(env, name) or ["local"]
+        before = _chosen(env, name) or ["local"]
         order = [part.name, *before] if part.kind == "engine" else [*before, part.name]
         self.change({name: ",".join(order)})
 
     def try_out(self, part: Part) -> dict[str, Any]:
         """Asks the part once and says what came of it."""
-        outcome = try_part(part, self.test_url)
-        word = "works" if outcome.works else "does not work"
-        self.tell(f"The {part.kind} {part.name} {word}: {outcome.said.rstrip('.')}.")
-        return {"works": outcome.works, "said": outcome.said}
+        works, said = _try(part, self.test_url)
+        word = "works" if works else "does not work"
+        self.tell(f"The {part.kind} {part.name} {word}: {said.rstrip('.')}.")
+        return {"works": works, "said": said}
 
     def walk(self) -> int:
         """Goes through all kinds with the user."""
         code = OK
-        for kind in ("engine", "reader", "provider"):
-            self.tell(f"\n{_HEADS[kind]}:")
+        for kind, head in _HEADS.items():
+            self.tell(f"\n{head}:")
             parts = find_parts(kind)
             for part in parts.values():
                 self.tell(f"  {part.name:<14} {_state(part)}")
@@ -114,8 +228,7 @@ class Setup:
                 if name not in parts:
                     self.tell(f"There is no {kind} {one_line(name, 60)}.")
                     continue
-                if not self._fill(parts[name]):
-                    code = FAILED
+                code = code if self._fill(parts[name]) else FAILED
         return code
 
     def _fill(self, part: Part) -> bool:
@@ -137,6 +250,30 @@ class Setup:
             return True
         self.use(part)
         return bool(self.try_out(part)["works"])
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=run)
+    parser.add_argument("--engine", metavar="NAME", help="set up this search engine")
+    parser.add_argument("--reader", metavar="NAME", help="set up this reader")
+    parser.add_argument("--provider", metavar="NAME", help="set up this provider of models")
+    parser.add_argument(
+        "--key-stdin", action="store_true", help="its key comes on standard input, one line"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting that is no key"
+    )
+    parser.add_argument(
+        "--forget", action="append", default=[], metavar="NAME", help="forget this saved key"
+    )
+    parser.add_argument("--file", action="store_true", help="leave the system's keyring alone")
+    parser.add_argument(
+        "--no-test", dest="test", action="store_false", help="do not ask it once to see"
+    )
+    parser.add_argument(
+        "--test-url", metavar="URL", default=TEST_URL, help="the page that a reader is tried on"
+    )
+    output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -169,29 +306,25 @@ def run(args: argparse.Namespace) -> int:
     setup.use(part)
     if args.test:
         done["test"] = setup.try_out(part)
-    if args.output == "json":
-        print(as_json(done))
+    tell(args, done)
     return OK if done.get("test", {}).get("works", True) else FAILED
 
 
 def _report(args: argparse.Namespace) -> int:
-    """What is set up, by kind; no key is shown."""
-    kinds: tuple[Kind, ...] = ("engine", "reader", "provider")
-    states = {kind: {p.name: _state(p) for p in find_parts(kind).values()} for kind in kinds}
-    if args.output == "json":
-        print(as_json({"parts": states, "saved": list(_store(load_environment()).names())}))
-    elif not (args.set or args.forget):
-        for kind in kinds:
-            print(f"{_HEADS[kind]}:")
-            for name, state in states[kind].items():
-                print(f"  {name:<14} {state}")
-        print("\nSet one up: searchloop setup --engine NAME --key-stdin < FILE")
-    return OK
+    """Prints what is set up, by kind, and no key."""
+    states = {k: {p.name: _state(p) for p in find_parts(k).values()} for k in _HEADS}
+    lines = []
+    if not (args.set or args.forget):
+        for kind, head in _HEADS.items():
+            lines.append(f"{head}:")
+            lines += [f"  {name:<14} {state}" for name, state in states[kind].items()]
+        lines.append("\nSet one up: searchloop setup --engine NAME --key-stdin < FILE")
+    saved = list(_store(load_environment()).names())
+    return tell(args, {"parts": states, "saved": saved}, *lines)
 
 
 def _named(args: argparse.Namespace) -> Part | None:
-    kinds: tuple[Kind, ...] = ("engine", "reader", "provider")
-    named = [find_part(kind, getattr(args, kind)) for kind in kinds if getattr(args, kind)]
+    named = [find_part(kind, getattr(args, kind)) for kind in _HEADS if getattr(args, kind)]
     if len(named) > 1:
         raise ConfigError("two_parts", "One thing is set up at a time.", "Name one of them.")
     return named[0] if named else None
@@ -208,7 +341,7 @@ def _pairs(texts: list[str]) -> dict[str, str]:
 
 
 def _state(part: Part) -> str:
-    """Ready, or what it lacks."""
+    """Says that the part is ready, or what it lacks."""
     env = load_environment()
     store, key = _store(env), part.key
     if key and not env.get(key.name) and (moved := store.strayed(key.name, env)):
@@ -222,7 +355,7 @@ def _state(part: Part) -> str:
 
 
 def _wanted(part: Part) -> list[Setting]:
-    """What the user is asked for: the needed settings, and the key."""
+    """Lists what to ask the user for: the needed settings, and the key."""
     needed = [setting for setting in part.settings if setting.name in part.needs]
     return [*needed, *([part.key] if part.key and part.key not in needed else [])]
 
@@ -236,4 +369,4 @@ def _store(env: Environment) -> KeyStore:
     return env.key_store
 
 
-_SEE = "See `searchloop config`."
+ARGUMENTS = {"setup": _arguments}

@@ -1,4 +1,4 @@
-"""What happens in a run, on the terminal: as text for people, as JSON for programs."""
+"""Shows a run on the terminal: as text for people, as JSON for programs."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent.backend import error_words
-from agent.events import Event, public_data
-from cli.main import FAILED, LIMIT, OK, STOPPED
-from cli.numbers import performance_line
-from cli.text import as_json, one_line, safe
+from searchloop.agent.log.events import Event, public_data
+from searchloop.agent.tools.backend import error_words
+from searchloop.cli.arguments import as_json, one_line, safe, warn
+from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
 
 _CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
 
 
 def as_one_object(events: Iterator[Event]) -> int:
-    """The end of the run as JSON; the exit code."""
+    """Prints the end of the run as JSON and returns the exit code."""
     for event in events:
         if event.type == "run_finished":
             print(as_json(public_data(event)))
@@ -25,7 +24,7 @@ def as_one_object(events: Iterator[Event]) -> int:
 
 
 def as_lines(events: Iterator[Event]) -> int:
-    """One event a line, as it happens; the exit code."""
+    """Prints each event on a line, as it happens, and returns the exit code."""
     code = FAILED
     for event in events:
         print(as_json(public_data(event)), flush=True)
@@ -35,9 +34,9 @@ def as_lines(events: Iterator[Event]) -> int:
 
 
 def as_text(events: Iterator[Event], *, numbers: bool) -> int:
-    """The answer on stdout, as it comes on a terminal and whole in a pipe; the rest on stderr.
+    """Prints the answer on stdout, as it comes on a terminal and whole in a pipe.
 
-    `numbers`: whether it is told how fast a local model was.
+    The rest goes to stderr, with `numbers` also how fast a local model was. Returns the exit code.
     """
     live = sys.stdout.isatty()
     shown = False
@@ -50,24 +49,24 @@ def as_text(events: Iterator[Event], *, numbers: bool) -> int:
             print("" if shown else safe(event.data["text"]))
             shown = False
         elif event.type == "plan":
-            print(f"{plan_text(event.data)}\n")
+            print(f"{_plan_text(event.data)}\n")
         elif event.type == "run_finished":
             if not live and event.data["answer"]:
                 print(safe(event.data["answer"]))
             _after(event)
-            speed = performance_line(event.data.get("performance", {}))
+            speed = _performance_line(event.data.get("performance", {}))
             if numbers and speed:
                 print(speed, file=sys.stderr)
             return code_of(event)
         else:
-            line = activity(event)
+            line = _activity(event)
             if line:
                 print(line, file=sys.stderr)
     return FAILED
 
 
-def activity(event: Event) -> str | None:
-    """One line for what is going on, or None."""
+def _activity(event: Event) -> str | None:
+    """Returns one line about the event, or None."""
     data = event.data
     if event.type == "search_started":
         years = " and ".join(data.get("years", ()))
@@ -105,7 +104,7 @@ def _trail(data: Mapping[str, Any]) -> str:
 
 
 def _after(event: Event) -> None:
-    """Sources, numbers and whatever went wrong."""
+    """Prints the sources, the numbers and whatever went wrong."""
     data = event.data
     cited = [s for s in data["sources"] if s["state"] == "cited"]
     if cited:
@@ -120,16 +119,16 @@ def _after(event: Event) -> None:
     counts += [_count(usage[k], k) for k in ("searches", "pages") if usage[k]]
     if usage["input_tokens"] is not None:
         counts.append(f"{usage['input_tokens']} + {usage['output_tokens']} tokens")
-    print(f"\n{data['model']}, {', '.join(counts)}", file=sys.stderr)
+    warn(f"\n{data['model']}, {', '.join(counts)}")
     if data.get("limit"):
-        print(f"searchloop: stopped at {data['limit']}; --max-steps allows more.", file=sys.stderr)
+        warn(f"searchloop: stopped at {data['limit']}; --max-steps allows more.")
     if data.get("error"):
         error = data["error"]
-        print(safe(f"searchloop: {error['message']} {error['remedy']}"), file=sys.stderr)
+        warn(f"searchloop: {error['message']} {error['remedy']}")
 
 
 def _verdict(marks: Sequence[Mapping[str, Any]]) -> str:
-    """Whether the pages bear out what is marked, where that was looked at."""
+    """Says if the pages bear out the marked passages, where that was checked."""
     checked = [mark["verified"] for mark in marks if mark["verified"] is not None]
     good = sum(checked)
     if not checked:
@@ -146,12 +145,12 @@ def _count(number: int, things: str) -> str:
 
 
 def code_of(event: Event) -> int:
-    """The exit code of a `run_finished`."""
+    """Returns the exit code of a `run_finished`."""
     return _CODES.get(event.data["reason"], FAILED)
 
 
-def plan_text(plan: Mapping[str, Any]) -> str:
-    """A plan for people: its steps, and what each touches and rests on."""
+def _plan_text(plan: Mapping[str, Any]) -> str:
+    """Formats a plan for people: its steps, and what each touches and rests on."""
     lines = [f"Plan: {one_line(plan['title'])}"]
     for number, step in enumerate(plan["steps"], 1):
         lines.append(f"  {number}. {one_line(step['text'], 2000)}")
@@ -160,3 +159,24 @@ def plan_text(plan: Mapping[str, Any]) -> str:
         if step["sources"]:
             lines.append(f"     from {', '.join(f'[{n}]' for n in step['sources'])}")
     return "\n".join(lines)
+
+
+def _performance_line(numbers: Mapping[str, Any]) -> str:
+    """Formats the `performance` of a turn for people; empty when there is none."""
+    return ", ".join(_performance(numbers))
+
+
+def _performance(numbers: Mapping[str, Any]) -> Iterator[str]:
+    for name, words in (("load_ms", "load"), ("prompt_ms", "prompt"), ("eval_ms", "answer")):
+        if name in numbers:
+            yield f"{words} {numbers[name] / 1000:.1f} s"
+    if "tokens_per_second" in numbers:
+        yield f"{numbers['tokens_per_second']:.1f} tokens/s"
+    if "prefix_reused" in numbers:
+        yield f"{numbers['prefix_reused'] * 100:.0f}% of the prompt reused"
+    if "window" in numbers:
+        yield f"about {numbers['prompt_estimate']:,} of {numbers['window']:,} tokens"
+    if numbers.get("shortened"):
+        yield f"{numbers['shortened']} older texts shortened"
+    if "calls" in numbers:
+        yield f"calls: {numbers['calls']}"

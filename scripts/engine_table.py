@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from search_backend.engines import Engine, find_engines
-from search_backend.readers import LOCAL, Service, find_services
+from searchloop.search_backend.engines import Engine, find_engines
+from searchloop.search_backend.readers import LOCAL, Service, find_services
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = (

@@ -21,6 +21,7 @@ from pathlib import Path
 
 OLDEST = (3, 11)
 ROOT = Path(__file__).resolve().parent.parent
+PARTS = ("agent", "cli", "search_backend", "web")
 LOCKS = {"run": "requirements.lock", "dev": "requirements-dev.lock"}
 
 
@@ -65,6 +66,8 @@ def install(what: str, root: Path) -> None:
     if have.get("python") != wanted["python"] or have.get("folder") != wanted["folder"]:
         make_venv(venv)
     fill_venv(venv, root / LOCKS[what], root)
+    if what == "dev":
+        link_package(venv / "src" / "searchloop", root)
     (venv / "installed.json").write_text(json.dumps(wanted, indent=1) + "\n", "utf-8")
     say("ready after %.0f s." % (time.monotonic() - started))
 
@@ -118,6 +121,27 @@ def fill_venv(venv: Path, lock: Path, root: Path) -> None:
                 "connect once and run it again. No wheel for this Python (%d.%d): use 3.11 to "
                 "3.14, for example make run PYTHON=python3.13" % sys.version_info[:2]
             )
+
+
+def link_package(package: Path, root: Path) -> None:
+    """Make `package` look as a wheel installs it, by links into `root`: mypy reads it there.
+
+    Python needs no links: searchloop/__init__.py finds its parts beside itself in a checkout.
+    """
+    package.mkdir(parents=True, exist_ok=True)
+    own = [path for path in (root / "searchloop").iterdir() if path.suffix in (".py", ".typed")]
+    for path in [*own, *(root / name for name in PARTS)]:
+        link = package / path.name
+        if link.is_symlink():
+            link.unlink()
+        try:
+            link.symlink_to(os.path.relpath(path, package), target_is_directory=path.is_dir())
+        except OSError as error:
+            raise Problem(
+                "%s cannot be linked (%s), and mypy needs that. Use a file system with symbolic "
+                "links; on Windows switch on the developer mode. The program runs without."
+                % (link, error.strerror)
+            ) from error
 
 
 def pip(venv: Path, arguments: "list[str]") -> int:

@@ -13,11 +13,10 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
-from agent.features import Features
-from agent.models import ModelInfo
-from agent.providers import load, names
-from agent.settings import Environment
-from agent.transport import Transport
+from searchloop.agent.providers import Features, load, names
+from searchloop.agent.settings import Environment
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import ModelInfo
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 START, END = "<!-- providers -->\n", "<!-- /providers -->"
@@ -49,9 +48,10 @@ def table() -> str:
 
 def row(name: str) -> str:
     """One provider: what its known models can do, and what it says of all of them."""
-    features: Features = import_module(f"agent.providers.{name.replace('-', '_')}").FEATURES
-    provider = load(name, Environment({"default": {"SEARCHLOOP_OFFLINE": "1"}}), Transport())
-    models = asyncio.run(provider.models())
+    features: Features = import_module(
+        f"searchloop.agent.providers.{name.replace('-', '_')}"
+    ).FEATURES
+    models = asyncio.run(models_of(name))
     cells = (
         f"`{name}:...`",
         features.needs,
@@ -63,6 +63,16 @@ def row(name: str) -> str:
         features.replay,
     )
     return f"| {' | '.join(cells)} |\n"
+
+
+async def models_of(name: str) -> list[ModelInfo]:
+    """Returns the models that a provider knows without asking a server."""
+    transport = Transport()
+    try:
+        offline = Environment({"default": {"SEARCHLOOP_OFFLINE": "1"}})
+        return await load(name, offline, transport).models()
+    finally:
+        await transport.aclose()
 
 
 def searching(models: Iterable[ModelInfo]) -> list[ModelInfo]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-INSIDE = "search_backend/builtin_docs"
+INSIDE = "searchloop/search_backend/builtin_docs"
 
 
 class WheelDocs(BuildHookInterface[Any]):

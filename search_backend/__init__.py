@@ -1,1 +1,5 @@
-"""Search engines and web pages behind a small HTTP API; knows nothing of agents or models."""
+"""Search engines and web pages behind a small HTTP API; knows nothing of agents or models.
+
+Others may import: api, cache, engines, library, other_apis, plugin, readers, search, settings,
+types.
+"""

@@ -1,7 +1,7 @@
 """Settings of the search backend: the only place here that names environment variables.
 
-Nothing reads `os.environ`; whoever starts the backend passes a mapping. Values of engines are kept
-for those variables that an engine declares in its `settings`, so a new engine adds no field.
+Nothing reads `os.environ`; the caller passes a mapping. Engines and readers declare their own
+settings, so a new one adds no field here.
 """
 
 from __future__ import annotations
@@ -11,35 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from search_backend.addresses import parse_ranges
-from search_backend.domains import ANYWHERE, Rules, parse_rules
-from search_backend.engines import default_chain, find_engines
-from search_backend.errors import ConfigError, SearchBackendError
-from search_backend.readers import LOCAL, find_services
-from search_backend.types import Query
+from searchloop.search_backend.engines import default_chain, find_engines
+from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, parse_rules
+from searchloop.search_backend.fetch.ip_addresses import parse_ranges
+from searchloop.search_backend.readers import LOCAL, find_services
+from searchloop.search_backend.types import ConfigError, Query, SearchBackendError
 
 # Name, default, what it does: the command line and .env.example show these.
 SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("SEARCH_ENGINES", "", "Order in which search engines are asked, e.g. ddg,library"),
-    ("SEARCH_FANOUT", "1", "How many engines are asked together, their results merged"),
-    ("SEARCH_SECONDS", "10", "Longest time for one search"),
-    (
-        "SEARCH_CACHE_SECONDS",
-        "300",
-        "How long the same search gets the same answer, e.g. 300,exa=3600; 0 = never",
-    ),
-    (
-        "SEARCH_PAGE_SECONDS",
-        "900",
-        "How long a page that does not say it may be shown again; 0 = fetch it each time",
-    ),
-    ("SEARCH_CACHE_MB", "64", "Size of the file that keeps answers and pages; 0 = memory only"),
-    ("SEARCH_RATES", "", "Requests a second that your plans allow, e.g. brave=20"),
-    (
-        "SEARCH_CLIENT_RATE",
-        "120",
-        "Requests a minute for each client of a backend that others can reach; 0 = any number",
-    ),
     ("SEARCH_READERS", "local", "Order in which readers try a page, e.g. local,jina"),
     ("SEARCH_ALLOWED_DOMAINS", "", "Search and read only these sites, e.g. example.org,gov.uk"),
     ("SEARCH_BLOCKED_DOMAINS", "", "Never use these sites"),
@@ -48,22 +28,20 @@ SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("SEARCHLOOP_HOME", "", "Folder for the library (library.sqlite3) and other data"),
     ("SEARCHLOOP_OFFLINE", "", "1 = nothing may leave this machine"),
 )
-_FRESH = "SEARCH_CACHE_SECONDS"
+CACHE_SECONDS = 300.0  # the same search gets the same answer
+CACHE_MB = 64.0  # size of the file of answers and pages
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the backend was told. `engines` is the chain in order; `home` holds the library.
+    """Settings of one backend. `engines` is the chain in order; `home` contains the library.
 
-    `fanout` engines are asked together; a search takes at most `seconds`; answers are kept for
-    `cache_seconds`, those of an engine in `fresh` for its own time, and in a file of `cache_mb`
-    (0 = in memory only), pages for `page_seconds` if they do not say; `rates` are requests a second
-    by engine, where the user knows better;
-    `client_rate` is how often one client may ask in a minute where others can reach the backend;
-    `readers` try a page in that order; `rules` and `country` hold for every request; `allow_ranges`
-    are for networks whose names lead to stand-in addresses (see `addresses`).
+    The backend asks `fanout` engines together, for at most `seconds`, and caches answers for
+    `cache_seconds` in a file of `cache_mb` (0 = in memory only). `readers` try a page in that
+    order. `rules` and `country` restrict every request; `allow_ranges` are private addresses to
+    which names may lead (see `addresses`).
     """
 
     home: Path
@@ -74,11 +52,7 @@ class Settings:
     fanout: int = 1
     seconds: float = 10.0
     cache_seconds: float = 0.0
-    rates: Mapping[str, float] = field(default_factory=dict)
-    client_rate: float = 120.0
-    fresh: Mapping[str, float] = field(default_factory=dict)
     cache_mb: float = 0.0
-    page_seconds: float = 900.0
     readers: tuple[str, ...] = (LOCAL,)
     rules: Rules = ANYWHERE
     country: str | None = None
@@ -86,47 +60,37 @@ class Settings:
 
     @property
     def cache_bytes(self) -> int:
-        """The size of the file."""
+        """The size of the cache file."""
         return int(self.cache_mb * 2**20)
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, str], home: Path) -> Settings:
-        """Read SETTINGS and the engines' own settings, under any of their names.
+        """Reads SETTINGS and the engines' own settings, under any of their names.
 
-        `home` is the data directory unless SEARCHLOOP_HOME names another. Raises ConfigError that
-        names the setting.
+        `home` is the data folder unless SEARCHLOOP_HOME names another. Raises ConfigError.
         """
         known = find_engines()
         keys = _keys(mapping)
         chosen = mapping.get("SEARCHLOOP_HOME", "").strip()
-        parts = mapping.get(_FRESH, "").split(",")
-        usual = next((part for part in parts if "=" not in part), "")
-        own = [part for part in parts if "=" in part]
         return cls(
             home=Path(chosen).expanduser() if chosen else home,
             engines=_names(mapping, "SEARCH_ENGINES", known) or default_chain(known, keys),
             offline=_switch(mapping, "SEARCHLOOP_OFFLINE"),
             keys=keys,
-            fanout=int(_number(mapping, "SEARCH_FANOUT", 1, 20)),
-            seconds=_number(mapping, "SEARCH_SECONDS", 0.1, 120),
-            cache_seconds=_number({_FRESH: usual}, _FRESH, 0, 86_400),
-            rates=_by_engine("SEARCH_RATES", mapping.get("SEARCH_RATES", "")),
-            client_rate=_number(mapping, "SEARCH_CLIENT_RATE", 0, 1_000_000),
-            fresh=_by_engine(_FRESH, ",".join(own)),
-            cache_mb=_number(mapping, "SEARCH_CACHE_MB", 0, 100_000),
-            page_seconds=_number(mapping, "SEARCH_PAGE_SECONDS", 0, 86_400),
+            cache_seconds=CACHE_SECONDS,
+            cache_mb=CACHE_MB,
             readers=_names(mapping, "SEARCH_READERS", (LOCAL, *find_services())) or (LOCAL,),
             rules=Rules(
                 _domains(mapping, "SEARCH_ALLOWED_DOMAINS"),
                 _domains(mapping, "SEARCH_BLOCKED_DOMAINS"),
             ),
             country=_country(mapping.get("SEARCH_COUNTRY", "")),
-            allow_ranges=_ranges(_parts(mapping, "SEARCH_ALLOW_RANGES")),
+            allow_ranges=_ranges(mapping),
         )
 
     def held(self, query: Query) -> Query:
-        """`query` inside the rules of these settings. Raises SearchBackendError when nothing is
-        inside both."""
+        """Returns `query` within the rules of these settings. Raises SearchBackendError if they
+        exclude each other."""
         if self.rules == ANYWHERE and not self.country:
             return query
         rules = Rules(query.allowed_domains, query.blocked_domains).within(self.rules)
@@ -139,8 +103,7 @@ class Settings:
 
 
 def _keys(mapping: Mapping[str, str]) -> dict[str, str]:
-    """Values of the parts' settings by their first name; those without value and default left
-    out."""
+    """Returns the values of engines' and readers' settings by name, without empty ones."""
     found = {}
     engines, services = find_engines().values(), find_services().values()
     declared = [
@@ -155,44 +118,12 @@ def _keys(mapping: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _number(mapping: Mapping[str, str], name: str, least: float, most: float) -> float:
-    default = next(default for known, default, _ in SETTINGS if known == name)
-    raw = mapping.get(name, "").strip() or default
-    try:
-        value = float(raw)
-    except ValueError:
-        value = least - 1
-    if not least <= value <= most:
-        raise ConfigError(
-            "config",
-            f"{name} is not a number from {least:g} to {most:g}: {raw[:40]!r}.",
-            f"Set {name} to such a number, or leave it out ({default}).",
-        )
-    return value
-
-
-def _by_engine(setting: str, raw: str) -> dict[str, float]:
-    """Numbers by engine, as in `brave=20,tavily=1.5`."""
-    known = find_engines()
-    numbers = {}
-    for pair in (part.strip() for part in raw.split(",") if part.strip()):
-        name, _, number = (part.strip() for part in pair.partition("="))
-        if name not in known or not re.fullmatch(r"\d{1,6}(\.\d{1,4})?", number):
-            raise ConfigError(
-                "config",
-                f"{setting} has a part that cannot be used: {pair[:60]!r}.",
-                f"Write ENGINE=NUMBER, e.g. {setting}=brave=20,tavily=1.5.",
-            )
-        numbers[name] = float(number)
-    return numbers
-
-
 def _parts(mapping: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in mapping.get(name, "").split(",") if part.strip())
 
 
 def _names(mapping: Mapping[str, str], name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """A list of parts of one kind, each named once."""
+    """Parses a list of known names, without repetitions."""
     names = tuple(dict.fromkeys(part.lower() for part in _parts(mapping, name)))
     for unknown in (one for one in names if one not in known):
         raise ConfigError(
@@ -219,8 +150,9 @@ def _country(raw: str) -> str | None:
     return country or None
 
 
-def _ranges(ranges: tuple[str, ...]) -> tuple[str, ...]:
-    parse_ranges(ranges)
+def _ranges(mapping: Mapping[str, str]) -> tuple[str, ...]:
+    ranges = _parts(mapping, "SEARCH_ALLOW_RANGES")
+    parse_ranges(ranges)  # raises ConfigError
     return ranges
 
 

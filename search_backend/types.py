@@ -1,7 +1,17 @@
-"""The nouns of the search backend. Imports the standard library only.
+"""The values and errors of the search backend. Imports the standard library only.
 
-Everything here is frozen: a value is made once and handed on. `as_json` methods give the exact
-shapes that the HTTP contract promises (see the table of routes in docs/).
+Values are frozen; their `as_json` methods return the shapes of the HTTP contract.
+
+    SearchBackendError(code, message, remedy)
+     +-- ConfigError                    a setting that the user must correct
+     +-- EngineError(kind)              a search engine failed: wait, pay, or ask another one
+     +-- FetchRefused                   the policy does not allow this address
+     +-- FetchFailed                    the network or the server did not deliver
+          +-- NotReachable              one of the last two, and the caller may not learn which
+
+A private address, an unknown name and a closed port must look alike, or a web page could map the
+network behind this machine by having a model open addresses. So NotReachable always has the same
+words; `detail` holds the true cause for the local log.
 """
 
 from __future__ import annotations
@@ -15,6 +25,8 @@ AttemptStatus = Literal["ok", "empty", "blocked", "error", "skipped"]
 SearchStatus = Literal["ok", "empty", "blocked", "error"]
 PageStatus = Literal["ok", "blocked", "needs_js", "error"]
 
+MOST_RESULTS = 20  # of one search
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -25,8 +37,8 @@ class Problem:
     remedy: str
 
     def as_json(self) -> dict[str, str]:
-        """The error object of the contract: {code, message, remedy}."""
-        return {"code": self.code, "message": self.message, "remedy": self.remedy}
+        """Returns {code, message, remedy}."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,7 @@ class Query:
 class SearchResult:
     """One hit. `source` is the name of the engine that found it, `published` an ISO date.
 
-    `invisible` counts the characters that nobody sees and that were taken out of title and snippet.
+    `invisible` counts the invisible characters removed from title and snippet.
     """
 
     title: str
@@ -62,25 +74,22 @@ class SearchResult:
     invisible: int = 0
 
     def as_json(self) -> dict[str, str | int]:
-        """Fields that are known; an unknown date is left out, as is a count of nothing."""
-        shape: dict[str, str | int] = {
+        """Returns the fields that are known; an unknown date and a count of 0 are left out."""
+        optional = {"published": self.published, "invisible": self.invisible}
+        shape = {
             "title": self.title,
             "url": self.url,
             "snippet": self.snippet,
             "source": self.source,
         }
-        if self.published is not None:
-            shape["published"] = self.published
-        if self.invisible:
-            shape["invisible"] = self.invisible
-        return shape
+        return {**shape, **{name: value for name, value in optional.items() if value}}
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One engine asked, or passed over with the reason in `error`.
+    """One engine asked, or skipped for the reason in `error`.
 
-    `ms` is wall time, of which `waited_ms` went by until the engine's own limit allowed to ask.
+    `ms` is wall time; it includes the `waited_ms` for the engine's rate limit.
     """
 
     engine: str
@@ -90,7 +99,7 @@ class Attempt:
     waited_ms: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """{engine, status, ms}, `waited_ms` if it waited, and `error` when there is one."""
+        """Returns {engine, status, ms}, and `waited_ms` and `error` if there are any."""
         shape: dict[str, Any] = {"engine": self.engine, "status": self.status, "ms": self.ms}
         if self.waited_ms:
             shape["waited_ms"] = self.waited_ms
@@ -101,23 +110,23 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """A rule of the query that took results away, or was lifted because nothing was left."""
+    """A rule of the query that removed results, or that was lifted because none were left."""
 
     rule: str
     dropped: int
     lifted: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """{rule, dropped, lifted}."""
+        """Returns {rule, dropped, lifted}."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """What the chain found, which engine found it, and every attempt on the way.
+    """The answer of the chain, with every attempt.
 
-    After a merged search `engine` is the one that gave the most results. `cached`: nobody was asked
-    just now, the attempts are those of the search that was, `age` seconds ago.
+    `engine` is the one that gave the most results. If `cached`, no engine was asked now, and the
+    attempts are those of the search `age` seconds ago.
     """
 
     query: str
@@ -131,7 +140,7 @@ class SearchAnswer:
     age: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """The answer of POST /api/web-search."""
+        """Returns the body of POST /api/web-search."""
         shape: dict[str, Any] = {
             "query": self.query,
             "engine": self.engine,
@@ -151,22 +160,22 @@ class SearchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ReaderAttempt:
-    """One reader that had a page to read, and why it could not."""
+    """One reader's attempt at a page, and its error."""
 
     reader: str
     status: PageStatus
     error: Problem | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """{reader, status}, and `error` when there is one."""
+        """Returns {reader, status}, and `error` if there is one."""
         shape: dict[str, Any] = {"reader": self.reader, "status": self.status}
         return shape | ({"error": self.error.as_json()} if self.error else {})
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """For how many seconds a page may be shown again, counted from when it came; whether it may be
-    written down at all; and by what its server tells one version from another ("" = by nothing)."""
+    """A page may be shown again for `seconds` after it came, and stored if `store`; `etag` and
+    `modified` are its server's names for this version ("" = none)."""
 
     seconds: float = 900.0
     store: bool = True
@@ -178,10 +187,9 @@ class Freshness:
 class Page:
     """A page as read. `text` is its main content as Markdown, empty unless the status is ok.
 
-    `cut` tells that the source was longer than the caps, so `text` is not all of it; `invisible`
-    how many characters that nobody sees were taken out of it. `reader` is the one that read it;
-    `attempts` are there when it was not the first. `redirects` are the addresses that led to
-    `final_url`, where they are known.
+    `cut`: the source was longer than the limits, so `text` is a part of it. `invisible` counts the
+    invisible characters removed. `attempts` are set if `reader` was not the first one asked.
+    `redirects` are the addresses that led to `final_url`, as far as known.
     """
 
     url: str
@@ -202,9 +210,14 @@ class Page:
     redirects: tuple[str, ...] = ()
 
 
+def failed_page(url: str, problem: Problem | None, status: PageStatus = "error") -> Page:
+    """Returns a page without text."""
+    return Page(url=url, final_url=url, title="", text="", status=status, error=problem)
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A passage round places where the words occur; offsets are code points of the page."""
+    """A passage around places where the words occur; offsets are code points of the page."""
 
     start: int
     end: int
@@ -213,10 +226,10 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """One slice of a page, or the passages that hold the text to find.
+    """One slice of a page, or the passages that contain the text to find.
 
-    With the origin "cache" the text was there already, `age` seconds after its server last gave it
-    or said that it is unchanged.
+    With the origin "cache", `age` is the seconds since the server sent the page or called it
+    unchanged.
     """
 
     page: Page
@@ -230,7 +243,7 @@ class PageView:
     age: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """The answer of POST /api/open-page."""
+        """Returns the body of POST /api/open-page."""
         page = self.page
         shape: dict[str, Any] = {
             "url": page.url,
@@ -261,3 +274,81 @@ class PageView:
             shape["matches"] = [asdict(match) for match in self.matches]
             shape["match_count"] = self.match_count
         return shape
+
+
+class SearchBackendError(Exception):
+    """An error with a `code` for programs, a `message` of one sentence and a `remedy`."""
+
+    def __init__(self, code: str, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+
+    def as_dict(self) -> dict[str, str]:
+        """Returns {code, message, remedy}."""
+        return {"code": self.code, "message": self.message, "remedy": self.remedy}
+
+
+class ConfigError(SearchBackendError):
+    """A setting is unusable."""
+
+
+class EngineError(SearchBackendError):
+    """A search engine gave no answer. `kind` (also the code): rate, quota, auth, blocked, network,
+    parse or config. `retry_after` is the seconds that the engine asks to wait."""
+
+    def __init__(
+        self, kind: str, message: str, remedy: str = "", retry_after: float | None = None
+    ) -> None:
+        super().__init__(kind, message, remedy)
+        self.kind = kind
+        self.retry_after = retry_after
+
+
+class FetchRefused(SearchBackendError):
+    """This address may not be opened. Codes: refused_url (no web address with a single reading),
+    refused_domain (the domain rules)."""
+
+
+class FetchFailed(SearchBackendError):
+    """The page did not come. Codes: timeout, too_large, too_many_redirects, bad_response, tls."""
+
+
+class NotReachable(FetchFailed, FetchRefused):
+    """No public web server answers there. Code: not_reachable, always with the same words."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(
+            "not_reachable",
+            "No public web server could be reached at this address.",
+            "Check the address and the network connection, or use another source.",
+        )
+        self.detail = detail
+
+
+def timed_out(seconds: float) -> FetchFailed:
+    """Returns the error for a page that did not come before the deadline."""
+    return FetchFailed(
+        "timeout",
+        f"The page did not come within {seconds:g} s.",
+        "Try again later, or use another source.",
+    )
+
+
+def too_large(most: int) -> FetchFailed:
+    """Returns the error for a file over the limits, of a kind of which a part is useless."""
+    return FetchFailed(
+        "too_large",
+        f"The file is too large: more than {most:,} bytes are not loaded.",
+        "Use another source.",
+    )
+
+
+def bad_response(host: str) -> FetchFailed:
+    """Returns the error for an answer that is not HTTP or is incomplete."""
+    return FetchFailed(
+        "bad_response",
+        f"The server of {host} broke off or gave an answer that is not valid HTTP.",
+        "Try again later, or use another source.",
+    )

@@ -45,7 +45,9 @@ MEMORY = Path("/dev/shm")
 _ROOM = 4 << 30
 
 # The only modules of the search backend from which a connection or a look-up may come.
-BACKEND_DOORS = frozenset({"search_backend.fetch", "search_backend.engine_http"})
+BACKEND_DOORS = frozenset(
+    {"searchloop.search_backend.fetch.fetch", "searchloop.search_backend.fetch.engines"}
+)
 
 
 class NetworkRefused(Exception):
@@ -127,7 +129,7 @@ def _round_the_doors() -> str | None:
         # Where the system has no pairs of sockets, one is made by a connection.
         if name == "socket" and "socketpair" in frame.f_code.co_name:
             return None
-        if name.startswith("search_backend."):
+        if name.startswith("searchloop.search_backend."):
             return None if name in BACKEND_DOORS else name
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -139,7 +141,7 @@ def _guard(event: str, args: tuple[Any, ...]) -> None:
     if event in _OUTGOING and (module := _round_the_doors()):
         attempt = f"{event} by {module}, round the doors"
         _attempts.append(attempt)
-        raise NetworkRefused(f"{attempt}: pages leave by fetch, engines by engine_http")
+        raise NetworkRefused(f"{attempt}: pages leave by fetch, engines by fetch.engines")
     if event in ("socket.connect", "socket.sendto"):
         address = args[1]
         if not isinstance(address, tuple) or _is_local(address[0]):

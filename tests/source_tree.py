@@ -13,14 +13,18 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("agent", "cli", "search_backend", "web")
+# What is installed is `searchloop`, which holds the four others: `searchloop.agent` is agent/ here,
+# and module names are written without that first part.
+FOLDERS = ("agent", "cli", "search_backend", "web")
+PACKAGES = (*FOLDERS, "searchloop")
 
 
 @dataclass(frozen=True)
 class Import:
     """One import. `target` is a dotted module name; `inside` a function's name, or empty.
 
-    `by_name` marks a module that `import_module` loads when it is first needed.
+    `by_name` marks a module that `import_module` loads when it is first needed: it stands in the
+    call, or in a table of the module that makes the call.
     """
 
     target: str
@@ -51,7 +55,7 @@ class Module:
     def imports(self) -> tuple[Import, ...]:
         """Every import, wherever it stands."""
         package = self.name if self.path.endswith("/__init__.py") else self.name.rpartition(".")[0]
-        return tuple(_imports(self.tree, package, _known(), ""))
+        return (*_imports(self.tree, package, _known(), ""), *_table(self))
 
     def at(self, line: int) -> str:
         """Where in the project, for a message."""
@@ -59,7 +63,7 @@ class Module:
 
 
 def modules(*folders: str) -> tuple[Module, ...]:
-    """Every Python file in these top folders (by default the four packages), sorted by path."""
+    """Every Python file in these top folders (by default the five packages), sorted by path."""
     return tuple(m for m in _everything() if m.path.partition("/")[0] in (folders or PACKAGES))
 
 
@@ -152,9 +156,9 @@ def _imports(node: ast.AST, package: str, known: frozenset[str], inside: str) ->
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
             for alias in child.names:
-                yield Import(alias.name, child.lineno, inside)
+                yield Import(_ours(alias.name), child.lineno, inside)
         elif isinstance(child, ast.ImportFrom):
-            base = _absolute(child, package)
+            base = _ours(_absolute(child, package))
             for alias in child.names:
                 inner = f"{base}.{alias.name}"
                 yield Import(inner if inner in known else base, child.lineno, inside)
@@ -162,12 +166,35 @@ def _imports(node: ast.AST, package: str, known: frozenset[str], inside: str) ->
             yield from _imports(child, package, known, inside or getattr(child, "name", "lambda"))
         else:
             if isinstance(child, ast.Call) and (target := _loaded_by_name(child)):
-                yield Import(target, child.lineno, inside, by_name=True)
+                yield Import(_ours(target), child.lineno, inside, by_name=True)
             yield from _imports(child, package, known, inside)
 
 
+def _ours(target: str) -> str:
+    """Returns `agent.loop` for `searchloop.agent.loop`, and other names as they are."""
+    inner = target.removeprefix("searchloop.")
+    return inner if inner.partition(".")[0] in FOLDERS else target
+
+
+def _table(module: Module) -> Iterator[Import]:
+    """The modules of ours that a module names in strings, when it loads one by a variable."""
+    if any(isinstance(n, ast.Call) and _by_variable(n) for n in module.nodes):
+        for constant in strings(module):
+            if "." in constant.value and (target := _ours(constant.value)) in _known():
+                yield Import(target, constant.lineno, "", by_name=True)
+
+
+def _by_variable(call: ast.Call) -> bool:
+    return _loads(call) and not isinstance(call.args[0], ast.Constant | ast.JoinedStr)
+
+
+def _loads(call: ast.Call) -> bool:
+    name = dotted(call.func).rpartition(".")[2]
+    return name in ("import_module", "__import__") and bool(call.args)
+
+
 def _loaded_by_name(call: ast.Call) -> str:
-    if dotted(call.func).rpartition(".")[2] not in ("import_module", "__import__") or not call.args:
+    if not _loads(call):
         return ""
     first = call.args[0].values[0] if isinstance(call.args[0], ast.JoinedStr) else call.args[0]
     return str(first.value).rstrip(".") if isinstance(first, ast.Constant) else ""

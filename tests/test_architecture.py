@@ -7,111 +7,105 @@ An exception needs an entry in one of the tables below, with its reason beside i
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Mapping
 
 import pytest
 
+from searchloop.cli.main import COMMANDS
 from tests.source_tree import PACKAGES, ROOT, dotted, modules, report, uses, within
 
+# The floors of a package, the lowest first: a folder imports from floors below its own.
+FLOORS: Mapping[str, tuple[str, ...]] = {
+    "agent": (
+        *("types errors text", "settings calls transport", "log search", "providers tools loop"),
+        *("guard observe", "run", "library", "mcp"),
+    ),
+    "search_backend": (
+        *("types", "text", "plugin", "cache fetch readers", "library", "engines", "settings"),
+        *("pages search", "other_apis", "api"),
+    ),
+}
 # A package or module, what it must never import, and why.
 NEVER: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("agent", ("search_backend", "web", "cli", "flask"), "agent reaches search by HTTP only"),
-    ("search_backend", ("agent", "web", "cli"), "the search backend serves any client"),
-    ("search_backend", ("asyncio", "anyio", "uvicorn"), "the search backend is plain WSGI"),
+    (
+        "agent",
+        ("search_backend", "searchloop", "web", "cli", "flask"),
+        "agent reaches search by HTTP only",
+    ),
+    ("search_backend", ("agent", "searchloop", "web", "cli"), "it serves any client"),
+    ("search_backend", ("anyio", "uvicorn"), "the search backend is plain WSGI"),
     ("web", ("cli",), "cli stands above web"),
-    ("agent.events", ("agent.log", "agent.providers", "agent.tools"), "events are data"),
-    ("agent.providers", ("agent.log", "agent.loop", "agent.runner", "agent.tools"), "a codec"),
-    (
-        "agent.tools",
-        ("agent.log", "agent.loop", "agent.runner", "agent.providers"),
-        "below the loop",
-    ),
-    (
-        "agent.mcp",
-        ("agent.log", "agent.loop", "agent.runner", "agent.providers"),
-        "a source of tools",
-    ),
-    (
-        "agent.log",
-        ("agent.loop", "agent.runner", "agent.providers", "agent.tools"),
-        "below the loop",
-    ),
+    ("web", ("searchloop",), "the library puts web and the rest together"),
+    ("agent.log.events", ("agent.log.log", "agent.log.contract"), "events are data"),
+    ("agent.providers", ("agent.log.log", "agent.loop", "agent.run", "agent.tools"), "a codec"),
+    ("agent.tools", ("agent.log.log", "agent.providers"), "below the loop"),
+    ("agent.mcp", ("agent.log.log", "agent.loop", "agent.providers"), "a source of tools"),
     (
         "search_backend.engines",
-        (
-            *("search_backend.fetch", "search_backend.app", "search_backend.engine_http"),
-            *("search_backend.race", "search_backend.exchange"),
-        ),
+        ("search_backend.fetch.fetch", "search_backend.fetch.engines", "search_backend.search"),
         "an engine is a leaf that moves no bytes",
     ),
-    (
-        "search_backend.pages",
-        ("search_backend.engine_http", "search_backend.race", "search_backend.exchange"),
-        "pages leave through fetch alone",
-    ),
-    (
-        "search_backend.readers",
-        ("search_backend.engine_http", "search_backend.race", "search_backend.exchange"),
-        "pages leave through fetch alone",
-    ),
-    ("search_backend.readers", ("search_backend.fetch", "search_backend.app"), "readers are pure"),
+    ("search_backend.pages.open_page", ("search_backend.fetch.fetch",), "reading fetches"),
+    ("search_backend.readers", ("search_backend.fetch.fetch",), "readers are pure"),
+    ("search_backend.readers", ("search_backend.fetch.engines",), "readers are pure"),
 )
 # The loop gets provider, tools and log as arguments. Whatever it stands on is values and pure
 # functions: none of these is reached from it, directly or through others.
 LOOP_NEVER_REACHES = (
-    *("agent.backend", "agent.log", "agent.mcp", "agent.providers", "agent.runner"),
-    *("agent.settings", "agent.store", "agent.tools", "agent.transport"),
+    *("agent.guard", "agent.log.log", "agent.log.contract", "agent.mcp", "agent.providers"),
+    *("agent.run", "agent.settings", "agent.tools", "agent.transport"),
     *("os", "pathlib", "socket", "sqlite3", "subprocess", "threading"),
 )
 # Where the parts are put together: only there web may see the search backend.
-COMPOSITION = {"web/__main__.py", "web/compose.py"}
+COMPOSITION = {"web/search_side.py"}
 # Modules that open connections, and the only modules (or packages) of ours that may import them.
 DOORS: Mapping[str, tuple[str, ...]] = {
     # Engines and pages leave by two doors: engines stand in the user's settings and may be local,
-    # pages are named by models and must not be. `exchange` and `race` hold no address of their own.
+    # pages are named by models and must not be.
     "socket": (
-        *(
-            "agent.transport",
-            "search_backend.fetch",
-            "web.listen",
-            "web.serve",
-            "web.uvicorn_server",
-        ),
-        *("search_backend.engine_http", "search_backend.exchange", "search_backend.race"),
+        *("agent.transport", "web.listen", "web.serve"),
+        *("search_backend.fetch.fetch", "search_backend.fetch.engines"),
+        "search_backend.fetch.client",
     ),
     "ssl": (
-        *("agent.transport", "agent.lanes", "agent.trust", "search_backend.fetch"),
-        *("search_backend.engine_http", "search_backend.exchange", "search_backend.trust"),
+        *("agent.transport", "search_backend.fetch.fetch"),
+        *("search_backend.fetch.engines", "search_backend.fetch.client"),
     ),
-    "h11": ("search_backend.framing",),
+    "h11": (),
     "http.client": (),
-    "urllib.request": ("agent.proxies",),  # getproxies: which proxies the user has set
+    "urllib.request": ("agent.transport.trust",),  # getproxies: which proxies the user has set
     # MCP servers stand in the user's settings; the SDK moves the bytes over a client made there.
-    "httpx2": ("agent.transport", "agent.proxies", "agent.trust", "agent.mcp.http"),
-    "httpcore2": ("agent.transport", "agent.lanes", "agent.proxies", "agent.sockets"),
+    "httpx2": ("agent.mcp.http",),
+    "httpcore2": (),
     "httpx": (),
     "requests": (),
-    "aiohttp": (),
+    "aiohttp": ("agent.transport.pool", "search_backend.fetch"),
+    "yarl": ("agent.transport.pool", "search_backend.fetch"),
     "urllib3": (),
 }
+# Modules that stand on a slow library and are loaded when they are first used.
+LOADED_LATE = (("agent/transport/transport.py", "agent.transport.pool"),)
 # Folders in which one file is one part.
 PLUGINS = (
     *("agent.providers", "agent.tools"),
-    *("search_backend.engines", "search_backend.readers", "search_backend.shapes"),
+    *("search_backend.engines", "search_backend.readers", "search_backend.other_apis"),
 )
+# Modules beside the parts that all of them may use.
+SHARED = ("agent.tools.backend", "agent.tools.dispatcher", "agent.tools.results")
 # Discovery of such parts, names and commands that load on first use, the composition root. A module
 # loaded by name is held to the layers like any import.
 MAY_IMPORT_BY_NAME = (
-    *("agent/__init__.py", "agent/providers/__init__.py", "agent/tools/__init__.py"),
-    "agent/store/__init__.py",
+    *("searchloop/__init__.py", "agent/providers/__init__.py", "agent/tools/__init__.py"),
+    *("agent/log/__init__.py", "agent/log/log.py"),
     *("search_backend/engines/__init__.py", "search_backend/readers/__init__.py"),
-    "search_backend/shapes/__init__.py",
-    *("web/compose.py", "cli/"),
+    "search_backend/other_apis/__init__.py",
+    *("web/compose.py", "cli/main.py", "cli/serve.py"),
 )
 
 
-def test_all_four_packages_exist() -> None:
+def test_all_packages_exist() -> None:
     """Every other rule here would hold trivially for a package that is not there."""
     missing = [p for p in PACKAGES if not (ROOT / p / "__init__.py").is_file()]
     report(missing, "packages without an __init__.py:")
@@ -128,6 +122,58 @@ def test_layers_are_kept(package: str, never: tuple[str, ...], why: str) -> None
         if within(line.target, *never)
     ]
     report(problems, f"{package} never imports {', '.join(never)}: {why}.")
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_folders_stand_in_floors(package: str) -> None:
+    """A folder imports from floors below its own, so there is one order to read them in."""
+    floor = {n: i for i, names in enumerate(FLOORS[package]) for n in names.split()}
+    problems = []
+    for module in modules(package):
+        own = _part(module.name, package)
+        for line in module.imports:
+            other = _part(line.target, package)
+            if within(line.target, package) and other and other != own:
+                if other not in floor or (own and own not in floor):
+                    problems.append(f"{other if other not in floor else own} stands on no floor")
+                elif own and floor[other] >= floor[own]:
+                    problems.append(f"{module.at(line.line)} imports {line.target}")
+    report(problems, f"{package}: {' < '.join(FLOORS[package])}")
+
+
+def _part(name: str, package: str) -> str:
+    """The folder or module directly below `package` that `name` lies in, or nothing."""
+    return name.removeprefix(package).lstrip(".").partition(".")[0]
+
+
+OPEN = re.compile(r"Others may import: ([^.]*)\.")
+
+
+def test_each_folder_says_what_others_may_import() -> None:
+    """Its __init__ names the modules that are for others; the rest is its own affair."""
+    ours = {module.name: module for module in modules()}
+    folders = {m.name: m for m in modules() if m.path.endswith("/__init__.py")}
+    folders.pop("searchloop", None)
+    problems, used = [], set[tuple[str, str]]()
+    listed = {}
+    for name, module in folders.items():
+        said = OPEN.search(" ".join((ast.get_docstring(module.tree) or "").split()))
+        listed[name] = set(re.findall(r"\w+", said[1])) if said else set()
+    for module in ours.values():
+        for line in module.imports:
+            parts = line.target.split(".")
+            for at in range(1, len(parts)):
+                folder, inner = ".".join(parts[:at]), parts[at]
+                if folder not in folders or f"{folder}.{inner}" not in ours:
+                    continue
+                if within(module.name, folder):
+                    continue
+                used.add((folder, inner))
+                if inner not in listed[folder]:
+                    problems.append(f"{module.at(line.line)} imports {folder}.{inner}")
+    report(problems, "The folder's __init__ does not offer that to others:")
+    idle = [f"{f}: {n}" for f, names in listed.items() for n in names if (f, n) not in used]
+    report(idle, "Offered, and imported by nobody outside the folder:")
 
 
 def test_web_meets_the_search_backend_only_where_all_is_put_together() -> None:
@@ -178,15 +224,27 @@ def test_parts_of_one_kind_do_not_know_each_other(package: str) -> None:
     """A provider, engine, reader or tool can be deleted without touching its neighbours."""
     problems = []
     for module in modules():
-        if not within(module.name, package) or module.name == package:
+        if not within(module.name, package) or module.name in (package, *SHARED):
             continue
         own = module.name.removeprefix(package + ".").partition(".")[0]
         for line in module.imports:
             other = line.target.removeprefix(package + ".").partition(".")[0]
-            inside = within(line.target, package) and line.target != package
+            inside = within(line.target, package) and line.target not in (package, *SHARED)
             if inside and other != own and not other.startswith("_"):
                 problems.append(f"{module.at(line.line)} imports {line.target}")
     report(problems, f"Inside {package}, a part imports only itself and shared _private modules.")
+
+
+def test_each_command_is_seen_to_load_its_module() -> None:
+    """The table of commands leads to every module of `cli` that serves one, and to no other."""
+    ours = {m.name: m for m in modules("cli")}
+    serving = {m.name for m in ours.values() if "\nARGUMENTS = {" in m.text}
+    seen = {line.target for line in ours["cli.main"].imports if line.by_name}
+    assert seen == serving | {"cli.errors"}
+    named = {name: module.removeprefix("searchloop.") for name, (module, _) in COMMANDS.items()}
+    assert set(named.values()) == serving
+    for name, module in named.items():
+        assert f'"{name}": _' in ours[module].text, f"{module} does not declare {name}"
 
 
 def test_there_is_no_import_cycle() -> None:
@@ -214,6 +272,7 @@ def test_our_own_modules_are_imported_at_the_top() -> None:
         for module in modules()
         for line in module.imports
         if line.inside and not line.by_name and within(line.target, *PACKAGES)
+        if (module.path, line.target) not in LOADED_LATE
     ]
     problems += [
         f"{module.at(line)} uses {name}"
@@ -228,17 +287,17 @@ def test_the_environment_is_read_in_one_place_a_side() -> None:
     """Settings are read once and passed down."""
     names = ("os.environ", "os.environb", "os.getenv", "os.putenv")
     # It hands on to its own processes what any program needs to run, and reads no setting.
-    handing_on = "search_backend/workers.py"
+    handing_on = "search_backend/pages/workers.py"
     # They say what is wrong with settings that OpenSSL reads by itself.
-    trust = ("agent/trust.py", "search_backend/trust.py")
+    trust = ("agent/transport/trust.py", "search_backend/fetch/client.py")
     problems = [
         f"{module.at(line)} uses {name}"
         for module in modules()
-        if module.path not in ("agent/settings.py", handing_on, *trust)
+        if module.path not in ("agent/settings/__init__.py", handing_on, *trust)
         and not module.path.startswith("cli/")
         for name, line in uses(module, *names)
     ]
-    report(problems, "Only agent/settings.py and cli/ read the environment.")
+    report(problems, "Only agent/settings/__init__.py and cli/ read the environment.")
 
 
 def test_only_the_command_line_prints() -> None:
@@ -261,16 +320,28 @@ def test_nothing_sleeps() -> None:
     report(problems, "time.sleep is not used, in tests neither.")
 
 
-def test_one_module_opens_sockets_for_pages_and_one_for_engines() -> None:
-    """Others may hold a connected socket and wait for it; none makes a connection of its own."""
+def test_one_class_of_sockets_is_for_pages() -> None:
+    """aiohttp connects them; nothing of ours makes a connection of its own."""
     makes = {"socket.socket", "socket.create_connection", "http.client.HTTPConnection"}
-    found = {
-        module.name
+    nodes = [(module.name, node) for module in modules("search_backend") for node in module.nodes]
+    calls = [(name, node.func) for name, node in nodes if isinstance(node, ast.Call)]
+    bases = [
+        (name, b) for name, node in nodes if isinstance(node, ast.ClassDef) for b in node.bases
+    ]
+    assert [name for name, called in calls if dotted(called) in makes] == []
+    assert [name for name, base in bases if dotted(base) in makes] == ["search_backend.fetch.fetch"]
+
+
+def test_the_search_backend_stays_plain_wsgi() -> None:
+    """Its event loop belongs to the HTTP client: nothing but fetch and search awaits."""
+    problems = [
+        f"{module.at(line.line)} imports {line.target}"
         for module in modules("search_backend")
-        for node in module.nodes
-        if isinstance(node, ast.Call) and dotted(node.func) in makes
-    }
-    assert found == {"search_backend.fetch", "search_backend.engine_http"}
+        if not within(module.name, "search_backend.fetch", "search_backend.search")
+        for line in module.imports
+        if within(line.target, "asyncio")
+    ]
+    report(problems, "asyncio is for search_backend.fetch and search_backend.search only.")
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
-from cli.parser import build
+from searchloop.cli.main import parse
+from searchloop.web.app import LEAVE_SECONDS
+from searchloop.web.compose import every_setting
+from searchloop.web.gate import OPEN_PATHS
+from searchloop.web.listen import PORT, STOP_SECONDS
 from tests.fakes import FakeServer, json_reply
-from web.app import LEAVE_SECONDS
-from web.compose import every_setting
-from web.gate import OPEN_PATHS
-from web.listen import PORT
-from web.uvicorn_server import STOP_SECONDS
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGE = (ROOT / "Containerfile").read_text("utf-8")
@@ -69,8 +68,8 @@ def test_the_image_runs_as_nobody_and_asks_the_open_address() -> None:
     assert (int(asked[1]), asked[2] in OPEN_PATHS) == (PORT, True)
     command = re.search(r'^CMD \["(.+)"\]$', IMAGE, re.MULTILINE)
     assert command
-    args = build().parse_args(command[1].split('", "'))
-    assert (args.module, args.host, args.port) == ("serve", "0.0.0.0", PORT)
+    args = parse(command[1].split('", "'))
+    assert (args.command, args.host, args.port) == ("serve", "0.0.0.0", PORT)
 
 
 def test_services_are_closed(compose: dict[str, Any]) -> None:

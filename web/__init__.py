@@ -1,6 +1,8 @@
-"""The web side: the gate, the JSON API, event streams, and the page they serve.
+"""The web side: the gate, the JSON API, the event streams, and the page that they serve.
 
-One request's way: `gate` (may it come in?) -> `app` (who answers?) -> `streams` for followers,
-`pages` with `api` for everything else. `markdown` turns what a model wrote into a tree of nodes;
-`view` adds those trees to the events that a page follows.
+A request passes `gate` (may it come in?) and `app` (which part answers?). `stream` answers for a
+session's events; `flask_side` answers for the page and, through `api`, for everything else. `text`
+turns a model's Markdown into a tree of nodes. `compose` builds the parts and `serve` runs them.
+
+Others may import: compose, gate, listen, serve, text, wsgi.
 """

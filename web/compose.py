@@ -1,50 +1,43 @@
-"""Everything put together: settings, log, search backend, runner. The composition root.
+"""The composition root: builds settings, log, search backend, MCP servers and runner of a process.
 
-The search backend is a WSGI application of its own; here it is made on first use, so that a
-question that needs no search never pays for it.
+The search backend is a WSGI application of its own. It is imported and built on first use, so a
+question that needs no search does not pay for it.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from agent.backend import Wsgi, backend_for
-from agent.errors import ConfigError
-from agent.keys import Address
-from agent.log import EventLog
-from agent.mcp import McpServers
-from agent.metrics import Metrics
-from agent.process import GAUGES
-from agent.providers import names, settings_of
-from agent.runner import Runner
-from agent.saved_files import SavedFiles
-from agent.search_options import SETTINGS as SEARCH_OPTIONS
-from agent.search_options import search_options
-from agent.settings import (
-    LOWEST,
-    SETTINGS,
-    Environment,
-    Setting,
-    Settings,
-    read_config,
-)
-from agent.standard_tools import StandardTools
-from agent.tools import ToolSource
-from agent.watch import Watch, secrets_in
-from agent.workspace import Workspace
-from web.wsgi import LazyApp
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.log import EventLog
+from searchloop.agent.mcp import McpServers
+from searchloop.agent.observe.metrics import Metrics
+from searchloop.agent.observe.watch import Instrumentation, secrets_in
+from searchloop.agent.providers import names, settings_of
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.run.turn_tools import StandardTools
+from searchloop.agent.search.options import SETTINGS as SEARCH_OPTIONS
+from searchloop.agent.search.options import search_options
+from searchloop.agent.settings import LOWEST, SETTINGS, Environment, Setting, Settings, read_config
+from searchloop.agent.settings.config_file import SavedFiles
+from searchloop.agent.settings.keys import Address
+from searchloop.agent.tools import ToolSource
+from searchloop.agent.tools.backend import backend_for
+from searchloop.agent.tools.workspace import Workspace
+from searchloop.web.wsgi import LazyApp
 
 _log = logging.getLogger(__name__)
+_ADDRESSES = ("_URL", "_ENDPOINT")
 
 
 @dataclass(slots=True)
-class House:
-    """The parts a surface needs."""
+class Services:
+    """The parts of a process: what the web side and the command line work with."""
 
     settings: Settings
     log: EventLog
@@ -53,38 +46,38 @@ class House:
     mcp: McpServers
     metrics: Metrics
     files: SavedFiles
-    watch: Watch
+    watch: Instrumentation
 
     def secrets(self) -> list[str]:
-        """What no log may hold: every value whose name is that of a secret."""
+        """Returns the values of all settings with a secret's name: no log may hold them."""
         return secrets_in(self.settings)
 
     def close(self) -> None:
-        """Closes the log, and sends what is waiting to be told."""
+        """Closes the log and sends the telemetry that is still waiting."""
         self.log.close()
         self.watch.close()
 
-    def sent_to(self, name: str) -> tuple[Address, ...]:
-        """Where the key of this setting goes."""
+    def key_addresses(self, name: str) -> tuple[Address, ...]:
+        """Returns the addresses to which the key in this setting is sent."""
         return sent_to(name)
 
     def declared(self) -> list[Setting]:
-        """Every setting there is."""
+        """Returns every setting there is."""
         return every_setting()
 
     def check(self, env: Environment) -> Settings:
-        """What these settings come to. Raises ConfigError naming one that cannot be used."""
+        """Parses settings. Raises ConfigError naming one that cannot be used."""
         return check_settings(env)
 
     def use(self, settings: Settings) -> None:
-        """From now on these settings hold."""
+        """Puts settings in force, from the next turn and the next search on."""
         self.settings = settings
         self.runner.use(settings)
         self.mcp.use(settings)
         self.search_app.renew()
 
-    def look_again(self) -> None:
-        """Puts in force what another process has saved meanwhile; what cannot be used is logged."""
+    def reload(self) -> None:
+        """Puts in force what another process saved since the last call. Logs what is unusable."""
         if not self.files.changed():
             return
         env = self.settings.env
@@ -98,36 +91,17 @@ class House:
         except ConfigError as error:
             _log.warning("what was saved is not used: %s %s", error.message, error.remedy)
 
-    @contextmanager
-    def library(self) -> Iterator[Any]:
-        """The library's index: `search_backend.library.Library`. Its errors become ConfigErrors."""
-        with _told():
-            yield import_module("search_backend.library").Library(self.settings.home)
+    def library(self) -> AbstractContextManager[Any]:
+        """Opens the library's index, a `search_backend.library.Library`. Raises ConfigError."""
+        opened: AbstractContextManager[Any] = _search_side().library(self.settings.home)
+        return opened
 
 
-def search_app(settings: Settings) -> LazyApp:
-    """The search backend of this process, not yet made."""
-
-    def make() -> Wsgi:
-        module = import_module("search_backend.settings")
-        own = module.Settings.from_mapping(settings.env, home=settings.home)
-        app: Wsgi = import_module("search_backend.app").create_app(own)
-        return app
-
-    return LazyApp(make)
-
-
-def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
-    """What brings tools to a session beside the search."""
-    return (StandardTools(), Workspace.of(settings), mcp)
-
-
-def open_house(env: Environment | None = None) -> House:
+def open_services(env: Environment | None = None) -> Services:
     """Raises ConfigError for a bad setting and StoreError when the data folder cannot be used."""
     settings = Settings.load(env)
     metrics = Metrics()
-    metrics.gauges.update(GAUGES)
-    watch = Watch(settings, metrics)
+    watch = Instrumentation(settings, metrics)
     log, transport = watch.log(), watch.transport()
     app = search_app(settings)
     mcp = McpServers(settings)
@@ -139,64 +113,67 @@ def open_house(env: Environment | None = None) -> House:
         bring=tool_sources(settings, mcp),
     )
     mcp.window = runner.window
-    return House(settings, log, runner, app, mcp, metrics, SavedFiles(settings.home), watch)
+    return Services(settings, log, runner, app, mcp, metrics, SavedFiles(settings.home), watch)
+
+
+def search_app(settings: Settings) -> LazyApp:
+    """Returns this process's search backend, which is built at its first request."""
+    return LazyApp(lambda: _search_side().make_app(settings))
+
+
+def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
+    """Returns what gives tools to a session, apart from the search."""
+    return (StandardTools(), Workspace.of(settings), mcp)
 
 
 def check_settings(env: Environment) -> Settings:
-    """What these settings come to, in every part. Raises ConfigError naming one that cannot be
-    used."""
+    """Parses the settings of every part. Raises ConfigError naming one that cannot be used."""
     settings = Settings.load(env)
     search_options(env)
-    with _told():
-        own = import_module("search_backend.settings").Settings
-        own.from_mapping(env, home=settings.home)
+    _search_side().check(env, settings.home)
     return settings
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """What the search backend refuses, in the words of the agent's own errors."""
-    try:
-        yield
-    except import_module("search_backend.errors").SearchBackendError as error:
-        raise ConfigError(error.code, error.message, error.remedy) from error
-
-
 def every_setting() -> list[Setting]:
-    """The settings of the agent, of each provider, of the search backend, of each engine
-    and of each reader."""
+    """Returns the settings of the agent, the search backend, and each provider, engine and
+    reader."""
     found = {s.name: s for s in (*SETTINGS, *SEARCH_OPTIONS)}
-    backend = import_module("search_backend.settings")
-    for owned in _by_owner():
+    for owned in (*_by_owner(), _search_side().backend_settings()):
         for setting in owned:
             found.setdefault(setting.name, setting)
-    for name, default, help in backend.SETTINGS:
-        found.setdefault(name, Setting(name, help, default))
     return list(found.values())
 
 
+def listed_settings(env: Environment) -> list[Setting]:
+    """Returns the settings that a list shows.
+
+    One rule covers the addresses of providers, engines and readers: each is read from its
+    ..._BASE_URL. A list shows only those that are set.
+    """
+    return [s for s in every_setting() if not s.name.endswith("_BASE_URL") or env.get(s.name)]
+
+
 def sent_to(name: str) -> tuple[Address, ...]:
-    """The addresses that the key in this setting is sent to: those that its owners declare beside
-    it. A setting KEY_HOST names the only one of KEY."""
+    """Returns the addresses to which the key in this setting is sent.
+
+    Those are the address settings that the key's owners declare beside it.
+    """
     found: dict[str, Address] = {}
     for owned in _by_owner():
         if name not in {setting.name for setting in owned}:
             continue
-        only = [setting for setting in owned if setting.name == f"{name}_HOST"]
-        for setting in only or [s for s in owned if s.name.endswith(_ADDRESSES)]:
-            names = (setting.name, *setting.aliases)
-            found[setting.name] = Address(names, setting.default)
+        for setting in (s for s in owned if s.name.endswith(_ADDRESSES)):
+            found[setting.name] = Address((setting.name, *setting.aliases), setting.default)
     return tuple(found.values())
 
 
-_ADDRESSES = ("_URL", "_HOST", "_ENDPOINT")
-
-
 def _by_owner() -> Iterator[list[Setting]]:
-    """What each provider, engine and reader elsewhere declares."""
+    """Yields the settings of each provider, engine and reader."""
     for provider in names():
         yield settings_of(provider)
-    engines = import_module("search_backend.engines").find_engines()
-    readers = import_module("search_backend.readers").find_services()
-    for part in (*engines.values(), *readers.values()):
-        yield [Setting(s.name, s.help, s.default, s.aliases, s.secret) for s in part.settings]
+    yield from _search_side().settings_by_owner()
+
+
+def _search_side() -> Any:
+    """Imports the search backend when it is first needed: it takes as long as half of our start."""
+    return import_module("searchloop.web.search_side")

@@ -1,21 +1,185 @@
-"""The gate: who may talk to this server, decided before any other code sees a request.
+"""The gate: decides who may talk to this server, before any other code sees a request.
 
 A page of another site can reach 127.0.0.1 from the user's browser, so an address proves nothing.
 Every request needs an exact Host, an Origin (if it has one) from the same list, no sign of another
-site, and the secret of this start; a body must be JSON, small, and come in time. Every answer
-leaves with the security headers. One pure ASGI layer, so a new route is covered by being there.
+site, and the token; a body must be JSON, small, and arrive in time. Every answer leaves with the
+security headers. The gate is one ASGI layer around everything, so it covers a new route at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
+import html
+import json
 import logging
-from collections.abc import Collection, Sequence
-from urllib.parse import parse_qs
+from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, quote
 
-from web.access import Access
-from web.asgi import App, Header, Message, Receive, Refusal, Scope, Seal, Send, Worded, refuse
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+_SECURITY: tuple[Header, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (
+        b"permissions-policy",
+        b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
+    ),
+)
+_SECURITY_NAMES = frozenset(name for name, _ in _SECURITY)
+
+
+def policy(nonce: str | None = None) -> str:
+    """Returns the Content-Security-Policy: only our own files, and only scripts with this nonce."""
+    script = f"'nonce-{nonce}'" if nonce else "'none'"
+    return (
+        f"default-src 'none'; script-src {script}; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+_DEFAULTS: tuple[Header, ...] = (
+    (b"content-security-policy", policy().encode()),
+    (b"cache-control", b"no-store"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that replaces the application's."""
+
+    status: int
+    code: str
+    message: str
+    remedy: str
+    headers: tuple[Header, ...] = ()
+
+
+# (path, refusal) -> the JSON that clients of a foreign API expect at this path; None elsewhere.
+RefusalBody = Callable[[str, Refusal], dict[str, Any] | None]
+
+
+class SecureSend:
+    """A `send` that adds the security headers to an answer and removes every CORS header."""
+
+    __slots__ = ("_send", "started")
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        """Sends one ASGI message."""
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = [
+                (name, value)
+                for name, value in message.get("headers", ())
+                if name not in _SECURITY_NAMES and not name.startswith(b"access-control-")
+            ]
+            given = {name for name, _ in headers}
+            headers += _SECURITY
+            headers += [header for header in _DEFAULTS if header[0] not in given]
+            message = {**message, "headers": headers}
+        await self._send(message)
+
+
+async def refuse(
+    refusal: Refusal, scope: Scope, send: Send, refusal_body: RefusalBody | None = None
+) -> None:
+    """Sends a refusal: JSON to programs, one sentence to a person who opens the page."""
+    headers = list(refusal.headers)
+    error = {"code": refusal.code, "message": refusal.message, "remedy": refusal.remedy}
+    accept = next((v for k, v in scope["headers"] if k == b"accept"), b"")
+    if refusal.status == 303:
+        body = b""
+    elif b"text/html" in accept and not scope["path"].startswith("/api/"):
+        words = html.escape(f"{refusal.message} {refusal.remedy}".strip())
+        body = f"<!doctype html><title>searchloop</title><p>{words}</p>".encode()
+        headers.append((b"content-type", b"text/html; charset=utf-8"))
+    else:
+        shown = (refusal_body(scope["path"], refusal) if refusal_body else None) or {"error": error}
+        body = json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace")
+        headers.append((b"content-type", b"application/json"))
+    headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_WILDCARD = frozenset({"0.0.0.0", "::", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The addresses of the server, and the secret that lets requests in.
+
+    The socket is bound to `host`; `names` are further host names that requests may use. With
+    `open_to_all` no request needs the secret: for a server that holds nothing of the user's.
+    `public` is the address of a proxy before it, such as `https://chat.example.org`.
+    """
+
+    port: int
+    token: str = field(repr=False)
+    host: str = "127.0.0.1"
+    names: tuple[str, ...] = ()
+    open_to_all: bool = False
+    public: str = ""
+
+    @property
+    def cookie(self) -> str:
+        """Returns the cookie's name, with the port: browsers share cookies among a host's ports."""
+        return f"searchloop_{self.port}"
+
+    @property
+    def cookie_value(self) -> str:
+        """Returns the cookie's value. It is derived from the token, which it does not reveal."""
+        return hmac.new(self.token.encode(), b"searchloop cookie", hashlib.sha256).hexdigest()
+
+    @property
+    def anywhere(self) -> bool:
+        """Is true if the socket is bound to every address of the machine."""
+        return self.host in _WILDCARD
+
+    def hosts(self) -> frozenset[bytes]:
+        """Returns the values of Host that name this server."""
+        own = () if self.anywhere else (f"[{self.host}]" if ":" in self.host else self.host,)
+        names = {*_LOOPBACK, *own, *self.names}
+        full = {f"{name}:{self.port}" for name in names}
+        full |= {self.public.partition("://")[2]} - {""}
+        return frozenset(n.lower().encode() for n in (full | names if self.port == 80 else full))
+
+    def arrived_at(self, server: tuple[str, int | None] | None) -> bytes | None:
+        """Returns the Host of the address that a connection came in on, if bound to all of them."""
+        if not self.anywhere or server is None or server[1] is None:
+            return None
+        address = f"[{server[0]}]" if ":" in server[0] else server[0]
+        return f"{address}:{server[1]}".encode()
+
+    def set_cookie(self, host: bytes) -> bytes:
+        """Returns the Set-Cookie line that lets a browser in until it is closed.
+
+        If the request's `host` is the public https address, the cookie needs TLS.
+        """
+        secure = "; Secure" if self.public == f"https://{host.decode('latin-1').lower()}" else ""
+        rest = f"Path=/; HttpOnly; SameSite=Strict{secure}"
+        return f"{self.cookie}={self.cookie_value}; {rest}".encode()
+
+    def start_path(self) -> str:
+        """Returns path and query of the link that lets a browser in."""
+        return "/?token=" + quote(self.token, safe="")
+
 
 _log = logging.getLogger(__name__)
 
@@ -23,11 +187,11 @@ MAX_BODY = 1024 * 1024  # bytes
 BODY_SECONDS = 10.0
 OPEN_PATHS = frozenset({"/api/health"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
-_PLAINLY = "GET /api/openapi.json lists the addresses there are."
+_LIST_OF_ADDRESSES = "GET /api/openapi.json lists the addresses there are."
 _BODIES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _FORM = b"application/x-www-form-urlencoded"
 _SAME = frozenset({b"same-origin", b"none"})
-# Looked at by the gate; a request that says one of these twice is ambiguous and refused.
+# A request that repeats one of these headers is ambiguous, so it is refused.
 _ONCE = (b"host", b"origin", b"sec-fetch-site", b"authorization", b"content-type")
 
 _TOO_LARGE = Refusal(
@@ -49,7 +213,7 @@ _INTERNAL = Refusal(
 
 
 class Gate:
-    """An ASGI application around another. Cheap: one pass over the headers of a request."""
+    """An ASGI middleware. It costs one pass over the headers of a request."""
 
     def __init__(
         self,
@@ -58,51 +222,51 @@ class Gate:
         *,
         body_seconds: float = BODY_SECONDS,
         form_paths: Collection[str] = (),
-        worded: Worded | None = None,
+        refusal_body: RefusalBody | None = None,
     ) -> None:
-        """At `form_paths` a body may be a form: only where a request changes nothing. `worded` puts
-        refusals into the shape of other people's APIs."""
+        """At `form_paths`, where requests change nothing, a body may be a form. `refusal_body`
+        gives refusals the shape of other people's APIs."""
         self._forms = form_paths
-        self._worded = worded
+        self._refusal_body = refusal_body
         self._app = app
         self._access = access
         self._hosts = access.hosts()
         self._public = access.public.encode() or None
         self._cookie = access.cookie
         self._token = access.token.encode()
-        self._pass = access.pass_value.encode()
+        self._cookie_value = access.cookie_value.encode()
         self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Lets the request through, or answers it."""
+        """Passes the request on, or refuses it."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        seal = Seal(send)
+        secured = SecureSend(send)
         head = _head(scope["headers"])
         refusal = self._refusal(scope, head)
         if refusal is None and _is_start(scope) and not self._access.open_to_all:
             refusal = self._enter(scope, head.get(b"host", b""))
         if refusal is None and scope["method"] in _BODIES:
-            refusal = await self._read(scope, head, receive, seal)
+            refusal = await self._read(scope, head, receive, secured)
         elif refusal is None:
-            await self._pass_on(scope, receive, seal)
+            await self._pass_on(scope, receive, secured)
         if refusal is not None:
-            await refuse(refusal, scope, seal, self._worded)
+            await refuse(refusal, scope, secured, self._refusal_body)
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Seal) -> None:
+    async def _pass_on(self, scope: Scope, receive: Receive, send: SecureSend) -> None:
         try:
             await self._app(scope, receive, send)
         except Exception:
             _log.exception("%s %s failed", scope["method"], scope["path"])
             if not send.started:
-                await refuse(_INTERNAL, scope, send, self._worded)
+                await refuse(_INTERNAL, scope, send, self._refusal_body)
 
     def _refusal(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | None:
-        """Why this request may not come in, or None."""
+        """Returns the reason to refuse this request, or None."""
         if b"" in head:
             words = f"The header {head[b''].decode()} is there twice."
             return Refusal(400, "ambiguous", words, "Send it once.")
@@ -135,7 +299,9 @@ class Gate:
             words = f"The method {method[:20]!r} is not used here."
             return Refusal(405, "bad_method", words, f"Use one of {', '.join(sorted(_METHODS))}.")
         if path[:1] != "/" or path[:2] == "//" or not scope["query_string"].isascii():
-            return Refusal(400, "bad_address", "This is not an address of this server.", _PLAINLY)
+            return Refusal(
+                400, "bad_address", "This is not an address of this server.", _LIST_OF_ADDRESSES
+            )
         free = self._access.open_to_all or path in OPEN_PATHS or _is_start(scope)
         if not free and not self._has_token(scope, head):
             return Refusal(
@@ -163,10 +329,10 @@ class Gate:
             if key == b"cookie"
             for value in _cookies(line, name)
         )
-        return any(hmac.compare_digest(value, self._pass) for value in passes)
+        return any(hmac.compare_digest(value, self._cookie_value) for value in passes)
 
     def _enter(self, scope: Scope, host: bytes) -> Refusal:
-        """The answer to the start link: the cookie for the right token."""
+        """Answers the start link: sets the cookie if the token is right."""
         query = parse_qs(scope["query_string"].decode(), keep_blank_values=True)
         given = query.get("token", [""])[-1].encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(given, self._token):
@@ -185,9 +351,9 @@ class Gate:
         )
 
     async def _read(
-        self, scope: Scope, head: dict[bytes, bytes], receive: Receive, send: Seal
+        self, scope: Scope, head: dict[bytes, bytes], receive: Receive, send: SecureSend
     ) -> Refusal | None:
-        """Takes the whole body in before anybody waits for it on a thread, then passes it on."""
+        """Reads the whole body, so that no thread waits for it, then passes the request on."""
         body = b""
         if head.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in head:
             try:
@@ -211,7 +377,7 @@ class Gate:
 
 
 def _head(headers: Sequence[Header]) -> dict[bytes, bytes]:
-    """Headers by name. The key b"" names one that must not be repeated but was."""
+    """Returns headers by name. The key b"" names one that is repeated and must not be."""
     head: dict[bytes, bytes] = {}
     for name, value in headers:
         if name in head and name in _ONCE:
@@ -238,7 +404,7 @@ def _body_refusal(head: dict[bytes, bytes], form: bool) -> Refusal | None:
 
 
 async def _whole_body(receive: Receive) -> bytes | Refusal | None:
-    """The body; None when the client left."""
+    """Returns the body, or None when the client left."""
     parts: list[bytes] = []
     size = 0
     while True:

@@ -1,29 +1,38 @@
-"""Taking a port, so that whatever is wrong with it is one sentence.
+"""Listening: takes the port, and configures uvicorn, which speaks HTTP on it through httptools.
 
+The search backend alone is served from here without the page, the agent and all that they load.
 An address that other machines can reach needs a token that the user chose.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import errno
 import ipaddress
 import socket
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from agent.errors import ConfigError
-from web.access import Access
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from searchloop.agent.errors import ConfigError
+from searchloop.web.gate import Access, App
 
 PORT = 8321
-_SHORT = 16  # characters of a token
+STOP_SECONDS = 5  # time that an ordinary request may go on after the signal to stop
+HEAD_SECONDS = 10.0  # time in which the head of a request has to arrive
+HEAD_BYTES = 64 * 1024  # the largest unfinished head of a request
+_SHORT = 16  # characters; a token below this gets a warning
 
 
 def listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str | None]:
-    """A listening socket, and a warning when other machines can reach it.
+    """Returns a listening socket, and a warning if other machines can reach it.
 
-    Raises ConfigError for a port or address that cannot be had, and for an open one without token.
+    Raises ConfigError for a port or address not to be had, and for an open one without token.
     """
     family, address = _resolve(host, port)
     warning = _exposure(host, address[0], token)
@@ -39,9 +48,9 @@ def access_to(
     open_to_all: bool = False,
     public: str = "",
 ) -> Access:
-    """By which names this socket may be called, `names` among them, and with which secret.
+    """Returns the Access for this socket: its own names and `names`, and the secret `token`.
 
-    `public` is the address of a proxy before it, as `public_url` gives it.
+    `public` is the address of a proxy before it, as `public_url` returns it.
     """
     bound = listener.getsockname()
     own = socket.gethostname() if _is_any(bound[0]) else host
@@ -50,9 +59,9 @@ def access_to(
 
 
 def public_url(given: str | None) -> str:
-    """An address such as https://chat.example.org as browsers write it in Origin; "" for none.
+    """Normalizes an address such as https://chat.example.org to a browser's Origin; "" for none.
 
-    Raises ConfigError for what is no such address.
+    Raises ConfigError for anything else than scheme and host.
     """
     text = (given or "").strip().rstrip("/").lower()
     address = urlsplit(text)
@@ -94,7 +103,7 @@ def _resolve(host: str, port: int) -> tuple[int, Address]:
 
 
 def _exposure(host: str, address: str, token: str | None) -> str | None:
-    """A warning for an address that others can reach; ConfigError when nothing would guard it."""
+    """Returns a warning for an address that others can reach. Raises ConfigError if unguarded."""
     if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
         return None
     if not token:
@@ -149,3 +158,74 @@ def _cannot_bind(number: int | None, host: str, port: int) -> ConfigError:
 
 def _is_any(address: str) -> bool:
     return ipaddress.ip_address(address.partition("%")[0]).is_unspecified
+
+
+class BoundedHead(HttpToolsProtocol):
+    """uvicorn's connection with the two limits that it lacks: time and size of a request's head.
+
+    Without them a client could hold a connection for ever, or fill the memory with one header.
+    """
+
+    head_seconds = HEAD_SECONDS
+    _timer: asyncio.TimerHandle | None = None
+    _size = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Starts the clock for the first request."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stops the clock."""
+        super().connection_lost(exc)
+        self._stop_timer()
+
+    def data_received(self, data: bytes) -> None:
+        """Parses the bytes, then hangs up if an unfinished head has grown too large."""
+        super().data_received(data)
+        if self._timer is not None:
+            self._size += len(data)
+            if self._size > HEAD_BYTES:
+                self.transport.abort()
+
+    def on_message_begin(self) -> None:
+        """Starts the clock for this request."""
+        super().on_message_begin()
+        self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        """Stops the clock: from here the gate's limits for bodies hold."""
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def _expect_head(self) -> None:
+        self._stop_timer()
+        self._size = 0
+        self._timer = self.loop.call_later(self.head_seconds, self.transport.abort)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def run_server(app: App, listener: socket.socket) -> None:
+    """Serves an application that needs no start-up or shutdown of its own, until Ctrl-C."""
+    with contextlib.suppress(SystemExit, KeyboardInterrupt), contextlib.closing(listener):
+        uvicorn.Server(config(app, lifespan="off")).run([listener])
+
+
+def config(app: App, *, lifespan: Literal["on", "off"]) -> uvicorn.Config:
+    """uvicorn's settings: our gate decides, our program prints, and nothing is logged twice."""
+    return uvicorn.Config(
+        app,
+        http=BoundedHead,
+        ws="none",
+        loop="auto",  # uvloop where it is installed: not on Windows
+        lifespan=lifespan,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )

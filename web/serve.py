@@ -1,7 +1,6 @@
-"""Serving: binds the port, says where the page is, and stops in order.
+"""Serves the page and the API: binds the port, prints where the page is, and stops in order.
 
-The port is bound before anything else, so that whatever is wrong with it is one sentence. An
-address that other machines can reach needs a token that the user chose.
+The port is bound before anything else, so a problem with it is reported in one sentence.
 """
 
 from __future__ import annotations
@@ -14,83 +13,79 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from types import FrameType
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-from agent.errors import AgentError, ConfigError
-from agent.process import be_a_server
-from web.access import Access
-from web.api import House
-from web.app import Web, create_app
-from web.listen import PORT, access_to, listen, public_url
-from web.uvicorn_server import config
+import uvicorn
 
-if TYPE_CHECKING:
-    from uvicorn import Server
+from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.observe.logs import be_a_server
+from searchloop.web.app import WebApp, create_app
+from searchloop.web.compose import Services
+from searchloop.web.gate import Access
+from searchloop.web.listen import PORT, access_to, config, listen, public_url
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 
 
 def serve(
-    house: House,
+    services: Services,
     host: str = "127.0.0.1",
     port: int = PORT,
     *,
     open_browser: bool = False,
     out: TextIO | None = None,
     err: TextIO | None = None,
-    on_start: Callable[[Serving], None] | None = None,
+    on_start: Callable[[WebServer], None] | None = None,
 ) -> int:
-    """Serves until it is told to stop; returns the exit code. Port 0 takes any free port.
+    """Serves until a signal or `WebServer.stop`; returns the exit code. Port 0 takes any free port.
 
-    `on_start` is told once the first request can come.
+    Calls `on_start` once the server accepts requests.
     """
     out, err = out or sys.stdout, err or sys.stderr
     try:
-        token = house.settings.token
-        public = public_url(house.settings.env.get("SEARCHLOOP_PUBLIC_URL"))
+        token = services.settings.token
+        public = public_url(services.settings.env.get("SEARCHLOOP_PUBLIC_URL"))
         listener, warning = listen(host, port, token)
     except ConfigError as error:
-        _say(err, f"searchloop: {error.message} {error.remedy}")
+        _print(err, f"searchloop: {error.message} {error.remedy}")
         return BAD_INPUT
     if warning:
-        _say(err, warning)
+        _print(err, warning)
     access = access_to(listener, host, token or secrets.token_urlsafe(32), public=public)
 
-    def started(serving: Serving) -> None:
-        # A token that the user chose opens the next start as well: it belongs in no file of a log.
-        url = serving.url if not token or out.isatty() else f"{serving.base}/?token=YOUR_TOKEN"
-        if serving.app.waiting:
-            _say(err, f"searchloop: {_sentence(serving.app.waiting)}")
-        _say(out, f"searchloop is running at {url}  (Ctrl-C stops it)")
+    def started(server: WebServer) -> None:
+        # A token that the user chose opens the next start as well, so it must not reach a log file.
+        url = server.url if not token or out.isatty() else f"{server.base}/?token=YOUR_TOKEN"
+        if server.app.waiting:
+            _print(err, f"searchloop: {_sentence(server.app.waiting)}")
+        _print(out, f"searchloop is running at {url}  (Ctrl-C stops it)")
         if open_browser:
-            _open(serving.url, house.settings.env)
+            _open(server.url, services.settings.env)
         if on_start:
-            on_start(serving)
+            on_start(server)
 
     be_a_server()
-    serving = Serving(create_app(house, access), access, started)
-    try:
-        serving.run(listener)
-    except KeyboardInterrupt:
-        return OK
+    server = WebServer(create_app(services, access), access, started)
+    try:  # uvicorn exits if its start fails
+        with _hide_errors(server.app), contextlib.suppress(SystemExit, KeyboardInterrupt):
+            server.run([listener])
     finally:
         listener.close()
-        house.close()
-    if serving.app.failure:
-        _say(err, f"searchloop: {_sentence(serving.app.failure)}")
+        services.close()
+    if server.app.failure:
+        _print(err, f"searchloop: {_sentence(server.app.failure)}")
         return FAILED
     return OK
 
 
-class Serving:
-    """A server that runs; `stop` may be called from any thread."""
+class WebServer(uvicorn.Server):
+    """uvicorn's server that ends event streams before it stops. Signals stop it, nothing more."""
 
-    def __init__(self, app: Web, access: Access, started: Callable[[Serving], None]) -> None:
+    def __init__(self, app: WebApp, access: Access, on_start: Callable[[WebServer], None]) -> None:
+        super().__init__(config(app, lifespan="on"))
         self.app = app
         self.access = access
-        self._started = started
-        self._server: Server | None = None
+        self._on_start = on_start
 
     @property
     def url(self) -> str:
@@ -99,7 +94,7 @@ class Serving:
 
     @property
     def base(self) -> str:
-        """Where browsers reach it."""
+        """The address at which browsers reach the server."""
         if self.access.public:
             return self.access.public
         host = "127.0.0.1" if self.access.anywhere else self.access.host
@@ -107,43 +102,42 @@ class Serving:
         return f"http://{literal}:{self.access.port}"
 
     def stop(self) -> None:
-        """Stops in order: streams, requests, runs."""
-        if self._server is not None:
-            self._server.should_exit = True
+        """Stops in order: streams, requests, runs. Any thread may call it."""
+        self.should_exit = True
 
-    def run(self, listener: socket.socket) -> None:
-        """Runs on this thread until it is stopped."""
-        import uvicorn
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts, then calls `on_start`."""
+        await super().startup(sockets)
+        self._on_start(self)
 
-        serving = self
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends the streams, which would never end by themselves, then everything else."""
+        self.app.streams.close()
+        await super().shutdown(sockets)
 
-        class Ours(uvicorn.Server):
-            """Says when it is up, ends the streams first, and takes a signal for a wish."""
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handles signals while it runs. Unlike uvicorn, it does not raise them again at the end.
 
-            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-                await super().startup(sockets)
-                serving._started(serving)
-
-            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-                serving.app.streams.close()
-                await super().shutdown(sockets)
-
-            @contextlib.contextmanager
-            def capture_signals(self) -> Iterator[None]:
-                with _signals(self.handle_exit):
-                    yield
-
-        self._server = Ours(config(self.app, lifespan="on"))
-        with _quiet(lambda: self.app.failure is not None), contextlib.suppress(SystemExit):
-            self._server.run([listener])
+        Off the main thread it handles none.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {n: signal.signal(n, self.handle_exit) for n in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @contextlib.contextmanager
-def _quiet(failed: Callable[[], bool]) -> Iterator[None]:
-    """Why a start failed is said in `serve`, in one sentence; the library need not say it too."""
+def _hide_errors(app: WebApp) -> Iterator[None]:
+    """Drops uvicorn's own report of a failed start: `serve` reports it in one sentence."""
 
     def keep(record: logging.LogRecord) -> bool:
-        return not failed()
+        return app.failure is None
 
     logger = logging.getLogger("uvicorn.error")
     logger.addFilter(keep)
@@ -151,21 +145,6 @@ def _quiet(failed: Callable[[], bool]) -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(keep)
-
-
-@contextlib.contextmanager
-def _signals(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Ctrl-C and the like stop the server and nothing else."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    wanted = [signal.SIGINT, signal.SIGTERM]
-    before = {number: signal.signal(number, stop) for number in wanted}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _open(url: str, env: Mapping[str, str]) -> None:
@@ -182,7 +161,7 @@ def _sentence(error: AgentError) -> str:
     return f"{error.message} {error.remedy}".strip()
 
 
-def _say(stream: TextIO, line: str) -> None:
+def _print(stream: TextIO, line: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         stream.write(f"{line}\n")
         stream.flush()

@@ -1,7 +1,7 @@
-"""A WSGI application behind ASGI, for one whose answers are short and whole: never for a stream.
+"""Runs a WSGI application behind ASGI. Its answers must be short and whole: never a stream.
 
-A request costs one hop to a thread and one back. A general adapter has to allow for endless bodies
-in both directions and makes a hop for each piece; here the gate has already read the body.
+A request costs one hop to a thread and one back. A general adapter allows for endless bodies in
+both directions and makes a hop for each piece; here the gate has already read the body.
 
 Spec: PEP 3333; https://asgi.readthedocs.io
 """
@@ -14,29 +14,18 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from web.asgi import Header, Receive, Scope, Send
+from searchloop.web.gate import Header, Receive, Scope, Send
 
-MOST_BYTES = 2**20 + 1  # of a request; the application refuses what is longer than it likes
+MAX_BYTES = 2**20 + 1  # of a request's body; the application refuses a longer one
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _Answer = tuple[int, list[Header], bytes]
 
 
-class Short(Protocol):
-    """Answers to some requests without the application: the JSON of the answer, or None for what
-    the application has to do."""
-
-    def at_hand(self, method: str, path: str, body: bytes) -> bytes | None:
-        """An answer that waits for nothing, so it needs no thread."""
-
-    def worked_out(self, method: str, path: str, body: bytes) -> bytes | None:
-        """An answer that takes its time."""
-
-
 class LazyApp:
-    """A WSGI application that is made at its first request."""
+    """A WSGI application that is built at its first request."""
 
     def __init__(self, make: Callable[[], Wsgi]) -> None:
         self._make = make
@@ -46,50 +35,35 @@ class LazyApp:
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
+        """Answers a request. See PEP 3333."""
         with self._lock:
             app = self._app = self._app or self._make()
         return app(environ, start_response)
 
     def renew(self) -> None:
-        """The next request meets an application made anew; those under way end in the old one."""
+        """Builds the application anew at the next request. Live requests end in the old one."""
         with self._lock:
             self._app = None
 
 
 class OnThreads:
-    """An ASGI application that calls `app` on one of `workers` threads.
+    """An ASGI application that calls `app` on one of `workers` threads."""
 
-    Whoever has a `short` way for some requests is asked first.
-    """
-
-    def __init__(self, app: Wsgi, workers: int, short: Short | None = None) -> None:
+    def __init__(self, app: Wsgi, workers: int) -> None:
         self._app = app
-        self._short = short
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="wsgi")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request; what `app` raises comes out of here."""
-        body = await _whole(receive)
+        """Answers one request. Raises whatever `app` raises."""
+        body = await _read_body(receive)
         if body is None:
             return
-        status, headers, answer = self._known(scope, body) or await self._on_thread(scope, body)
+        loop = asyncio.get_running_loop()
+        status, headers, answer = await loop.run_in_executor(self._pool, self._call, scope, body)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
 
-    def _known(self, scope: Scope, body: bytes) -> _Answer | None:
-        if self._short is None:
-            return None
-        return _as_answer(self._short.at_hand(scope["method"], scope["path"], body))
-
-    async def _on_thread(self, scope: Scope, body: bytes) -> _Answer:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self._call, scope, body)
-
     def _call(self, scope: Scope, body: bytes) -> _Answer:
-        if self._short is not None:
-            answer = _as_answer(self._short.worked_out(scope["method"], scope["path"], body))
-            if answer is not None:
-                return answer
         started: list[tuple[str, list[tuple[str, str]]]] = []
         written: list[bytes] = []
 
@@ -111,17 +85,10 @@ class OnThreads:
         return int(status[:3]), raw, b"".join(written)
 
 
-def _as_answer(body: bytes | None) -> _Answer | None:
-    if body is None:
-        return None
-    size = str(len(body)).encode()
-    return 200, [(b"content-type", b"application/json"), (b"content-length", size)], body
-
-
-async def _whole(receive: Receive) -> bytes | None:
-    """The body, up to MOST_BYTES; None when the client has gone."""
+async def _read_body(receive: Receive) -> bytes | None:
+    """Returns the body, up to MAX_BYTES, or None when the client has gone."""
     body = bytearray()
-    while len(body) < MOST_BYTES:
+    while len(body) < MAX_BYTES:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None

@@ -5,10 +5,12 @@
     manager      McpServers: the servers of a process as a source of tools
 
 The official SDK speaks the protocol and is imported when the first server is connected to.
+
+Others may import: config, login, manager, server.
 """
 
 from __future__ import annotations
 
-from agent.mcp.manager import McpServers
+from searchloop.agent.mcp.manager import McpServers
 
 __all__ = ["McpServers"]

@@ -2,6 +2,8 @@
 
 A task of its own enters and leaves the SDK's client, whose scopes belong to one task. Whatever a
 server does ends in a state and an error of ours; nobody waits for it longer than was said.
+
+What it means when a server cannot be reached or used, in words for the user.
 """
 
 from __future__ import annotations
@@ -11,23 +13,64 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from agent import __version__
-from agent.errors import AgentError, ToolError
-from agent.mcp.definitions import Definition
-from agent.mcp.http import BODY, Watch, check_address, client_for
-from agent.mcp.listing import list_tools
-from agent.mcp.oauth import Tokens
-from agent.mcp.server import Server
-from agent.mcp.stdio import Said, launch_of, open_stdio
-from agent.mcp.text import line
-from agent.mcp.troubles import lost, meaning
+from searchloop.agent.errors import AgentError, ConfigError, ToolError
+from searchloop.agent.mcp.definitions import Definition, list_tools
+from searchloop.agent.mcp.http import BODY, OriginGuard, Tokens, check_address, client_for
+from searchloop.agent.mcp.server import Server, line
+from searchloop.agent.mcp.stdio import Said, launch_of, open_stdio
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import CallToolResult
+
+
+def lost(server: Server, said: Said) -> AgentError:
+    """The connection has ended, as it was seen from outside."""
+    if said.fault:
+        return said.fault
+    how = f"ended with exit code {said.code}" if said.code is not None else "broke off"
+    what = f"The connection to the MCP server {server.name!r} {how}."
+    return ToolError("mcp_lost", what, f"See why: searchloop mcp test {server.name}")
+
+
+def meaning(
+    server: Server, error: BaseException, ended: AgentError | None, status: int | None
+) -> AgentError:
+    """What an exception of the SDK says of the server.
+
+    `ended` is there when the connection was over; `status` is the last one over HTTP.
+    """
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    name = server.name
+    if isinstance(error, AgentError):
+        return error
+    if isinstance(error, ValueError):  # the SDK's validation; its second and third line say where
+        said = " ".join(str(error).splitlines()[1:3]).partition(" [type=")[0]
+        what = f"The MCP server {name!r} breaks the protocol: {line(said or str(error), 300)}."
+        return ToolError("mcp_bad_answer", what, "Tell its authors; until then disable it.")
+    if isinstance(error, TimeoutError):
+        seconds = server.startup_seconds
+        what = f"The MCP server {name!r} was not ready within {seconds:g} seconds."
+        return ToolError("mcp_timeout", what, f"See why: searchloop mcp test {name}")
+    if ended:
+        return ended
+    if status in (401, 403):
+        what = f"The MCP server {name!r} wants a login (status {status})."
+        return ConfigError("mcp_login", what, f"searchloop mcp login {name}")
+    if server.kind == "http":
+        told = f" (status {status})" if status else ""
+        what = f"The MCP server {name!r} cannot be reached{told}: {type(error).__name__}."
+        return ToolError("mcp_unreachable", what, f"Check its address: {server.shown[0]}")
+    what = (
+        f"The MCP server {name!r} cannot be used: {line(f'{type(error).__name__}: {error}', 300)}"
+    )
+    return ToolError("mcp_failed", what, f"See what it says: searchloop mcp test {name}")
+
 
 State = Literal["idle", "connecting", "ready", "failed"]
 LONGEST = 60.0  # seconds between two attempts
@@ -68,7 +111,7 @@ class Connection:
         self._settled = asyncio.Event()
         self._over = asyncio.Event()
         self._changed = asyncio.Event()
-        self._watch: Watch | None = None
+        self._watch: OriginGuard | None = None
         self._failures = 0
         self._again = 0.0
         self._wanted = time.monotonic()
@@ -190,7 +233,7 @@ class Connection:
             transport: Any = open_stdio(launch, self.said, self._over.set)
         else:
             transport = await self._http(stack)
-        info = Implementation(name="searchloop", version=__version__)
+        info = Implementation(name="searchloop", version=version("searchloop"))
         client = Client(transport, client_info=info, message_handler=self._heard, cache=None)
         await stack.enter_async_context(client)
         self.protocol = client.protocol_version
@@ -205,7 +248,7 @@ class Connection:
         server = self.server
         check_address(server.name, server.url, offline=self._offline)
         tokens = Tokens(self._home, server)
-        self._watch = Watch(server.name, server.url, tokens.allows)
+        self._watch = OriginGuard(server.name, server.url, tokens.allows)
         http = client_for(self._watch, server.headers, tokens.auth())
         await stack.enter_async_context(http)
         return streamable_http_client(server.url, http_client=http, max_sse_event_size=BODY)

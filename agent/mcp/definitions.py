@@ -2,6 +2,13 @@
 
 The hash is over all that a model or a user is shown. It is taken of what the server sent, before
 anything is cleaned away, so that no change goes unnoticed.
+
+What a server lists: page by page, and not without end.
+
+What each tool said of itself when it was first seen, or last approved.
+
+A server that changes a definition afterwards (a "rug pull") finds its tool suspended until the user
+has seen the difference. Kept in `mcp_pins.json` by file of configuration, server and tool.
 """
 
 from __future__ import annotations
@@ -9,13 +16,20 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from agent.budget import tokens
-from agent.mcp.text import clean, has_hidden, line
-from agent.types import Effect, ToolSpec
+from searchloop.agent.errors import Conflict
+from searchloop.agent.log.context import tokens
+from searchloop.agent.mcp.server import Server, change_object, clean, has_hidden, line, read_object
+from searchloop.agent.types import Effect, ToolSpec
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import Tool
 
 DESCRIPTION, SCHEMA, DEPTH = 4000, 60_000, 24  # characters, characters of JSON, levels
 _WORDS = ("description", "title", "$comment")  # of a schema: read by the model, checked by nobody
@@ -151,3 +165,101 @@ def _keyword(key: str, value: Any, depth: int) -> Any:
 def _hidden_in(value: Any) -> bool:
     """Whether some text in a JSON value has hidden characters, which no plain value needs."""
     return has_hidden(json.dumps(value, ensure_ascii=False))
+
+
+PAGES, TOOLS = 40, 500
+
+
+async def list_tools(client: Client) -> tuple[dict[str, Definition], tuple[str, ...]]:
+    """The tools by name, and what is odd about the list, in sentences for the user.
+
+    Of two tools with one name the first counts: what it says is what was pinned and approved.
+    """
+    found: dict[str, Definition] = {}
+    odd: list[str] = []
+    cursor: str | None = None
+    for _ in range(PAGES):
+        page = await client.list_tools(cursor=cursor)
+        for each in page.tools:
+            if each.name in found:
+                odd.append(f"It lists {line(each.name, 80)!r} twice; the first is used.")
+            elif len(found) < TOOLS:
+                found[each.name] = _definition(each)
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    if cursor or len(found) == TOOLS:
+        odd.insert(0, f"It lists {TOOLS} tools or {PAGES} pages and more; the rest is left out.")
+    return found, tuple(odd[:20])
+
+
+def _definition(tool: Tool) -> Definition:
+    hints = (
+        tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else {}
+    )
+    return Definition(tool.name, tool.title or "", tool.description or "", tool.input_schema, hints)
+
+
+FILE = "mcp_pins.json"
+
+
+class Pins:
+    """The pinned definitions. Raises StoreError where the file cannot be read or written."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / FILE
+
+    def settle(self, server: Server, listing: Mapping[str, Definition]) -> dict[str, str]:
+        """Pins what is new; tool -> difference for those that are not what was pinned."""
+        pinned = self._of(read_object(self._path), server)
+        new = {name: each for name, each in listing.items() if name not in pinned}
+        if new:
+            change_object(self._path, lambda value: self._add(value, server, new))
+        return {
+            name: difference(pinned[name]["text"], each.text)
+            for name, each in listing.items()
+            if name in pinned and pinned[name]["hash"] != each.hash
+        }
+
+    def known(self, server: Server) -> dict[str, Definition]:
+        """The definitions as they were pinned, for a server that is not there yet."""
+        found = {}
+        for name, pin in self._of(read_object(self._path), server).items():
+            said = json.loads(pin["text"])
+            words = (said["name"], said["title"], said["description"])
+            found[name] = Definition(*words, said["inputSchema"], said["annotations"])
+        return found
+
+    def approve(self, server: Server, definition: Definition, seen: str) -> None:
+        """Pins the definition that the user has seen. Raises Conflict when it is another by now."""
+        if definition.hash != seen:
+            raise Conflict(
+                "definition_changed",
+                f"{definition.name!r} has changed again since you looked.",
+                "Look at the new difference first.",
+            )
+        change_object(
+            self._path, lambda value: self._add(value, server, {definition.name: definition})
+        )
+
+    def forget(self, server: Server) -> None:
+        """Everything about a server that is no longer there."""
+
+        def remove(value: dict[str, Any]) -> None:
+            value.get(_scope(server), {}).pop(server.name, None)
+
+        if self._of(read_object(self._path), server):
+            change_object(self._path, remove)
+
+    def _of(self, value: dict[str, Any], server: Server) -> dict[str, Any]:
+        found: dict[str, Any] = value.get(_scope(server), {}).get(server.name, {})
+        return found
+
+    def _add(self, value: dict[str, Any], server: Server, new: Mapping[str, Definition]) -> None:
+        pinned = value.setdefault(_scope(server), {}).setdefault(server.name, {})
+        for name, each in new.items():
+            pinned[name] = {"hash": each.hash, "text": each.text, "at": int(time.time())}
+
+
+def _scope(server: Server) -> str:
+    return server.workspace or "user"

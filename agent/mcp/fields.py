@@ -1,4 +1,4 @@
-"""One server's settings, read field by field: each mistake is named with its field."""
+"""One server of an MCP file: reads its fields into a `Server` and names the field of a mistake."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.errors import ConfigError
-from agent.known_secrets import masked, masked_command
-from agent.mcp.server import EFFECTS, SECONDS, STARTUP_SECONDS, Server, Switch
-from agent.mcp.text import has_hidden
-from agent.types import Effect
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.mcp.server import (
+    EFFECTS,
+    SECONDS,
+    STARTUP_SECONDS,
+    Server,
+    Switch,
+    has_hidden,
+)
+from searchloop.agent.settings.secrets import masked, masked_command
+from searchloop.agent.types import Effect
 
 _MILLISECONDS = 1000  # a time from here on is meant in milliseconds, as some programs write it
 _KINDS: Mapping[str, str] = {

@@ -13,11 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from agent.errors import AgentError, ConfigError, ToolError
-from agent.mcp.http import Watch, check_address, client_for, is_here
-from agent.mcp.oauth import Login, Tokens
-from agent.mcp.server import Server
-from agent.mcp.text import line
+from searchloop.agent.errors import AgentError, ConfigError, ToolError
+from searchloop.agent.mcp.http import (
+    BrowserLogin,
+    OriginGuard,
+    Tokens,
+    check_address,
+    client_for,
+    is_here,
+)
+from searchloop.agent.mcp.server import Server, line
 
 if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult
@@ -45,7 +50,7 @@ async def log_in(
     async with listening:
         port = listening.sockets[0].getsockname()[1]
         redirect = f"http://127.0.0.1:{port}/callback"
-        tokens = Tokens(home, server, Login(redirect, callback.begin, callback.answer))
+        tokens = Tokens(home, server, BrowserLogin(redirect, callback.begin, callback.answer))
         try:
             async with asyncio.timeout(PATIENCE):
                 await _connect(server, tokens)
@@ -64,7 +69,7 @@ async def _connect(server: Server, tokens: Tokens) -> None:
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
 
-    watch = Watch(server.name, server.url, tokens.allows)
+    watch = OriginGuard(server.name, server.url, tokens.allows)
     async with (
         client_for(watch, server.headers, tokens.auth()) as http,
         Client(streamable_http_client(server.url, http_client=http), cache=None),

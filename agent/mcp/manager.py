@@ -1,33 +1,166 @@
-"""The MCP servers of a process: connected when first needed, offered as tools, told of as data.
+"""The MCP servers of a process: connects them when first needed and offers their tools.
 
-Everything here belongs to one asyncio loop, the runner's. No server's failure is another's, and
-none is raised to who asks for tools: it is in `status`.
+Everything here belongs to one asyncio loop, the runner's. A server that fails harms no other and
+raises nothing to a caller of `tools`: `status` reports it. No report contains a variable's value.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Protocol
 
-from agent.errors import ConfigError, StoreError
-from agent.logs import Redactor
-from agent.mcp.calls import tool_of
-from agent.mcp.catalogue import Catalogue, Found
-from agent.mcp.connection import Connection
-from agent.mcp.definitions import Definition, Unusable, spec_of
-from agent.mcp.edit import remove, switch
-from agent.mcp.names import server_parts, tool_name
-from agent.mcp.oauth import forget, kept_tokens
-from agent.mcp.offers import Offers
-from agent.mcp.pins import Pins
-from agent.mcp.report import Once, server_report, troubles_of, troubles_with, whole_report
-from agent.mcp.server import Server
-from agent.presets import may_ask, preset_in
-from agent.settings import Settings
-from agent.tools import ALLOWED, ServerState, Tool
-from agent.types import Mode
+from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.agent.mcp.calls import tool_of
+from searchloop.agent.mcp.config import Catalogue, ServerList, remove, switch
+from searchloop.agent.mcp.connection import Connection
+from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, spec_of, tokens_of
+from searchloop.agent.mcp.http import forget, kept_tokens
+from searchloop.agent.mcp.offers import Offers
+from searchloop.agent.mcp.server import Server, clean, line, server_parts, tool_name
+from searchloop.agent.observe.logs import Redactor
+from searchloop.agent.run.prompts import agent_in, may_ask
+from searchloop.agent.settings import Settings
+from searchloop.agent.tools import ALLOWED, ServerState, Tool
+from searchloop.agent.types import Mode
+
+_SESSIONS = 500  # remembered
+_SHARE = 0.1  # of a model's context for definitions of tools; above it only names are sent
+_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+
+class Once:
+    """Tells each session each thing once."""
+
+    def __init__(self) -> None:
+        self._told: OrderedDict[str, set[str]] = OrderedDict()
+
+    def fresh(self, session: str, notices: list[dict[str, str]]) -> list[dict[str, str]]:
+        """Those that the session has not been told yet."""
+        told = self._told.setdefault(session, set())
+        self._told.move_to_end(session)
+        while len(self._told) > _SESSIONS:
+            self._told.popitem(last=False)
+        new = [notice for notice in notices if notice["message"] not in told]
+        told.update(notice["message"] for notice in new)
+        return new
+
+
+def troubles_of(found: ServerList) -> list[dict[str, str]]:
+    """What is wrong with the files, as notices."""
+    told = [
+        {
+            "code": problem.code,
+            "message": f"{problem.message} ({problem.file}, line {problem.line})",
+            "remedy": problem.remedy,
+        }
+        for problem in found.problems
+    ]
+    if found.untrusted:
+        words = f"The MCP servers of {found.untrusted.file} are not used."
+        folder = Path(found.untrusted.file).parent
+        remedy = f"Look at them in the settings under Tools, or: searchloop mcp trust {folder}"
+        told.append({"code": "mcp_untrusted", "message": words, "remedy": remedy})
+    return told
+
+
+def troubles_with(connection: Connection, suspended: Mapping[str, str]) -> list[dict[str, str]]:
+    """What is wrong with a server, as notices."""
+    told = [connection.error.as_dict()] if connection.error else []
+    name = connection.server.name
+    for tool in suspended:
+        words = (
+            f"The tool {line(tool, 80)!r} of the MCP server {name!r} has changed, and is not used."
+        )
+        remedy = f"Look at the change: searchloop mcp approve {name} {line(tool, 80)}"
+        told.append({"code": "mcp_suspended", "message": words, "remedy": remedy})
+    return told
+
+
+def whole_report(found: ServerList, servers: list[dict[str, Any]], file: str) -> dict[str, Any]:
+    """{servers, problems, untrusted, file}: all that a page or a command shows."""
+    waits = found.untrusted
+    return {
+        "file": file,
+        "servers": servers,
+        "problems": [asdict(problem) for problem in found.problems],
+        "untrusted": waits
+        and {
+            "file": waits.file,
+            "hash": waits.hash,
+            "commands": [{"name": name, "command": list(c)} for name, c in waits.commands],
+        },
+    }
+
+
+def plan_of(server: Server) -> dict[str, Any]:
+    """What a server is before it is started: what would be run or asked, and with what."""
+    return {
+        "name": server.name,
+        "file": server.file,
+        "workspace": server.workspace,
+        "kind": server.kind,
+        "command": list(server.shown),
+        "cwd": server.cwd,
+        "variables": sorted(server.env),
+        "headers": sorted(server.headers),
+        "disabled": server.disabled,
+        "private": server.private,
+        "effect": server.effect or "exec",
+    }
+
+
+def server_report(
+    server: Server, connection: Connection | None, part: str, suspended: Mapping[str, str]
+) -> dict[str, Any]:
+    """One server: `plan_of` it, its state, its tools and what they cost in each request."""
+    listing = connection.listing if connection else {}
+    tools = [_tool(server, each, part, suspended) for each in listing.values()]
+    error = connection.error if connection else None
+    return {
+        **plan_of(server),
+        "state": "disabled" if server.disabled else connection.state if connection else "idle",
+        "error": error.as_dict() if error else None,
+        "retry_in": connection.retry_in if connection else None,
+        "protocol": connection.protocol if connection else "",
+        "title": connection.title if connection else "",
+        "version": connection.version if connection else "",
+        "oddities": list(connection.oddities) if connection else [],
+        "tools": tools,
+        "tokens": sum(tool["tokens"] for tool in tools if tool["enabled"]),
+    }
+
+
+def _tool(
+    server: Server, definition: Definition, part: str, suspended: Mapping[str, str]
+) -> dict[str, Any]:
+    """One tool: its switch, the server's hints, and the difference when it is suspended."""
+    switch = server.switch(definition.name)
+    name, unusable, tokens = tool_name(part, definition.name), None, 0
+    try:
+        tokens = tokens_of(spec_of(definition, name, server.name, switch.effect or "exec"))
+    except Unusable as problem:
+        unusable = str(problem)
+    hints = {h: bool(definition.hints[h]) for h in _HINTS if h in definition.hints}
+    diff = suspended.get(definition.name)
+    return {
+        "name": line(definition.name, 128),
+        "offered_as": name,
+        "title": line(definition.title, 100),
+        "description": clean(definition.description, 1000),
+        "enabled": switch.enabled,
+        "effect": switch.effect,
+        "hints": hints,
+        "tokens": tokens,
+        "unusable": unusable,
+        "definition": definition.hash,
+        "suspended": None if diff is None else {"diff": diff},
+    }
+
 
 PATIENCE, AGAIN = 10.0, 1.0  # seconds a turn waits for a server never seen before, and for others
 _AROUND = 30.0  # at most, for what we load before a server starts and for its end in good order
@@ -107,8 +240,8 @@ class McpServers:
             told[server.name] = "ready" if ready else "failed" if resting else "waiting"
         return told
 
-    def _wanted(self, session: Asking) -> tuple[Found, list[Server]]:
-        found, preset = self.catalogue.find(session.workspace), preset_in(session.settings)
+    def _wanted(self, session: Asking) -> tuple[ServerList, list[Server]]:
+        found, preset = self.catalogue.find(session.workspace), agent_in(session.settings)
         asked = [server for server in found.servers if may_ask(preset, server.name)]
         return found, [s for s in asked if s.may_offer(ALLOWED[session.mode])]
 
@@ -208,7 +341,7 @@ class McpServers:
         self._connections.clear()
         await asyncio.gather(*(c.aclose() for c in connections), *self._closing)
 
-    def _reconcile(self, found: Found, workspace: str | None) -> None:
+    def _reconcile(self, found: ServerList, workspace: str | None) -> None:
         """Lets go of servers that are no longer in their file, or are different there, and of
         those of projects that nobody works in. Other switches for their tools make none different.
         """
@@ -281,10 +414,10 @@ class McpServers:
         return server_report(server, connection, part, self._suspended.get(key, {}))
 
     def _budget(self, model: str) -> int:
-        return int(self._settings.mcp_share * (self.window(model) or CONTEXT))
+        return int(_SHARE * (self.window(model) or CONTEXT))
 
 
-def named(found: Found, name: str) -> Server:
+def named(found: ServerList, name: str) -> Server:
     """The server called so. Raises ConfigError, with what is wrong with it where that is known."""
     for server in found.servers:
         if server.name == name:

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent.mcp.definitions import tokens_of
-from agent.mcp.text import line
-from agent.tools import Tool, ToolContext
-from agent.types import ToolResult, ToolSpec
+from searchloop.agent.mcp.definitions import tokens_of
+from searchloop.agent.mcp.server import line
+from searchloop.agent.tools import Tool, ToolContext
+from searchloop.agent.types import ToolResult, ToolSpec
 
 NAME = "find_tool"
 _LISTED = 8000  # characters of names in its description

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.errors import ConfigError, ToolError
-from agent.mcp.pace import Pace
-from agent.mcp.text import clean
+from searchloop.agent.errors import ConfigError, ToolError
+from searchloop.agent.mcp.server import Pace, clean
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage

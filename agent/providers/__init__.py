@@ -1,90 +1,85 @@
-"""Where models come from: one file a provider, found by its name.
+"""Providers of models, one folder each, found by name.
 
-`openai:gpt-6-luna` is served by the module `agent.providers.openai`. Such a module offers
-`SETTINGS` (what it reads from the environment) and `create(env, transport) -> Provider`; nothing
-else has to know that it exists. A provider that speaks HTTP is a pure `Codec` handed to
-`HttpProvider`, the only way by which a codec meets bytes.
+`agent.providers.openai` serves the model `openai:gpt-6-luna`. Such a package exports `SETTINGS`,
+which it reads from the environment, `FEATURES` and `create(env, transport) -> Provider`; no other
+code names it. A provider that speaks HTTP is a pure `Codec` on `HttpProvider`, which does the I/O.
 """
 
 from __future__ import annotations
 
 import asyncio
 import pkgutil
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from agent.call_ids import with_own_ids
-from agent.errors import ConfigError, ProviderError
-from agent.models import Capabilities, ModelInfo
-from agent.retry import delays
-from agent.transport import Transport
-from agent.types import Finished, Request, StreamEvent
+from searchloop.agent.calls.arguments import with_own_ids
+from searchloop.agent.errors import ConfigError, ProviderError
+from searchloop.agent.transport.refusals import Delays
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import Capabilities, Finished, ModelInfo, Request, StreamEvent
 
-SECRET = 8  # characters; what is shorter would be found in ordinary words
+SECRET = 8  # characters; a shorter key may be part of ordinary words
 
 
 class Decoder(Protocol):
-    """Bytes of one response in, events out; the same events however the bytes are cut."""
+    """Turns the bytes of one response into events, the same however the bytes are cut."""
 
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
-        """Events completed by `data`. Raises ProviderError for an error inside the stream."""
+        """Returns the events that `data` completes. Raises ProviderError for an error event."""
 
     def close(self) -> Iterable[StreamEvent]:
-        """The end of the bytes. Raises IncompleteError unless `Finished` was yielded."""
+        """Ends the bytes. Raises IncompleteError unless `Finished` was yielded."""
 
 
 class Codec(Protocol):
     """One wire format, without I/O."""
 
     def url(self, request: Request) -> str:
-        """Where the request is posted."""
+        """Returns the URL to post the request to."""
 
     def headers(self) -> Mapping[str, str]:
-        """Headers with the key in them; never logged."""
+        """Returns headers with the key in them; never logged."""
 
     def encode(self, request: Request) -> bytes:
-        """The body. Messages are encoded once and remembered in `Message.encoded`."""
+        """Returns the body. Encodes each message once and remembers it in `Message.encoded`."""
 
     def decoder(self, request: Request, content_type: str) -> Decoder:
-        """A fresh decoder; `content_type` tells a stream from a plain JSON answer."""
+        """Returns a new decoder; `content_type` tells a stream from a plain JSON answer."""
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        """An answer of status >= 400 in our words, with who must act."""
+        """Returns our error for an answer of status >= 400, with a remedy."""
 
     def explain(self, error: ProviderError) -> ProviderError:
-        """A transport error (unreachable, timeout) with this provider's remedy, or unchanged."""
+        """Returns a transport error with this provider's remedy, or unchanged."""
 
 
 class Provider(Protocol):
-    """A source of model answers."""
+    """Answers requests to models."""
 
     name: str
 
     def capabilities(self, model: str) -> Capabilities:
-        """What `model` can do; safe defaults for a model nobody has heard of."""
+        """Returns what `model` can do; safe defaults for an unknown model."""
 
     def check(self, model: str) -> None:
-        """Raises ConfigError when nothing can be sent yet (no key), naming the remedy."""
+        """Raises ConfigError with a remedy if nothing can be sent yet, as without a key."""
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """One model step. Ends with `Finished`, or raises ProviderError."""
+        """Yields the events of one model step. Ends with `Finished`, or raises ProviderError."""
 
     async def models(self) -> list[ModelInfo]:
-        """What the picker offers; never raises, a missing thing is said in the entry."""
+        """Lists models for the picker. Never raises: an entry names what is missing."""
 
 
 class HttpProvider:
-    """A codec on the transport, with the one retry layer: only before the first visible event."""
+    """Runs a codec on the transport; retries, but only before the first visible event."""
 
     def __init__(
-        self,
-        codec: Codec,
-        transport: Transport,
-        *,
-        sleep: Callable[[float], Any] = asyncio.sleep,
+        self, codec: Codec, transport: Transport, *, sleep: Callable[[float], Any] = asyncio.sleep
     ) -> None:
         self._codec = codec
         self._transport = transport
@@ -93,7 +88,7 @@ class HttpProvider:
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`."""
         body = self._codec.encode(request)
-        waits = delays()
+        waits = Delays()
         while True:
             shown = False
             try:
@@ -105,12 +100,12 @@ class HttpProvider:
             except ProviderError as error:
                 wait = None if shown or not error.retryable else waits.next(error.retry_after)
                 if wait is None:
-                    told = self._codec.explain(error)
-                    raise without_secrets(told, self._codec.headers()) from error
+                    explained = self._codec.explain(error)
+                    raise without_secrets(explained, self._codec.headers()) from error
                 await self._sleep(wait)
 
     async def _attempt(self, request: Request, body: bytes) -> AsyncGenerator[StreamEvent, None]:
-        """Yields `Finished` when the connection is free again: who has that reads no further."""
+        """Yields `Finished` last, when the connection is free: callers read no further."""
         codec = self._codec
         last: Finished | None = None
         async with self._transport.post(codec.url(request), codec.headers(), body) as response:
@@ -137,50 +132,54 @@ class HttpProvider:
 
 
 def without_secrets(error: ProviderError, headers: Mapping[str, str]) -> ProviderError:
-    """The error, without what the headers keep secret: servers quote keys back."""
+    """Removes from the error what the headers keep secret: servers quote keys and passwords."""
     for name, value in headers.items():
-        if "key" in name.lower() or "auth" in name.lower():
-            secret = value.rpartition(" ")[2]
-            if len(secret) >= SECRET:
-                error.message = error.message.replace(secret, "[key]")
-                error.remedy = error.remedy.replace(secret, "[key]")
+        if "key" not in name.lower() and "auth" not in name.lower():
+            continue
+        scheme, _, secret = value.rpartition(" ")
+        password = b64decode(secret).decode().partition(":")[2] if scheme == "Basic" else ""
+        for each in (secret, password):
+            if len(each) >= SECRET:
+                error.message = error.message.replace(each, "[key]")
+                error.remedy = error.remedy.replace(each, "[key]")
                 error.args = (error.message,)
     return error
 
 
 def names() -> list[str]:
-    """The provider names there are, by file name."""
-    return sorted(m.name.replace("_", "-") for m in pkgutil.iter_modules(__path__))
+    """Lists the names of all providers."""
+    names = (module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(name.replace("_", "-") for name in names if not name.startswith("_"))
+
+
+def _module(name: str) -> Any:
+    return import_module(f"{__name__}.{name.replace('-', '_')}")
 
 
 def settings_of(name: str) -> list[Any]:
-    """What the provider of this name declares: `agent.settings.Setting`s."""
-    return list(import_module(f"agent.providers.{name.replace('-', '_')}").SETTINGS)
+    """Returns the `agent.settings.Setting`s that a provider declares."""
+    return list(_module(name).SETTINGS)
 
 
 def system_name(name: str) -> str:
-    """A provider as OpenTelemetry's GenAI conventions name it: its `SYSTEM`, or its own name."""
-    if name not in names():
-        return name  # the caller's own
-    module = import_module(f"agent.providers.{name.replace('-', '_')}")
-    return str(getattr(module, "SYSTEM", name))
+    """Returns a provider's name in OpenTelemetry's GenAI conventions: its `SYSTEM`, else `name`."""
+    return str(getattr(_module(name), "SYSTEM", name)) if name in names() else name
 
 
 def load(name: str, env: Mapping[str, str], transport: Transport) -> Provider:
-    """The provider called `name`; raises ConfigError naming those that exist."""
+    """Creates the provider called `name`. Raises ConfigError with the names that exist."""
     if name not in names():
         raise ConfigError(
             "unknown_provider",
             f"There is no provider called {name!r}.",
             f"Write models as provider:model; providers are {', '.join(names())}.",
         )
-    module = import_module(f"agent.providers.{name.replace('-', '_')}")
-    provider: Provider = module.create(env, transport.named(name))
+    provider: Provider = _module(name).create(env, transport.named(name))
     return provider
 
 
 def split_model(model: str) -> tuple[str, str]:
-    """`provider:model` (or `provider/model`) in two; raises ConfigError when it is neither."""
+    """Splits `provider:model` or `provider/model`. Raises ConfigError for anything else."""
     provider, mark, rest = model.partition(":")
     if not mark or "/" in provider:
         provider, mark, rest = model.partition("/")
@@ -191,3 +190,72 @@ def split_model(model: str) -> tuple[str, str]:
             "Write provider:model, for example ollama:qwen3:8b or builtin:extractive.",
         )
     return provider, rest
+
+
+@dataclass(frozen=True, slots=True)
+class PullProgress:
+    """Progress of a download: `done` of `total` bytes, 0 of 0 while the size is unknown."""
+
+    status: str
+    done: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServer:
+    """A server that runs models. `version` is None while it does not answer; `cloud` is True if it
+    may pass questions on to a cloud, None if it does not say.
+    """
+
+    provider: str
+    name: str
+    address: str
+    version: str | None = None
+    cloud: bool | None = None
+
+
+@runtime_checkable
+class Hosts(Protocol):
+    """A provider on whose server the user installs, unloads and removes models.
+
+    Methods raise ConfigError for what is not allowed and ProviderError for what failed.
+    """
+
+    async def server(self) -> ModelServer:
+        """Describes the server; never raises."""
+
+    def pull(self, model: str) -> AsyncGenerator[PullProgress, None]:
+        """Downloads a model from the server's own library."""
+
+    async def unload(self, model: str) -> None:
+        """Unloads a model from memory, if it is loaded."""
+
+    async def remove(self, model: str) -> None:
+        """Deletes a model from the server's disk."""
+
+
+def hosting(provider: object, name: str) -> Hosts:
+    """Returns `provider` if it hosts models. Raises ConfigError for any other."""
+    if isinstance(provider, Hosts):
+        return provider
+    raise ConfigError(
+        "no_host",
+        f"{name} runs its models elsewhere; there is nothing to get or unload.",
+        "Write the name of a local model, for example ollama:qwen3:8b.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Describes a provider in the words of the README's table.
+
+    `replay` says how history is sent back; `searches` and `thinks` are set where the models are not
+    known beforehand.
+    """
+
+    needs: str
+    pages: str
+    citations: str
+    replay: str
+    searches: str | None = None
+    thinks: str | None = None

@@ -1,7 +1,10 @@
-"""Tools: what a model may ask for. What of it may run is decided in `agent.dispatcher`.
+"""Tools that a model may call, one module each, and the dispatcher that runs them.
 
-A tool is a spec for the model and a function behind it, with what the dispatcher has to know of it:
-what it does to the world, who vouches for it, whose text comes out of it.
+A tool is a spec for the model and a function, with facts for the dispatcher: its effect, its origin
+and whether its results are private or untrusted.
+
+Others may import: backend, current_time, dispatcher, open_page, present_plan, results,
+web_search, workspace.
 """
 
 from __future__ import annotations
@@ -15,11 +18,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from agent.schema import schema_of
-from agent.seams import Emit
-from agent.session import Session
-from agent.sources import SourceTable
-from agent.types import Effect, Mode, ToolResult, ToolSpec
+from searchloop.agent.calls.schema import schema_of
+from searchloop.agent.log.session import Session
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.types import Effect, Emit, Mode, ToolResult, ToolSpec
 
 _BLOCKING = ThreadPoolExecutor(32, thread_name_prefix="tool")
 
@@ -33,21 +35,17 @@ Origin = Literal["ours", "user", "mcp"]
 ServerState = Literal["ready", "waiting", "failed"]
 
 
-def _nothing(names: Iterable[str]) -> None:
-    """Nothing is unlisted where nobody listens."""
-
-
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool may use beside its arguments. `reveal` offers unlisted tools from now on."""
+    """The context of a call. `reveal` offers unlisted tools, by name, from now on."""
 
     call_id: str
     sources: SourceTable
     emit: Emit
-    reveal: Callable[[Iterable[str]], None] = _nothing
+    reveal: Callable[[Iterable[str]], None] = lambda names: None
 
 
-Run = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult | str]]
+ToolFunction = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult | str]]
 Preview = Callable[[Mapping[str, Any]], Awaitable[str]]
 
 
@@ -65,7 +63,7 @@ class Tool:
     """
 
     spec: ToolSpec
-    run: Run
+    run: ToolFunction
     seconds: float = 60.0
     server: str | None = None
     origin: Origin = "user"
@@ -80,26 +78,44 @@ class Tool:
 
 
 class ToolSource(Protocol):
-    """Brings the tools of a turn: those of a workspace, those of MCP servers."""
+    """Brings the tools of a turn, such as those of a workspace or of MCP servers.
+
+    A subclass that needs no servers has to define `tools` only.
+    """
 
     async def tools(self, session: Session) -> Sequence[Tool]:
-        """What there is for this session now. Never raises for one part that is broken."""
+        """Returns the tools for this session now. Never raises for one part that is broken."""
 
     def servers(self, session: Session) -> Mapping[str, ServerState]:
-        """Those that could bring tools for this session; `tools` waits for a `waiting` one."""
+        """Returns the servers that could bring tools; `tools` waits for a `waiting` one."""
+        return {}
 
     def notices(self, session: Session) -> Sequence[Mapping[str, str]]:
-        """What the user should know of them: {code, message, remedy}, each once a session."""
+        """Returns notices for the user: {code, message, remedy}, each once a session."""
+        return ()
 
     def secrets(self, workspace: str | None) -> Mapping[str, str]:
-        """Texts of its configuration that must not leave, by the names that people know."""
+        """Returns texts of its configuration that must not leave, by the names people know."""
+        return {}
 
     async def aclose(self) -> None:
         """Ends what it has started."""
+        return
+
+
+def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    """Returns the JSON Schema of an object with these properties and no others."""
+    needed = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
+
+
+def text_schema(description: str) -> dict[str, str]:
+    """Returns the JSON Schema of a string."""
+    return {"type": "string", "description": description}
 
 
 def definition(tool: Tool) -> str:
-    """What an approval of this tool is bound to: a SHA-256 over all that its user was shown."""
+    """Returns a SHA-256 over all that the user sees of a tool; an approval holds for it alone."""
     spec = tool.spec
     known = [spec.name, spec.description, dict(spec.parameters), spec.effect, tool.server]
     text = json.dumps(known, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

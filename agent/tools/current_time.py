@@ -1,4 +1,4 @@
-"""`current_time`: what the clock of this machine says, here or in a time zone."""
+"""`current_time`: returns the date and time of this machine, or of a time zone."""
 
 from __future__ import annotations
 
@@ -7,26 +7,20 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from agent.errors import ToolError
-from agent.tools import Tool, ToolContext
-from agent.types import ToolSpec
+from searchloop.agent.errors import ToolError
+from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
+from searchloop.agent.types import ToolSpec
 
 _SPEC = ToolSpec(
     name="current_time",
     description="The current date and time: of this machine, or of a time zone.",
-    parameters={
-        "type": "object",
-        "properties": {
-            "timezone": {"type": "string", "description": "IANA name, such as Europe/Berlin"}
-        },
-        "additionalProperties": False,
-    },
+    parameters=object_schema({"timezone": text_schema("IANA name, such as Europe/Berlin")}),
     effect="read",
 )
 
 
 def current_time() -> Tool:
-    """The tool."""
+    """Returns the tool."""
     return Tool(_SPEC, _run, seconds=5.0, origin="ours")
 
 

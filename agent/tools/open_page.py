@@ -1,23 +1,20 @@
-"""`open_page`: read a page that the user named, a search found or a page linked to."""
+"""`open_page`: reads a page that the user named, a search found or a page linked to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from agent.backend import Backend, error_words
-from agent.errors import ToolError
-from agent.fence import Fence
-from agent.neutral import neutral
-from agent.search_path import ANYWHERE
-from agent.sources import private_mark
-from agent.tools import Tool, ToolContext
-from agent.types import NativeSearch, ToolResult, ToolSpec, Usage
+from searchloop.agent.errors import ToolError
+from searchloop.agent.search.source_numbers import private_mark
+from searchloop.agent.text import neutral
+from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
+from searchloop.agent.tools.backend import Backend, domain_limits, error_words
+from searchloop.agent.tools.results import Fence
+from searchloop.agent.types import ANYWHERE, NativeSearch, ToolResult, ToolSpec, Usage
 
-READ = Usage(pages=1)
 _LENGTH = 8000
 _LINKS = 200
-_HERE = "local"
 _WEB = ("http://", "https://")
 _SPEC = ToolSpec(
     name="open_page",
@@ -26,34 +23,30 @@ _SPEC = ToolSpec(
         "of pages already read. Long pages come in parts: continue with offset, or look up words "
         "with find."
     ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "url": {"type": "string", "description": "The full address"},
-            "find": {"type": "string", "description": "Return the passages around these words"},
+    parameters=object_schema(
+        {
+            "url": text_schema("The full address"),
+            "find": text_schema("Return the passages around these words"),
             "offset": {"type": "integer", "minimum": 0, "description": "Where to go on"},
             "max_length": {"type": "integer", "minimum": 200, "maximum": 40000},
         },
-        "required": ["url"],
-        "additionalProperties": False,
-    },
+        "url",
+    ),
     effect="network",
 )
 
 
 def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) -> Tool:
-    """The tool, on this backend, held to these options. The gate asks before an address is
-    opened that nobody met."""
-    held = {
-        "allowed_domains": list(options.allowed_domains),
-        "blocked_domains": list(options.blocked_domains),
-    }
-    held = {name: value for name, value in held.items() if value}
+    """Returns the tool, on this backend and limited to the domains of `options`.
+
+    The gate asks the user before it opens an address that this session has not met.
+    """
+    limits = domain_limits(options)
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         asked = str(arguments["url"]).strip()
         url = context.sources.met(asked) or asked
-        payload = {"max_length": _LENGTH, **arguments, "url": url, **held}
+        payload = {"max_length": _LENGTH, **arguments, "url": url, **limits}
         try:
             page = await backend.ask("/api/open-page", payload)
         except ToolError as error:
@@ -63,7 +56,7 @@ def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) 
         data = {"url": url, "status": page["status"], "title": page["title"]}
         if page.get("invisible"):
             data["invisible"] = page["invisible"]
-        if page.get("reader", _HERE) != _HERE:  # somebody else was told the address
+        if page.get("reader", "local") != "local":  # a service read it and knows the address
             data["reader"] = page["reader"]
         await context.emit.event("page_opened", {**data, "error": error_words(page["error"])})
         if page["status"] != "ok":
@@ -79,7 +72,7 @@ def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) 
 def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence) -> ToolResult:
     source = context.sources.meet(url, page["title"], "opened", published=page.get("published"))
     links = page.get("links", [])[:_LINKS]
-    if not url.startswith(_WEB):  # what a file on this machine links to is not met on the web
+    if not url.startswith(_WEB):  # a file on this machine vouches for no address on the web
         links = [link for link in links if not link.startswith(_WEB)]
     context.sources.see(links)
     head = f"[{source.n}] {neutral(url)}\n{_extent(page)} Cite it as [{source.n}].\n"
@@ -100,25 +93,20 @@ def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence)
             **private_mark([url]),
         },
         sources=(source,),
-        usage=READ,
+        usage=Usage(pages=1),
     )
 
 
 def _extent(page: Mapping[str, Any]) -> str:
+    """Describes the part of the page that was read, or the places where the words were found."""
+    length, rest = page["original_length"], page.get("next_offset")
     if "matches" in page:
-        return _places(page)
+        if not page["match_count"]:
+            hint = "try one of them, or read it whole"
+            return f"These words are not in its {length} characters; {hint}."
+        more = f"; more from offset {rest}" if rest is not None else ""
+        return f"The passages round {page['match_count']} places, of {length} characters{more}."
     if not page["truncated"]:
-        return f"The whole page, {page['original_length']} characters."
-    rest = page["next_offset"]
+        return f"The whole page, {length} characters."
     more = f"; go on with offset {rest}" if rest is not None else ""
-    return f"{page['content_length']} of {page['original_length']} characters{more}."
-
-
-def _places(page: Mapping[str, Any]) -> str:
-    """What a look-up of words came to."""
-    length = page["original_length"]
-    if not page["match_count"]:
-        return f"These words are not in its {length} characters; try one of them, or read it whole."
-    rest = page["next_offset"]
-    more = f"; more from offset {rest}" if rest is not None else ""
-    return f"The passages round {page['match_count']} places, of {length} characters{more}."
+    return f"{page['content_length']} of {length} characters{more}."

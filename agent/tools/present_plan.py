@@ -1,57 +1,55 @@
-"""`present_plan`: how a turn in plan mode ends, as data that can be shown and carried out."""
+"""Plans, and `present_plan`: in plan mode the model hands its plan over as data.
+
+A plan is an event, `plan {plan_id, title, steps, files, sources, by}`; a step is `{text, files,
+sources}` with source numbers. `by` is `model`, or `text` if the program made the plan from the list
+in an answer because the user asked for that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from agent.errors import ToolError
-from agent.plans import plan_data, step_data
-from agent.sources import url_key
-from agent.tools import Tool, ToolContext
-from agent.types import Source, ToolResult, ToolSpec
+from searchloop.agent.errors import ConfigError, Conflict, ToolError
+from searchloop.agent.log.events import Event, source_data
+from searchloop.agent.search.source_numbers import url_key
+from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
+from searchloop.agent.types import Message, Source, ToolResult, ToolSpec
 
 _MOST = 50  # steps
 _LISTED = 40  # files or sources of a step
 _LONG = 4000  # characters of a step
 _TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
+_STEP = object_schema(
+    {
+        "text": text_schema("What is done in this step"),
+        "files": {**_TEXTS, "description": "Files or systems that it touches"},
+        "sources": {**_TEXTS, "description": "Numbers or addresses of the sources behind it"},
+    },
+    "text",
+)
 _SPEC = ToolSpec(
     name="present_plan",
     description=(
         "Show the finished plan to the user, who may have it carried out. Call it once, at the "
         "end; then say in one sentence what the plan achieves."
     ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "title": {"type": "string", "description": "What the plan achieves, a few words"},
-            "steps": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "text": {"type": "string", "description": "What is done in this step"},
-                        "files": {**_TEXTS, "description": "Files or systems that it touches"},
-                        "sources": {
-                            "type": "array",
-                            "items": {"type": "string"},
-                            "description": "Numbers or addresses of the sources behind it",
-                        },
-                    },
-                    "required": ["text"],
-                    "additionalProperties": False,
-                },
-            },
+    parameters=object_schema(
+        {
+            "title": text_schema("What the plan achieves, a few words"),
+            "steps": {"type": "array", "items": _STEP},
         },
-        "required": ["title", "steps"],
-        "additionalProperties": False,
-    },
+        "title",
+        "steps",
+    ),
     effect="read",
 )
 
 
 def present_plan() -> Tool:
-    """The tool. It stores a `plan` event; a source that nobody met is left out of it."""
+    """Returns the tool. It stores a `plan` event without the sources that the chat has not met."""
     return Tool(_SPEC, _run, seconds=10.0, origin="ours")
 
 
@@ -82,7 +80,7 @@ async def _run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult
 
 
 def _source(name: object, context: ToolContext, known: Mapping[str, Source]) -> Source | None:
-    """The source of this number or address, which has a number then; None for any other."""
+    """Finds the source of a number or address and numbers it; returns None for any other."""
     text = str(name).strip().strip("[]")
     if text.isascii() and text.isdigit():
         return context.sources.numbered(int(text))
@@ -94,3 +92,118 @@ def _source(name: object, context: ToolContext, known: Mapping[str, Source]) -> 
 
 def _bad(what: str) -> ToolError:
     return ToolError("bad_plan", f"The plan was not shown: {what}.", "Correct it and call again.")
+
+
+_ITEM = re.compile(r"^ {0,3}(\d{1,3})[.)]\s+(\S.*)$")
+_BULLET = re.compile(r"^ {0,3}[-*+]\s+\[[ xX]\]\s+(\S.*)$")
+_CITED = re.compile(r"\[(\d{1,3})\]")
+_CODE = re.compile(r"`([^`\n]{1,200})`")
+_FILE = re.compile(r"[\w.@+-]*(?:/[\w.@+-]+)+/?|[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}")
+_MOST_STEPS, _TITLE = 50, 120
+IN_TEXT = "plan_in_text"
+
+
+def step_data(text: str, files: Iterable[str], sources: Iterable[Source]) -> dict[str, Any]:
+    """One step of a plan; `sources` become numbers when the plan is put together."""
+    named = dict.fromkeys(" ".join(str(name).split())[:300] for name in files)
+    behind = {source.url: source for source in sources}
+    return {"text": text, "files": [n for n in named if n], "sources": list(behind.values())}
+
+
+def plan_data(title: str, steps: Sequence[Mapping[str, Any]], *, by: str) -> dict[str, Any]:
+    """The data of a `plan` event, made of steps as `step_data` gives them."""
+    sources = {source.url: source for step in steps for source in step["sources"]}
+    files = dict.fromkeys(name for step in steps for name in step["files"])
+    return {
+        "plan_id": secrets.token_hex(6),
+        "title": " ".join(title.split())[:_TITLE] or "Plan",
+        "steps": [{**step, "sources": [s.n for s in step["sources"]]} for step in steps],
+        "files": list(files),
+        "sources": [source_data(source) for source in sources.values()],
+        "by": by,
+    }
+
+
+def find_plan(events: Iterable[Event], plan_id: str | None = None) -> Mapping[str, Any]:
+    """The plan of this id, or the newest. Raises Conflict('no_plan') when there is none."""
+    plans = [event.data for event in events if event.type == "plan"]
+    found = [plan for plan in plans if plan_id in (None, plan["plan_id"])]
+    if not found:
+        what = f"This session has no plan {plan_id[:40]!r}." if plan_id else "There is no plan."
+        raise Conflict("no_plan", what, "Ask for one in plan mode first.")
+    return found[-1]
+
+
+def plan_from_answer(events: Iterable[Event]) -> dict[str, Any]:
+    """Makes a plan of the list in the last answer. Raises ConfigError('no_list') without one."""
+    ends = [event.data for event in events if event.type == "run_finished"]
+    steps = listed_steps(ends[-1]["answer"]) if ends else []
+    if not steps:
+        raise ConfigError(
+            "no_list", "The last answer holds no list of steps.", "Ask for a plan in plan mode."
+        )
+    known = {s["n"]: Source(**s) for s in ends[-1]["sources"] if s.get("n")}
+    made = []
+    for text in steps[:_MOST_STEPS]:
+        files = [name for name in _CODE.findall(text) if _FILE.fullmatch(name)]
+        numbers = dict.fromkeys(map(int, _CITED.findall(text)))
+        made.append(step_data(text, files, [known[n] for n in numbers if n in known]))
+    return plan_data(_heading(ends[-1]["answer"]), made, by="text")
+
+
+def listed_steps(text: str) -> list[str]:
+    """Returns the items of the longest numbered list, else of the longest task list (`- [ ]`).
+
+    Bullets without a box are no steps: they may be quotes, remarks or choices.
+    """
+    lists: list[list[str]] = [[]]
+    points: list[list[str]] = [[]]
+    for line in text.split("\n"):
+        item, point = _ITEM.match(line), _BULLET.match(line)
+        if item:
+            if int(item[1]) != len(lists[-1]) + 1:
+                lists.append([])
+            if int(item[1]) == len(lists[-1]) + 1:
+                lists[-1].append(item[2].strip())
+        elif point:
+            points[-1].append(point[1].strip())
+        elif line.startswith("#"):
+            lists.append([])
+            points.append([])
+        elif line.strip() and line[0] in " \t" and lists[-1]:
+            lists[-1][-1] += f" {line.strip()}"
+    numbered, dotted = max(lists, key=len), max(points, key=len)
+    return numbered or (dotted if len(dotted) > 1 else [])
+
+
+def _heading(text: str) -> str:
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    return "Plan" if _ITEM.match(first) or _BULLET.match(first) else first.strip(" #*:")
+
+
+def run_text(plan: Mapping[str, Any]) -> str:
+    """Returns the question that carries a plan out, with the whole plan for any model."""
+    lines = [f"Carry out this plan: {plan['title']}", ""]
+    for number, step in enumerate(plan["steps"], 1):
+        lines.append(f"{number}. {step['text']}")
+        if step["files"]:
+            lines.append(f"   Touches: {', '.join(step['files'])}")
+        if step["sources"]:
+            lines.append(f"   Sources: {', '.join(f'[{n}]' for n in step['sources'])}")
+    return "\n".join(lines)
+
+
+def offer(answer: str, said: Iterable[Message]) -> dict[str, str] | None:
+    """Returns the notice that an answer in plan mode holds a plan as text, else None.
+
+    The program never turns the text into a plan by itself: the user decides.
+    """
+    if any(message.details.get("kind") == "plan" for message in said if not message.is_error):
+        return None
+    if not (steps := len(listed_steps(answer))):
+        return None
+    return {
+        "code": IN_TEXT,
+        "message": f"The plan came as text; its {steps} steps can be made a plan that runs.",
+        "remedy": "Use /run in `searchloop chat`, or --run-plan, to go on with it.",
+    }

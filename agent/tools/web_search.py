@@ -1,4 +1,4 @@
-"""`web_search`: our own search, for models that have none and for users who want ours."""
+"""`web_search`: searches with the search backend, for models without a search of their own."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
-from agent.backend import Backend, error_words
-from agent.dates import strange_years
-from agent.fence import Fence
-from agent.neutral import neutral
-from agent.search_path import ANYWHERE
-from agent.sources import private_mark
-from agent.tools import Tool, ToolContext
-from agent.types import NativeSearch, ToolResult, ToolSpec, Usage
+from searchloop.agent.log.events import strange_years
+from searchloop.agent.search.source_numbers import private_mark
+from searchloop.agent.text import neutral
+from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
+from searchloop.agent.tools.backend import Backend, domain_limits, error_words
+from searchloop.agent.tools.results import Fence
+from searchloop.agent.types import ANYWHERE, NativeSearch, ToolResult, ToolSpec, Usage
 
 SEARCHED = Usage(searches=1)
 _RESULTS = 6
@@ -23,19 +22,17 @@ _SPEC = ToolSpec(
         "Search the web. Returns numbered results with title, address and a short extract. "
         "Search with a few specific words, then read the best pages with open_page."
     ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "query": {"type": "string", "description": "What to search for, a few words"},
+    parameters=object_schema(
+        {
+            "query": text_schema("What to search for, a few words"),
             "time_range": {
                 "type": "string",
                 "enum": ["d", "w", "m", "y"],
                 "description": "Only results of the last day, week, month or year",
             },
         },
-        "required": ["query"],
-        "additionalProperties": False,
-    },
+        "query",
+    ),
     effect="network",
 )
 
@@ -47,12 +44,14 @@ def web_search(
     said: str = "",
     today: Callable[[], date] = date.today,
 ) -> Tool:
-    """The tool, on this backend, held to these options. Found sources get their numbers here.
+    """Returns the tool, on this backend and limited by `options`. It numbers what it finds.
 
-    `said` is what the user wrote in this session: past years in a query that are not in it are
-    the model's own idea, which the events and the model are told.
+    `said` is what the user wrote in this session: a past year in a query but not in `said` is the
+    model's own idea; the events and the result name it.
     """
-    held = _held(options)
+    limits = domain_limits(options)
+    if options.country:
+        limits["country"] = options.country
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         query = " ".join(str(arguments["query"]).split())
@@ -60,14 +59,15 @@ def web_search(
         years = strange_years(query, said, now.year)
         about = {"query": query, **({"years": years} if years else {})}
         await context.emit.event("search_started", {**about, "by": "local"})
-        payload: dict[str, Any] = {"query": query, "max_results": _RESULTS, **held}
+        payload: dict[str, Any] = {"query": query, "max_results": _RESULTS, **limits}
         if arguments.get("time_range"):
             payload["time_range"] = arguments["time_range"]
         try:
             answer = await backend.ask("/api/web-search", payload)
         except BaseException as error:
             data = {**about, "by": "local", "status": "error", "results": 0, "attempts": []}
-            await context.emit.event("search_finished", {**data, "error": _words(error)})
+            words = str(error) or type(error).__name__
+            await context.emit.event("search_finished", {**data, "error": words})
             raise
         await context.emit.event("search_finished", {**about, **_outcome(answer)})
         if answer["status"] != "ok":
@@ -77,18 +77,8 @@ def web_search(
     return Tool(_SPEC, run, origin="ours", untrusted=True, fenced=True, web=True)
 
 
-def _held(options: NativeSearch) -> dict[str, Any]:
-    """What every search is held to."""
-    held = {
-        "allowed_domains": list(options.allowed_domains),
-        "blocked_domains": list(options.blocked_domains),
-        "country": options.country,
-    }
-    return {name: value for name, value in held.items() if value}
-
-
 def _outcome(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What the log keeps of an answer."""
+    """Returns the data of `search_finished`."""
     unseen = sum(result.get("invisible", 0) for result in answer["results"])
     return {
         **({"invisible": unseen} if unseen else {}),
@@ -101,7 +91,7 @@ def _outcome(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _dated(now: date, years: list[str]) -> str:
-    """When this was searched, and that the model chose a year that nobody asked for."""
+    """Says when this was searched, and that the model chose a year that the user did not name."""
     if not years:
         return f"Searched on {now.isoformat()}."
     return (
@@ -139,34 +129,22 @@ def _found(
 
 
 def _unfound(query: str, answer: Mapping[str, Any], context: ToolContext) -> ToolResult:
-    """A search without results; failed is not empty."""
+    """Returns the result of a search that found nothing, or that failed: two different things."""
     status = answer["status"]
+    trail = [
+        f"{a['engine']}: {error_words(a.get('error')) or a['status']}" for a in answer["attempts"]
+    ]
+    text = f"No results for {query!r}. Try other words, or say that nothing was found."
+    if status != "empty":
+        text = (
+            f"SEARCH FAILED for {query!r} ({'; '.join(trail)}). Nothing was searched: do not "
+            "claim otherwise, and say that the answer is without web results."
+        )
     return ToolResult(
         context.call_id,
         "web_search",
-        neutral(_failure(query, answer)),
+        neutral(text),
         is_error=status != "empty",
-        details={"kind": "search", "query": query, "status": status, "trail": _trail(answer)},
+        details={"kind": "search", "query": query, "status": status, "trail": trail},
         usage=SEARCHED,
     )
-
-
-def _trail(answer: Mapping[str, Any]) -> list[str]:
-    """Who was asked, and why each failed."""
-    return [
-        f"{a['engine']}: {error_words(a.get('error')) or a['status']}" for a in answer["attempts"]
-    ]
-
-
-def _failure(query: str, answer: Mapping[str, Any]) -> str:
-    """What the model reads when there are no results; failed is not empty."""
-    if answer["status"] == "empty":
-        return f"No results for {query!r}. Try other words, or say that nothing was found."
-    return (
-        f"SEARCH FAILED for {query!r} ({'; '.join(_trail(answer))}). Nothing was searched: do not "
-        "claim otherwise, and say that the answer is without web results."
-    )
-
-
-def _words(error: BaseException) -> str:
-    return str(error) or type(error).__name__

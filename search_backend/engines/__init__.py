@@ -1,10 +1,10 @@
-"""Search engines: one file each, found by name. A new file is a new engine, nothing is edited.
+"""Search engines: one file each, found by name. A new file is a new engine; nothing else changes.
 
 An engine module ends in `ENGINE = Engine(...)`. Most engines speak JSON over HTTP: such a file has
-two pure functions, one that makes the request and one that reads the answer, and `wire` holds both;
-the chain moves the bytes. An engine over a package that does its own networking, or over a local
-index, has `search` instead. Either raises `EngineError` when it failed; an empty list means that
-the engine answered and knows nothing.
+two pure functions, one that makes the request and one that reads the answer; `wire` holds both and
+the chain sends. An engine over a package with its own networking, or over a local index, has
+`search` instead. Either raises `EngineError` if it failed; an empty list means that the engine
+answered and found nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from search_backend.fetched import Fetched
-from search_backend.http_values import HttpRequest, HttpResponse
-from search_backend.keys import Keys, Setting
-from search_backend.library import Library
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.fetch.http import Fetched
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
+from searchloop.search_backend.types import Query, SearchResult
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What an engine with `search` may use: the values of settings, and the local index."""
+    """The values of settings and the local index, for engines with `search`."""
 
     keys: Keys
     library: Library
@@ -33,7 +32,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """The two halves of an engine that speaks HTTP. Pure: neither sends nor waits.
+    """The two pure functions of an engine that speaks HTTP.
 
     `request` raises EngineError(config) for settings it cannot use; `parse` raises EngineError for
     any answer that does not hold results.
@@ -47,16 +46,15 @@ class Wire:
 class Engine:
     """One search engine, with either `search` or `wire`.
 
-    `needs` are the settings it cannot work without, `settings` all that it reads, `applies` the
-    parts of a query ("domains", "time_range", "country", "language", "safe_search") that it
-    respects by itself. `remote` engines are left alone when offline. `rate` is how many requests
-    a second it allows (0 = no limit known), `off_by` a setting that switches it off, `package` a
-    module that an extra of the same name as the engine installs. `cannot`: what it has to leave out
-    of `applies` for a certain query, where it can do one thing or another but not both.
+    `needs` are the required settings, `settings` all that it reads. `applies` are the options of a
+    query ("domains", "time_range", "country", "language", "safe_search") that it respects by
+    itself; `cannot` returns those that it must leave out of `applies` for a certain query. `remote`
+    engines are not asked when offline. `rate` is the requests a second that it allows (0 = no limit
+    known), `off_by` a setting that switches it off, `package` a module that an extra with the
+    engine's name installs.
 
-    An engine whose results have addresses of a `scheme` of its own has `open`, which gives the
-    document at such an address as if a server at `shelf.web_form` of it had answered; it raises
-    SearchBackendError.
+    An engine whose results have addresses of its own `scheme` has `open`, which returns the
+    document as if a server at its `plugin.web_form` had answered; it raises SearchBackendError.
     """
 
     name: str
@@ -75,25 +73,25 @@ class Engine:
     cannot: Callable[[Query], frozenset[str]] | None = None
 
     def respects(self, query: Query) -> frozenset[str]:
-        """The parts of this query that the engine respects by itself."""
+        """Returns the options of this query that the engine respects by itself."""
         return self.applies - self.cannot(query) if self.cannot else self.applies
 
     def missing(self, keys: Keys) -> tuple[str, ...]:
-        """Names of the needed settings that have no value."""
+        """Returns the names of required settings without a value."""
         return tuple(name for name in self.needs if not keys.get(name))
 
     def uninstalled(self) -> bool:
-        """Whether its package is not there. Looking costs little; nothing is imported."""
+        """True if its package is not installed; imports nothing."""
         return bool(self.package) and importlib.util.find_spec(self.package) is None
 
     def switched_off(self, keys: Keys) -> bool:
-        """Whether the user forbade it by the setting `off_by`."""
+        """True if the setting `off_by` switches it off."""
         return keys.get(self.off_by, "").lower() not in ("", "0", "false", "no", "off")
 
 
 @cache
 def find_engines() -> Mapping[str, Engine]:
-    """Every engine of this package by name, in the order of the names."""
+    """Returns every engine of this package by name, sorted."""
     found: dict[str, Engine] = {}
     for module in pkgutil.iter_modules(__path__):
         engine = getattr(importlib.import_module(f"{__name__}.{module.name}"), "ENGINE", None)
@@ -103,7 +101,7 @@ def find_engines() -> Mapping[str, Engine]:
 
 
 def find_shelves(access: Access) -> Mapping[str, Callable[[str], Fetched]]:
-    """By scheme, who opens the addresses that are an engine's own."""
+    """Returns, by scheme, the functions that open addresses of engines."""
 
     def opener(open_document: Callable[[str, Access], Fetched]) -> Callable[[str], Fetched]:
         return lambda url: open_document(url, access)
@@ -112,7 +110,7 @@ def find_shelves(access: Access) -> Mapping[str, Callable[[str], Fetched]]:
 
 
 def default_chain(engines: Mapping[str, Engine], keys: Keys) -> tuple[str, ...]:
-    """Engines the user set up first, then those that need nothing, then the local ones."""
+    """Returns the engines with keys first, then those that need none, then the local ones."""
     ready = [e for e in engines.values() if not e.missing(keys) and not e.switched_off(keys)]
     ready.sort(key=lambda engine: (not engine.remote, not engine.needs))
     return tuple(engine.name for engine in ready)

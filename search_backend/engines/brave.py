@@ -5,11 +5,10 @@ https://api-dashboard.search.brave.com/app/documentation/web-search/get-started
 
 from __future__ import annotations
 
-from search_backend.answers import base, checked, result, rows, usable, with_sites
-from search_backend.engines import Engine, Wire
-from search_backend.http_values import HttpRequest, HttpResponse, get
-from search_backend.keys import Keys, Setting
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
+from searchloop.search_backend.plugin.answers import base, checked, results, rows, with_sites
+from searchloop.search_backend.types import Query, SearchResult
 
 TITLE = "Brave Search"
 BASE = "https://api.search.brave.com/res/v1"
@@ -45,14 +44,7 @@ def request(query: Query, keys: Keys) -> HttpRequest:
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """web.results[]."""
     found = rows(checked(response, TITLE), "web", "results", title=TITLE, sign="query")
-    made = (
-        result(
-            "brave", r.get("url"), r.get("title"), r.get("description"),
-            r.get("page_age") or r.get("age"),
-        )
-        for r in found
-    )  # fmt: skip
-    return usable(made, TITLE)
+    return results(found, "brave", TITLE, "url", "title", "description", "page_age age")
 
 
 ENGINE = Engine(

@@ -1,91 +1,99 @@
-"""DuckDuckGo and friends through the `ddgs` package: no key, no price, no promise.
+"""DuckDuckGo and others through the `ddgs` package: no key, no price, no promise.
 
-`ddgs` scrapes result pages and treats every refusal (202, 403, 429) as "no results", so an empty
-answer and a ban look alike. We say so instead of guessing. It does its own networking in native
-code, so the call runs in a thread of its own with a deadline: a hang costs the deadline and
-nothing else. https://github.com/deedy5/ddgs
+`ddgs` reads result pages and reports every refusal (202, 403, 429) as "no results", so an empty
+answer and a ban look alike; the error says so. The chain gives up a call that hangs.
+https://github.com/deedy5/ddgs
 """
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from search_backend.answers import usable, with_sites
-from search_backend.engines import Access, Engine
-from search_backend.errors import EngineError
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines import Access, Engine
+from searchloop.search_backend.plugin.answers import usable, with_sites
+from searchloop.search_backend.types import EngineError, Query, SearchResult
 
-# The sites asked through the package, and which wishes each one respects (read from its source).
+# The sites asked through the package, and the options that each respects (read from its source).
 BACKENDS: Mapping[str, frozenset[str]] = {
     "duckduckgo": frozenset({"time_range", "country", "language"}),
     "brave": frozenset({"time_range", "safe_search"}),
     "mojeek": frozenset({"country", "language", "safe_search"}),
 }
-# Of wishes that no site respects together, those that come first count.
+# Of options that no site respects together, the first ones count.
 ORDER = ("safe_search", "time_range", "language", "country")
 SAFE = {"off": "off", "moderate": "moderate", "strict": "on"}
-# Codes of places differ from those of languages, and the package wants both: the usual partner of
-# a code where it is not the code itself, and the sites' own codes.
-LANGUAGES = {
-    **dict.fromkeys(("us", "uk", "au", "ca", "nz", "ie", "in", "za", "sg", "ph"), "en"),
-    **dict.fromkeys(("at", "ch"), "de"),
-    **dict.fromkeys(("mx", "ar", "cl", "co", "pe"), "es"),
-    "be": "nl",
-    "br": "pt",
-    "cn": "zh",
-    "tw": "tzh",
-    "hk": "tzh",
-    "se": "sv",
-    "dk": "da",
-    "cz": "cs",
-    "gr": "el",
-    "ua": "uk",
-    "il": "he",
-    "ee": "et",
-}
-PLACES = {
-    "en": "us",
-    "zh": "cn",
-    "sv": "se",
-    "da": "dk",
-    "cs": "cz",
-    "el": "gr",
-    "uk": "ua",
-    "he": "il",
-    "et": "ee",
-    "ja": "jp",
-    "ko": "kr",
-    "ar": "xa",
-    "nb": "no",
-    "ca": "ct",
-}
-OWN_PLACES, OWN_LANGUAGES = {"gb": "uk"}, {"ja": "jp", "ko": "kr", "nb": "no"}
+
+
+def _table(pairs: str) -> dict[str, str]:
+    return dict(pair.split(":") for pair in pairs.split())
+
+
+# The package wants a place and a language in one code. These are the usual partners of a code that
+# is not its own partner, and the codes that the sites write in their own way.
+LANGUAGES = _table(
+    "us:en uk:en au:en ca:en nz:en ie:en in:en za:en sg:en ph:en at:de ch:de mx:es ar:es cl:es "
+    "co:es pe:es be:nl br:pt cn:zh tw:tzh hk:tzh se:sv dk:da cz:cs gr:el ua:uk il:he ee:et"
+)
+PLACES = _table(
+    "en:us zh:cn sv:se da:dk cs:cz el:gr uk:ua he:il et:ee ja:jp ko:kr ar:xa nb:no ca:ct"
+)
+OWN_PLACES, OWN_LANGUAGES = _table("gb:uk"), _table("ja:jp ko:kr nb:no")
 CALL_TIMEOUT = 5
-DEADLINE = 8.0
+# (any of these in the error, kind, message, remedy); the first row that fits counts.
+_FAILURES = (
+    (
+        ("No results found",),
+        "blocked",
+        "DuckDuckGo gave no results or refused; it does not say which.",
+        "Try other words, wait a minute, or set up an engine with a key.",
+    ),
+    (
+        ("RatelimitException",),
+        "rate",
+        "DuckDuckGo limits the rate of requests.",
+        "Wait a minute, or use another engine.",
+    ),
+    (
+        ("ImportError", "ModuleNotFoundError"),
+        "config",
+        "The package ddgs is missing.",
+        "Install it: pip install ddgs",
+    ),
+    (
+        ("DNSError", "dns error"),
+        "network",
+        "The name of the search engine could not be resolved.",
+        "Check the network connection; without one, search the library.",
+    ),
+    (
+        ("timed out", "Timeout", "ConnectError", "error sending"),
+        "network",
+        "DuckDuckGo could not be reached.",
+        "Check the network connection, or choose another engine.",
+    ),
+)
 
 Rows = Iterable[Mapping[str, Any]]
 
 
-class Client(Protocol):
+class Searcher(Protocol):
     """The one method of `ddgs.DDGS` that is used."""
 
     def text(self, query: str, **options: Any) -> Rows:
-        """Rows of {title, href, body}."""
+        """Returns rows of {title, href, body}."""
 
 
-def make_engine(client_factory: Callable[[], Client], deadline: float = DEADLINE) -> Engine:
-    """The engine over `client_factory`, called once per search: clients are not shared."""
+def make_engine(client_factory: Callable[[], Searcher]) -> Engine:
+    """Builds the engine over `client_factory`, called once per search: clients are not shared."""
 
     def search(query: Query, _access: Access) -> list[SearchResult]:
-        def call() -> list[Mapping[str, Any]]:
-            options: dict[str, str] = {}
-            if query.country or query.language:
-                options["region"] = region(query)
-            if query.safe_search:
-                options["safesearch"] = SAFE[query.safe_search]
+        options: dict[str, str] = {}
+        if query.country or query.language:
+            options["region"] = region(query)
+        if query.safe_search:
+            options["safesearch"] = SAFE[query.safe_search]
+        try:
             rows = client_factory().text(
                 with_sites(query),
                 max_results=query.max_results,
@@ -93,16 +101,18 @@ def make_engine(client_factory: Callable[[], Client], deadline: float = DEADLINE
                 backend=",".join(backends(query)),
                 **options,
             )
-            return list(rows)
-
-        return usable(map(_result, _within(deadline, call)), "DuckDuckGo")
+            return usable(map(_result, list(rows)), "DuckDuckGo")
+        except EngineError:
+            raise
+        except Exception as error:  # the package raises errors of many libraries
+            raise _classified(error) from error
 
     applies = frozenset({"domains", *ORDER})
     return Engine("ddg", "DuckDuckGo", search, applies=applies, cannot=left_out)
 
 
 def backends(query: Query) -> list[str]:
-    """The sites that respect what is wished; all of them when nothing is."""
+    """Returns the sites that respect the options of `query`; all of them when it has none."""
     able = list(BACKENDS)
     for wish in ORDER:
         if getattr(query, wish):
@@ -111,9 +121,9 @@ def backends(query: Query) -> list[str]:
 
 
 def left_out(query: Query) -> frozenset[str]:
-    """Wishes that one of the sites that are asked does not respect."""
-    wished = [wish for wish in ORDER if getattr(query, wish)]
+    """Returns the options that at least one of the sites to be asked does not respect."""
     asked = backends(query)
+    wished = (wish for wish in ORDER if getattr(query, wish))
     return frozenset(w for w in wished if not all(_respects(name, w, query) for name in asked))
 
 
@@ -124,71 +134,19 @@ def _respects(name: str, wish: str, query: Query) -> bool:
 
 
 def region(query: Query) -> str:
-    """PLACE-LANGUAGE; what was not wished is the usual partner of what was."""
+    """Returns PLACE-LANGUAGE; the usual partner stands for the one that `query` leaves out."""
     place, language = query.country or "", query.language or ""
     place = OWN_PLACES.get(place, place) or PLACES.get(language, language)
     language = OWN_LANGUAGES.get(language, language) or LANGUAGES.get(place, place)
     return f"{place}-{language}"
 
 
-def _within(
-    deadline: float, call: Callable[[], list[Mapping[str, Any]]]
-) -> list[Mapping[str, Any]]:
-    answer: queue.SimpleQueue[list[Mapping[str, Any]] | Exception] = queue.SimpleQueue()
-
-    def work() -> None:
-        try:
-            answer.put(call())
-        except Exception as error:  # whatever it is, the waiting thread judges it
-            answer.put(error)
-
-    threading.Thread(target=work, name="ddg", daemon=True).start()
-    try:
-        outcome = answer.get(timeout=deadline)
-    except queue.Empty:
-        raise EngineError(
-            "network",
-            f"DuckDuckGo did not answer within {deadline:g} s.",
-            "Check the network connection, or choose another engine.",
-        ) from None
-    if isinstance(outcome, Exception):
-        raise _classified(outcome) from outcome
-    return outcome
-
-
 def _classified(error: Exception) -> EngineError:
-    text, kind = str(error), type(error).__name__
-    if "No results found" in text:
-        return EngineError(
-            "blocked",
-            "DuckDuckGo gave no results or refused; it does not say which.",
-            "Try other words, wait a minute, or set up an engine with a key.",
-        )
-    if kind == "RatelimitException":
-        return EngineError(
-            "rate",
-            "DuckDuckGo limits the rate of requests.",
-            "Wait a minute, or use another engine.",
-        )
-    if isinstance(error, ImportError):
-        return EngineError("config", "The package ddgs is missing.", "Install it: pip install ddgs")
-    if "DNSError" in text or "dns error" in text:
-        return EngineError(
-            "network",
-            "The name of the search engine could not be resolved.",
-            "Check the network connection; without one, search the library.",
-        )
-    if (
-        "timed out" in text
-        or "Timeout" in kind
-        or "ConnectError" in text
-        or "error sending" in text
-    ):
-        return EngineError(
-            "network",
-            "DuckDuckGo could not be reached.",
-            "Check the network connection, or choose another engine.",
-        )
+    kind = type(error).__name__
+    text = f"{kind} {error}"
+    for signs, cause, message, remedy in _FAILURES:
+        if any(sign in text for sign in signs):
+            return EngineError(cause, message, remedy)
     return EngineError(
         "parse",
         f"DuckDuckGo's answer could not be read ({kind}).",
@@ -205,10 +163,10 @@ def _result(row: object) -> SearchResult | None:
     return SearchResult(str(row.get("title") or url), url, str(row.get("body") or ""), source="ddg")
 
 
-def _client() -> Client:
+def _client() -> Searcher:
     from ddgs import DDGS
 
-    client: Client = DDGS(timeout=CALL_TIMEOUT)
+    client: Searcher = DDGS(timeout=CALL_TIMEOUT)
     return client
 
 

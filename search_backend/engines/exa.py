@@ -8,11 +8,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from search_backend.answers import base, checked, result, rows, usable
-from search_backend.engines import Engine, Wire
-from search_backend.http_values import HttpRequest, HttpResponse, post
-from search_backend.keys import Keys, Setting
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
+from searchloop.search_backend.plugin.answers import base, checked, result, rows, usable
+from searchloop.search_backend.types import Query, SearchResult
 
 TITLE = "Exa"
 BASE = "https://api.exa.ai"

@@ -2,29 +2,39 @@
 
 With {query} in SEARCH_ENDPOINT it is asked by GET, and {count}, {time_range}, {country} and
 {language} are filled in as well; without, by POST of {"query", "max_results"}. SEARCH_FIELDS says
-where things are, as paths with dots.
+where things are, as paths with dots; its entry `key_header` names the header for the key.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import quote_plus
 
-from search_backend.answers import MOST_ROWS, base, checked, misshapen, result, usable, with_sites
-from search_backend.engines import Engine, Wire
-from search_backend.errors import EngineError
-from search_backend.http_values import HttpRequest, HttpResponse, post
-from search_backend.keys import Keys, Setting
-from search_backend.refusals import failure
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
+from searchloop.search_backend.plugin.answers import (
+    MOST_ROWS,
+    base,
+    checked,
+    failure,
+    misshapen,
+    result,
+    usable,
+    with_sites,
+)
+from searchloop.search_backend.types import EngineError, Query, SearchResult
 
 TITLE = "Your search API"
 FIELDS = "results=results,url=url,title=title,snippet=snippet,published=published"
 SETTINGS = (
     Setting("SEARCH_ENDPOINT", "Any search API that answers in JSON; may hold {query} and {count}"),
     Setting("SEARCH_API_KEY", "Key for SEARCH_ENDPOINT, sent as a Bearer token", secret=True),
-    Setting("SEARCH_KEY_HEADER", "Another header for that key, e.g. X-API-Key", "Authorization"),
-    Setting("SEARCH_FIELDS", "Where its JSON has them", FIELDS),
+    Setting(
+        "SEARCH_FIELDS",
+        "Where its JSON has them, and another header for the key: key_header=X-API-Key",
+        FIELDS,
+    ),
 )
 # Tried in turn where the setting names no place of its own.
 USUAL = {
@@ -57,7 +67,8 @@ def request(query: Query, keys: Keys) -> HttpRequest:
 
 def parse(response: HttpResponse, keys: Keys) -> list[SearchResult]:
     """The results at the places that SEARCH_FIELDS names."""
-    places = _places(keys.get("SEARCH_FIELDS", ""))
+    places: dict[str, tuple[str, ...]] = {"results": ("results",), **USUAL}
+    places |= {n: (place,) for n, place in _fields(keys).items() if n in places}
     answer = checked(response, TITLE)
     found = answer if places["results"] == ("",) else _at(answer, places["results"][0])
     if not found and (told := failure(answer, TITLE, empty=found == [])):
@@ -79,26 +90,30 @@ def parse(response: HttpResponse, keys: Keys) -> list[SearchResult]:
 
 def _key(keys: Keys) -> dict[str, str]:
     key = keys.get("SEARCH_API_KEY", "")
-    header = keys.get("SEARCH_KEY_HEADER") or "Authorization"
+    header = _fields(keys).get("key_header") or "Authorization"
     if not key:
         return {}
     return {header: f"Bearer {key}" if header.lower() == "authorization" else key}
 
 
-def _places(fields: str) -> dict[str, tuple[str, ...]]:
-    places: dict[str, tuple[str, ...]] = {"results": ("results",), **USUAL}
+def _fields(keys: Keys) -> dict[str, str]:
+    """The entries of SEARCH_FIELDS that the user wrote. Raises EngineError for an unknown one."""
+    fields = keys.get("SEARCH_FIELDS", "")
+    found: dict[str, str] = {}
+    known = ("results", *USUAL, "key_header")
     for pair in fields.split(",") if fields != FIELDS else ():
-        name, equals, place = (part.strip() for part in pair.partition("="))
+        name, equals, value = (part.strip() for part in pair.partition("="))
         if not pair.strip():
             continue
-        if not equals or name not in places:
+        wrong = name == "key_header" and not re.fullmatch(r"[A-Za-z0-9-]{1,60}", value)
+        if not equals or name not in known or wrong:
             raise EngineError(
                 "config",
                 f"SEARCH_FIELDS has a part that cannot be used: {pair.strip()[:60]!r}.",
-                f"Write name=path for {', '.join(places)}, e.g. results=data.items,url=link.",
+                f"Write name=value for {', '.join(known)}, e.g. results=data.items,url=link.",
             )
-        places[name] = (place,)
-    return places
+        found[name] = value
+    return found
 
 
 def _at(value: Any, path: str) -> Any:

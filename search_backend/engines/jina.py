@@ -5,11 +5,10 @@ https://jina.ai/reader
 
 from __future__ import annotations
 
-from search_backend.answers import base, checked, result, rows, usable
-from search_backend.engines import Engine, Wire
-from search_backend.http_values import HttpRequest, HttpResponse, get
-from search_backend.keys import Keys, Setting
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
+from searchloop.search_backend.plugin.answers import base, checked, results, rows
+from searchloop.search_backend.types import Query, SearchResult
 
 TITLE = "Jina"
 BASE = "https://s.jina.ai"
@@ -40,14 +39,7 @@ def request(query: Query, keys: Keys) -> HttpRequest:
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """data[]."""
     found = rows(checked(response, TITLE), "data", title=TITLE)
-    made = (
-        result(
-            "jina", r.get("url"), r.get("title"), r.get("description") or r.get("content"),
-            r.get("date"),
-        )
-        for r in found
-    )  # fmt: skip
-    return usable(made, TITLE)
+    return results(found, "jina", TITLE, "url", "title", "description content", "date")
 
 
 ENGINE = Engine(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from search_backend.engines import Access, Engine
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines import Access, Engine
+from searchloop.search_backend.types import Query, SearchResult
 
 
 def search(query: Query, access: Access) -> list[SearchResult]:
-    """The best passages of the local index. Needs no network."""
+    """Returns the best passages of the local index, without a network."""
     hits = access.library.search(query.text, query.max_results)
     return [SearchResult(hit.title, hit.url, hit.snippet, source="library") for hit in hits]
 

@@ -5,11 +5,10 @@ https://docs.ollama.com/capabilities/web-search
 
 from __future__ import annotations
 
-from search_backend.answers import base, checked, result, rows, usable, with_sites
-from search_backend.engines import Engine, Wire
-from search_backend.http_values import HttpRequest, HttpResponse, post
-from search_backend.keys import Keys, Setting
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
+from searchloop.search_backend.plugin.answers import base, checked, results, rows, with_sites
+from searchloop.search_backend.types import Query, SearchResult
 
 TITLE = "Ollama web search"
 BASE = "https://ollama.com"
@@ -31,8 +30,7 @@ def request(query: Query, keys: Keys) -> HttpRequest:
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """results[]."""
     found = rows(checked(response, TITLE), "results", title=TITLE)
-    made = (result("ollama", r.get("url"), r.get("title"), r.get("content")) for r in found)
-    return usable(made, TITLE)
+    return results(found, "ollama", TITLE, "url", "title", "content")
 
 
 ENGINE = Engine(

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from search_backend.answers import base, checked, result, rows, usable
-from search_backend.engines import Engine, Wire
-from search_backend.http_values import HttpRequest, HttpResponse, post
-from search_backend.keys import Keys, Setting
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
+from searchloop.search_backend.plugin.answers import base, checked, results, rows
+from searchloop.search_backend.types import Query, SearchResult
 
 TITLE = "Perplexity"
 BASE = "https://api.perplexity.ai"
@@ -50,14 +49,7 @@ def request(query: Query, keys: Keys) -> HttpRequest:
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """results[]."""
     found = rows(checked(response, TITLE), "results", title=TITLE)
-    made = (
-        result(
-            "perplexity", r.get("url"), r.get("title"), r.get("snippet"),
-            r.get("date") or r.get("last_updated"),
-        )
-        for r in found
-    )  # fmt: skip
-    return usable(made, TITLE)
+    return results(found, "perplexity", TITLE, "url", "title", "snippet", "date last_updated")
 
 
 ENGINE = Engine(

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from search_backend.answers import base, checked, result, rows, usable, with_sites
-from search_backend.clean import one_line
-from search_backend.engines import Engine, Wire
-from search_backend.errors import EngineError
-from search_backend.http_values import HttpRequest, HttpResponse, get
-from search_backend.keys import Keys, Setting
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
+from searchloop.search_backend.plugin.answers import base, checked, results, rows, with_sites
+from searchloop.search_backend.text.clean import one_line
+from searchloop.search_backend.types import EngineError, Query, SearchResult
 
 TITLE = "SearXNG"
 SETTINGS = (
@@ -56,18 +54,14 @@ def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
         )
     answer = checked(response, TITLE)
     found = rows(answer, "results", title=TITLE)
-    made = (
-        result("searxng", r.get("url"), r.get("title"), r.get("content"), r.get("publishedDate"))
-        for r in found
-    )
-    results = usable(made, TITLE)
-    if not results and (failed := _unresponsive(answer)):
+    listed = results(found, "searxng", TITLE, "url", "title", "content", "publishedDate")
+    if not listed and (failed := _unresponsive(answer)):
         raise EngineError(
             "blocked",
             f"All engines behind SearXNG that could know failed ({failed}).",
             "Wait, choose other engines in its settings, or use another engine here.",
         )
-    return results
+    return listed
 
 
 def _unresponsive(answer: Mapping[str, Any]) -> str:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from search_backend.answers import base, checked, result, rows, usable, with_sites
-from search_backend.engines import Engine, Wire
-from search_backend.http_values import HttpRequest, HttpResponse, post
-from search_backend.keys import Keys, Setting
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
+from searchloop.search_backend.plugin.answers import base, checked, results, rows, with_sites
+from searchloop.search_backend.types import Query, SearchResult
 
 TITLE = "Serper (Google)"
 BASE = "https://google.serper.dev"
@@ -37,11 +36,7 @@ def request(query: Query, keys: Keys) -> HttpRequest:
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """organic[]."""
     found = rows(checked(response, TITLE), "organic", title=TITLE, sign="searchParameters")
-    made = (
-        result("serper", r.get("link"), r.get("title"), r.get("snippet"), r.get("date"))
-        for r in found
-    )
-    return usable(made, TITLE)
+    return results(found, "serper", TITLE, "link", "title", "snippet", "date")
 
 
 ENGINE = Engine(

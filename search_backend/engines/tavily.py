@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from search_backend.answers import base, checked, result, rows, usable
-from search_backend.engines import Engine, Wire
-from search_backend.http_values import HttpRequest, HttpResponse, post
-from search_backend.keys import Keys, Setting
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
+from searchloop.search_backend.plugin.answers import base, checked, results, rows
+from searchloop.search_backend.types import Query, SearchResult
 
 TITLE = "Tavily"
 BASE = "https://api.tavily.com"
@@ -87,11 +86,7 @@ def request(query: Query, keys: Keys) -> HttpRequest:
 def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
     """results[]."""
     found = rows(checked(response, TITLE, QUOTA), "results", title=TITLE)
-    made = (
-        result("tavily", r.get("url"), r.get("title"), r.get("content"), r.get("published_date"))
-        for r in found
-    )
-    return usable(made, TITLE)
+    return results(found, "tavily", TITLE, "url", "title", "content", "published_date")
 
 
 ENGINE = Engine(

@@ -19,15 +19,13 @@ from urllib.parse import quote, unquote, urldefrag
 
 from selectolax.lexbor import LexborHTMLParser
 
-from search_backend.clean import one_line
-from search_backend.engines import Access, Engine
-from search_backend.errors import EngineError, SearchBackendError
-from search_backend.excerpt import CLOSE, OPEN, STEM, excerpt
-from search_backend.fetched import Fetched
-from search_backend.index import terms_of
-from search_backend.keys import Keys, Setting
-from search_backend.shelf import web_form
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.engines import Access, Engine
+from searchloop.search_backend.fetch.http import Fetched
+from searchloop.search_backend.library.index import terms_of
+from searchloop.search_backend.plugin import Keys, Setting, web_form
+from searchloop.search_backend.text.clean import one_line
+from searchloop.search_backend.text.passages import CLOSE, OPEN, STEM, excerpt
+from searchloop.search_backend.types import EngineError, Query, SearchBackendError, SearchResult
 
 SCHEME = "zim"
 SETTINGS = (Setting("ZIM_FILES", "Kiwix archives: .zim files or folders of them, a comma list"),)
@@ -44,8 +42,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Shelved:
-    """An open archive. The library under it reads from several threads, but searches from one."""
+class OpenArchive:
+    """An open archive. libzim may read from several threads, but search from one only."""
 
     name: str
     archive: Any
@@ -53,35 +51,35 @@ class Shelved:
 
 
 def search(query: Query, access: Access) -> list[SearchResult]:
-    """The best articles of all archives in turn, each with the passage that answers best."""
+    """Returns the best articles of all archives in turn, each with its best passage."""
     terms = [term.strip('"') for term in terms_of(query.text)][:MOST_TERMS]
     if not terms:
         return []
     lists = [
-        [(shelved, path) for path in _found(shelved, terms, query.max_results)]
-        for shelved in _archives(access.keys).values()
+        [(opened, path) for path in _found(opened, terms, query.max_results)]
+        for opened in _archives(access.keys).values()
     ]
     turns = [one[at] for at in range(query.max_results) for one in lists if at < len(one)]
-    results = (_result(shelved, path, terms) for shelved, path in turns[: query.max_results])
+    results = (_result(opened, path, terms) for opened, path in turns[: query.max_results])
     return [result for result in results if result is not None]
 
 
 def open_document(url: str, access: Access) -> Fetched:
-    """The document at zim://ARCHIVE/PATH, redirects inside the archive followed."""
+    """Returns the document at zim://ARCHIVE/PATH after redirects inside the archive."""
     name, _, path = urldefrag(url).url.partition("://")[2].partition("/")
-    shelved = _archives(access.keys).get(name.lower())
-    if shelved is None:
+    opened = _archives(access.keys).get(name.lower())
+    if opened is None:
         raise _missing(f"There is no archive {name[:60]!r} among ZIM_FILES.")
     try:
-        found = shelved.archive
+        found = opened.archive
         entry = found.get_entry_by_path(unquote(path)) if path else found.main_entry
         item = entry.get_item()
         size, kind, own = int(item.size), str(item.mimetype), str(item.path)
         body = b"" if size > MOST_BYTES else bytes(item.content)
     except KeyError:
-        raise _missing(f"The archive {shelved.name} has no document at this address.") from None
+        raise _missing(f"The archive {opened.name} has no document at this address.") from None
     except RuntimeError as error:
-        raise _broken(shelved.name, error) from error
+        raise _broken(opened.name, error) from error
     if size > MOST_BYTES:
         raise SearchBackendError(
             "too_large", f"The document has {size:,} bytes.", "Use another document."
@@ -90,7 +88,7 @@ def open_document(url: str, access: Access) -> Fetched:
     charset = re.search(r"charset=([\w-]+)", parameters)
     return Fetched(
         url=url,
-        final_url=web_form(SCHEME, shelved.name, quote(own, safe=_SAFE)),
+        final_url=web_form(SCHEME, opened.name, quote(own, safe=_SAFE)),
         status=200,
         content_type=plain.strip().lower(),
         charset=charset[1].lower() if charset else "utf-8",
@@ -98,26 +96,26 @@ def open_document(url: str, access: Access) -> Fetched:
     )
 
 
-def _found(shelved: Shelved, terms: list[str], most: int) -> list[str]:
-    """Paths of articles with all words, then of those with most of them."""
-    with shelved.lock:
+def _found(opened: OpenArchive, terms: list[str], most: int) -> list[str]:
+    """Returns paths of articles with all words, then of those with most of them."""
+    with opened.lock:
         try:
-            found = _paths(shelved.archive, " ".join(terms), most)
+            found = _paths(opened.archive, " ".join(terms), most)
             if len(found) < most and len(terms) > 1:
                 scores: dict[str, list[float]] = {}
                 for term in terms:
-                    for rank, path in enumerate(_paths(shelved.archive, term, most * 4), 1):
+                    for rank, path in enumerate(_paths(opened.archive, term, most * 4), 1):
                         scores.setdefault(path, []).append(1 / (RANK_CONSTANT + rank))
                 enough = [p for p, s in scores.items() if len(s) >= len(terms) * LEAST_SHARE]
                 enough.sort(key=lambda path: -sum(scores[path]))
                 found = list(dict.fromkeys([*found, *enough]))
         except RuntimeError as error:
-            raise EngineError("parse", *_words(shelved.name, error)) from error
+            raise EngineError("parse", *_words(opened.name, error)) from error
     return found[:most]
 
 
 def _paths(archive: Any, words: str, most: int) -> list[str]:
-    """By the full text; by titles in an archive that has no index of its text."""
+    """Searches the full text, or the titles in an archive without a full-text index."""
     from libzim.search import Query as ZimQuery  # type: ignore[import-untyped,unused-ignore]
     from libzim.search import Searcher  # type: ignore[import-untyped,unused-ignore]
     from libzim.suggestion import SuggestionSearcher  # type: ignore[import-untyped,unused-ignore]
@@ -129,22 +127,22 @@ def _paths(archive: Any, words: str, most: int) -> list[str]:
     return list(hits.getResults(0, most))
 
 
-def _result(shelved: Shelved, path: str, terms: list[str]) -> SearchResult | None:
+def _result(opened: OpenArchive, path: str, terms: list[str]) -> SearchResult | None:
     try:
-        entry = shelved.archive.get_entry_by_path(path)
+        entry = opened.archive.get_entry_by_path(path)
         item = entry.get_item()
         is_text = str(item.mimetype).startswith("text/") and int(item.size) <= MOST_MARKUP
         markup = bytes(item.content).decode("utf-8", "replace") if is_text else ""
         title, own = str(entry.title), str(item.path)
     except (KeyError, RuntimeError) as error:
-        _log.warning("an entry of %s cannot be read: %s", shelved.name, error)
+        _log.warning("an entry of %s cannot be read: %s", opened.name, error)
         return None
-    url = f"{SCHEME}://{shelved.name}/{quote(own, safe=_SAFE)}"
+    url = f"{SCHEME}://{opened.name}/{quote(own, safe=_SAFE)}"
     return SearchResult(one_line(title) or own, url, _extract(markup, terms), source=SCHEME)
 
 
 def _extract(markup: str, terms: list[str]) -> str:
-    """The passage of an article that holds most of the words; its beginning when none does."""
+    """Returns the passage of an article with most of the words, else its beginning."""
     tree = LexborHTMLParser(markup)
     texts = [node.text(deep=True) for node in tree.css("p")]
     texts = texts or [node.text(deep=True, separator=" ") for node in tree.css("body")]
@@ -156,8 +154,8 @@ def _extract(markup: str, terms: list[str]) -> str:
     return excerpt("\n".join(marked))
 
 
-def _archives(keys: Keys) -> Mapping[str, Shelved]:
-    """Open archives by name. Raises EngineError for one that cannot be opened."""
+def _archives(keys: Keys) -> Mapping[str, OpenArchive]:
+    """Opens the archives and returns them by name. Raises EngineError."""
     files: list[Path] = []
     for part in (part.strip() for part in keys.get("ZIM_FILES", "").split(",")):
         path = Path(part).expanduser()
@@ -174,8 +172,8 @@ def _archives(keys: Keys) -> Mapping[str, Shelved]:
 
 
 @lru_cache(maxsize=4)
-def _opened(stamps: tuple[tuple[str, int], ...]) -> Mapping[str, Shelved]:
-    # GPL, 30 MB, and wanted only by who has archives.
+def _opened(stamps: tuple[tuple[str, int], ...]) -> Mapping[str, OpenArchive]:
+    # GPL, 30 MB, and needed only by users of archives.
     try:
         from libzim.reader import Archive  # type: ignore[import-untyped,unused-ignore]
     except ImportError as error:
@@ -184,12 +182,12 @@ def _opened(stamps: tuple[tuple[str, int], ...]) -> Mapping[str, Shelved]:
             "Reading ZIM files needs the package libzim, which is not installed.",
             "Install it: pip install 'searchloop[zim]'.",
         ) from error
-    found: dict[str, Shelved] = {}
+    found: dict[str, OpenArchive] = {}
     for file, _ in stamps:
         stem = re.sub(r"[^a-z0-9_-]+", "-", Path(file).stem.lower()).strip("-_")[:50] or SCHEME
         name = next(n for i in range(99) if (n := f"{stem}-{i + 1}" if i else stem) not in found)
         try:
-            found[name] = Shelved(name, Archive(Path(file)), threading.Lock())
+            found[name] = OpenArchive(name, Archive(Path(file)), threading.Lock())
         except RuntimeError as error:
             raise EngineError("config", *_words(file, error)) from error
     return found

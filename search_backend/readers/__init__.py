@@ -1,35 +1,44 @@
-"""Readers turn a document into a page. One file each, found by name; none of them opens anything.
+"""Readers turn a document into a page: one file each, found by name; none of them sends anything.
 
-A module that reads one kind of document ends in `READER = Reader(...)`. Its `read` is pure: bytes,
-the address and the charset of the HTTP header in, a `Page` out. All of these together are the
-reader `local`.
+A module for one kind of document ends in `READER = Reader(...)`, whose pure `read` takes bytes, the
+address and the charset of the HTTP header and returns a `Page`. Together they are the reader
+`local`. A module for a service that fetches and reads pages elsewhere ends in `SERVICE =
+Service(...)`, with two pure functions: one makes the request, one reads the answer. A service gets
+an address only if the user has chosen it and we would open the address ourselves.
 
-A module for a service that fetches and reads pages elsewhere ends in `SERVICE = Service(...)`, with
-two pure functions: one makes the request, one reads the answer. A service is told an address only
-when the user has chosen it, and only an address that we would open ourselves.
+Others may import: _served.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
 from types import ModuleType
 
-from search_backend.http_values import HttpRequest, HttpResponse
-from search_backend.keys import Keys, Setting
-from search_backend.readers._xml import kind_of
-from search_backend.types import Page, Problem
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
+from searchloop.search_backend.types import Page, Problem, failed_page
 
 LOCAL = "local"
+# XML in pieces, however broken. Each alternative takes a character and never backtracks.
+XML_PIECE = re.compile(
+    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[(?P<data>.*?)(?:\]\]>|\Z)|<[?!][^>]*>?"
+    r"|<(?P<end>/?)(?:[\w.-]++:)?+(?P<name>[A-Za-z_][\w.-]*+)(?P<rest>[^<>]*+)>|(?P<text><?[^<]*+)",
+    re.DOTALL,
+)
+_HEAD = 64 * 1024
+_KINDS = {"html": "application/xhtml+xml"} | dict.fromkeys(
+    ("rss", "feed", "rdf"), "application/rss+xml"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """One kind of document: its media types, the ends of file names, and how it is read."""
+    """A reader of one kind of document, with its media types and suffixes of file names."""
 
     types: frozenset[str]
     suffixes: frozenset[str]
@@ -38,12 +47,11 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A reader elsewhere. `needs` are the settings it cannot work without, `settings` all that it
-    reads.
+    """A reader elsewhere. `needs` are the required settings, `settings` all that it reads.
 
-    `request` is given an address that was checked, and raises EngineError(config) for settings it
-    cannot use. `parse` gives the page, with status error for what the service says of the page;
-    it raises EngineError for any answer that does not speak of the page at all.
+    `request` takes a checked address and raises EngineError(config) for unusable settings. `parse`
+    returns the page, with status error if the service reports that the page failed; it raises
+    EngineError for any other failure.
     """
 
     name: str
@@ -54,20 +62,20 @@ class Service:
     settings: tuple[Setting, ...] = ()
 
     def missing(self, keys: Keys) -> tuple[str, ...]:
-        """Names of the needed settings that have no value."""
+        """Returns the names of required settings without a value."""
         return tuple(name for name in self.needs if not keys.get(name))
 
 
 @cache
 def find_services() -> Mapping[str, Service]:
-    """Every service by name, in the order of the names."""
+    """Returns every service by name, sorted."""
     found = [getattr(module, "SERVICE", None) for module in _modules()]
     return {one.name: one for one in found if isinstance(one, Service)}
 
 
 @cache
 def find_readers() -> tuple[Reader, ...]:
-    """Every reader of this package, in the order of the file names."""
+    """Returns every reader of this package, sorted by file name."""
     found = [getattr(module, "READER", None) for module in _modules()]
     return tuple(one for one in found if isinstance(one, Reader))
 
@@ -78,13 +86,13 @@ def _modules() -> list[ModuleType]:
 
 
 def reader_for_name(name: str) -> Reader | None:
-    """The reader for a file of this name."""
+    """Returns the reader for a file of this name; None if there is none."""
     suffix = PurePosixPath(name).suffix.lower()
     return next((reader for reader in find_readers() if suffix in reader.suffixes), None)
 
 
 def read(body: bytes, *, url: str, content_type: str, charset: str | None = None) -> Page:
-    """The page in `body`. A kind that cannot be read gives a page with status error."""
+    """Returns the page in `body`; status error for a kind that no reader reads."""
     kind = _kind(body, content_type)
     reader = next((reader for reader in find_readers() if kind in reader.types), None)
     if reader is None:
@@ -93,22 +101,22 @@ def read(body: bytes, *, url: str, content_type: str, charset: str | None = None
             f"This is not a page with text but {kind or 'data of an unknown kind'}.",
             "Look for the same content as a web page or a text file.",
         )
-        return Page(url=url, final_url=url, title="", text="", status="error", error=problem)
+        return failed_page(url, problem)
     return reader.read(body, url, charset)
 
 
 def _kind(body: bytes, content_type: str) -> str:
-    """The media type, judged by the first bytes where the header is silent or too general."""
+    """Returns the media type, by the first bytes if the header is silent or too general."""
     kind = content_type.partition(";")[0].strip().lower()
     head = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
     if head.startswith(b"%PDF-"):
         return "application/pdf"
     if kind.endswith("+json"):
         return "application/json"
-    # A picture is none whose parts are words: most of its text is not on view.
+    # SVG is no text: most of what it contains is not visible.
     other = ("application/xhtml+xml", "image/svg+xml")
     if kind in ("text/xml", "application/xml") or (kind.endswith("+xml") and kind not in other):
-        return kind_of(body)
+        return _xml_kind(body)
     if kind not in ("", "application/octet-stream", "binary/octet-stream", "unknown/unknown"):
         return kind
     start = head[:64].lower()
@@ -117,3 +125,10 @@ def _kind(body: bytes, content_type: str) -> str:
     if body and b"\0" not in body[:4096]:
         return "text/plain"
     return kind
+
+
+def _xml_kind(body: bytes) -> str:
+    """Returns the media type by the first tag; application/xml if that has no reader of its own."""
+    head = body[:_HEAD].replace(b"\0", b"").decode("latin-1")
+    first = next((found["name"].lower() for found in XML_PIECE.finditer(head) if found["name"]), "")
+    return _KINDS.get(first, "application/xml")

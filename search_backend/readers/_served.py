@@ -1,13 +1,13 @@
-"""The page that a service read, held to the same rules as one that we read."""
+"""Pages that a service read, under the same rules as those that we read."""
 
 from __future__ import annotations
 
 import re
 
-from search_backend.answers import iso_date
-from search_backend.clean import invisible, one_line, tidy
-from search_backend.passages import title_of
-from search_backend.types import Page, Problem
+from searchloop.search_backend.plugin.answers import iso_date
+from searchloop.search_backend.text.clean import invisible, one_line, tidy
+from searchloop.search_backend.text.passages import title_of
+from searchloop.search_backend.types import Page, Problem, failed_page
 
 MOST_CHARACTERS = 4_000_000
 MOST_LINKS = 500
@@ -18,14 +18,14 @@ _LINK = re.compile(r"\]\(\s*<?(https?://[^\s<>()]+(?:\([^\s<>()]*\)[^\s<>()]*)*)
 def served(
     url: str, text: object, *, final_url: object = None, title: object = None, date: object = None
 ) -> Page:
-    """A page of Markdown, without what cannot be seen and without images. One without text has
-    status error."""
+    """Returns a page of Markdown without invisible characters and images; status error without
+    text."""
     markdown = text if isinstance(text, str) else ""
     plain = tidy(_IMAGE.sub(lambda image: image[1], markdown[:MOST_CHARACTERS]))
-    came_from = final_url if isinstance(final_url, str) and _is_web(final_url) else url
+    is_web = isinstance(final_url, str) and final_url.startswith(("http://", "https://"))
     page = Page(
         url=url,
-        final_url=came_from,
+        final_url=str(final_url) if is_web else url,
         title=one_line(title if isinstance(title, str) and title else title_of(plain, "")),
         text=plain,
         links=tuple(dict.fromkeys(_LINK.findall(plain)))[:MOST_LINKS],
@@ -37,15 +37,10 @@ def served(
 
 
 def failed(url: str, code: str, message: str) -> Page:
-    """What a service could not read."""
-    problem = Problem(code, message, "Use another source, or another reader.")
-    return Page(url=url, final_url=url, title="", text="", status="error", error=problem)
+    """Returns a page that a service could not read."""
+    return failed_page(url, Problem(code, message, "Use another source, or another reader."))
 
 
 def said(value: object) -> str:
-    """A service's own words for a failure, on one line and short."""
+    """Returns a service's own words for a failure, on one short line."""
     return one_line(value, 160).rstrip(".") if isinstance(value, str) else "no reason given"
-
-
-def _is_web(url: str) -> bool:
-    return url.startswith(("http://", "https://"))

@@ -8,26 +8,30 @@ https://docs.crawl4ai.com/core/docker-deployment/
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
 
-from search_backend.answers import base, checked, misshapen
-from search_backend.http_values import HttpRequest, HttpResponse, post
-from search_backend.keys import Keys, Setting
-from search_backend.readers import Service
-from search_backend.readers._served import failed, said, served
-from search_backend.types import Page
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
+from searchloop.search_backend.plugin.answers import base, checked, misshapen
+from searchloop.search_backend.readers import Service
+from searchloop.search_backend.readers._served import failed, said, served
+from searchloop.search_backend.types import Page
 
 TITLE = "Crawl4AI"
 SETTINGS = (
-    Setting("CRAWL4AI_URL", "Your Crawl4AI server, e.g. http://localhost:11235"),
-    Setting("CRAWL4AI_TOKEN", "Its token, if it wants one", secret=True),
+    Setting(
+        "CRAWL4AI_URL",
+        "Your Crawl4AI server, e.g. http://localhost:11235 (its token as http://:TOKEN@localhost)",
+    ),
 )
 
 
 def request(url: str, keys: Keys) -> HttpRequest:
-    """The main content (`fit`), not from the server's cache (`c`)."""
-    headers = {"Authorization": f"Bearer {key}"} if (key := keys.get("CRAWL4AI_TOKEN")) else {}
-    body = {"url": url, "f": "fit", "q": None, "c": "0"}
-    return post(base(keys, "CRAWL4AI_URL", "") + "/md", body, headers)
+    """The main content (`fit`), not from the server's cache (`c`). A password in the server's
+    address is its token."""
+    address = urlsplit(base(keys, "CRAWL4AI_URL", ""))
+    headers = {"Authorization": f"Bearer {unquote(key)}"} if (key := address.password) else {}
+    place = address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
+    return post(place + "/md", {"url": url, "f": "fit", "q": None, "c": "0"}, headers)
 
 
 def parse(response: HttpResponse, url: str, _keys: Keys) -> Page:

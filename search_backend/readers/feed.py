@@ -1,7 +1,7 @@
-"""RSS, Atom and RDF feeds: their titles, texts, dates and links, as a reader of feeds shows them.
+"""RSS, Atom and RDF feeds: titles, texts, dates and links, as a feed reader shows them.
 
-A text in a feed is HTML, behind CDATA or escapes, so it is read as HTML is: without scripts,
-comments and what is hidden. What else an item says is for programs and left out.
+Texts in a feed are HTML, in CDATA or escaped, so they are read as HTML: without scripts, comments
+and hidden elements. Other fields of an item are for programs and left out.
 
 Spec: https://www.rssboard.org/rss-specification, RFC 4287
 """
@@ -13,13 +13,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html import escape, unescape
 
-from search_backend.charset import decode
-from search_backend.clean import one_line, plain
-from search_backend.readers import Reader
-from search_backend.readers._bounds import MOST_BYTES
-from search_backend.readers._whole import whole
-from search_backend.readers._xml import PIECE
-from search_backend.types import Page
+from selectolax.lexbor import LexborHTMLParser
+
+from searchloop.search_backend.readers import XML_PIECE, Reader
+from searchloop.search_backend.readers._html import about as _about
+from searchloop.search_backend.readers._html.blocks import layout, written
+from searchloop.search_backend.readers._html.bounds import MOST_BYTES, bounded
+from searchloop.search_backend.readers._html.hidden import remove_hidden
+from searchloop.search_backend.readers._html.markdown import markdown
+from searchloop.search_backend.text.clean import cleaned, decode, one_line, plain
+from searchloop.search_backend.types import Page
 
 # What is shown of a feed, by the last part of the tag's name, and as what.
 _SHOWN = {
@@ -32,19 +35,32 @@ _HREF = re.compile(r"\shref\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 
 
 def read(body: bytes, url: str, charset: str | None) -> Page:
-    """The feed as one page, its items in order."""
+    """Returns the feed as one page, its items in order."""
     text = decode(body[:MOST_BYTES], charset)
     parts = list(_parts(text))
-    page = whole("".join(parts), url)
+    page = _shown("".join(parts), url)
     title = next((part for part in parts if part.startswith("<h2>")), "")
     title = one_line(plain(title)) or url
     return replace(page, title=title, cut=page.cut or len(body) > MOST_BYTES)
 
 
+def _shown(markup: str, url: str) -> Page:
+    """All that is shown of some HTML, and its links; the page has no title."""
+    markup, cut = bounded(markup)
+    tree = LexborHTMLParser(markup)
+    metadata = _about.metadata(tree)
+    remove_hidden(tree)
+    body = written(tree)
+    shown = layout(body)
+    text, unseen = cleaned(markdown(shown, range(len(shown.blocks)), url))
+    links = _about.links(tree, metadata, body, url)
+    return Page(url, url, "", text, links, cut=cut, invisible=unseen)
+
+
 def _parts(text: str) -> Iterator[str]:
-    """HTML of what is shown, one part after another."""
+    """Yields the visible parts as HTML."""
     inside, held = "", list[str]()
-    for found in PIECE.finditer(text):
+    for found in XML_PIECE.finditer(text):
         name = (found["name"] or "").lower()
         if not inside:
             if name in _SHOWN and not found["end"]:
@@ -69,7 +85,7 @@ def _part(tag: str, said: str) -> str:
 
 
 def _linked(rest: str) -> str:
-    """The address in a tag of Atom."""
+    """Returns a link to the address in a tag of Atom."""
     found = _HREF.search(rest)
     return _link(unescape(found[1] or found[2] or "")) if found else ""
 

@@ -10,13 +10,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from search_backend.answers import base, checked, misshapen
-from search_backend.challenge import judge
-from search_backend.http_values import HttpRequest, HttpResponse, post
-from search_backend.keys import Keys, Setting
-from search_backend.readers import Service
-from search_backend.readers._served import failed, said, served
-from search_backend.types import Page
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
+from searchloop.search_backend.plugin.answers import base, checked, judge, misshapen
+from searchloop.search_backend.readers import Service
+from searchloop.search_backend.readers._served import failed, said, served
+from searchloop.search_backend.types import Page, failed_page
 
 TITLE = "Firecrawl"
 BASE = "https://api.firecrawl.dev"
@@ -54,7 +52,7 @@ def parse(response: HttpResponse, url: str, _keys: Keys) -> Page:
     status = metadata.get("statusCode")
     if isinstance(status, int) and status >= 400:
         verdict, problem = judge(status, "", "")
-        return Page(url, url, "", "", status=verdict, error=problem)
+        return failed_page(url, problem, verdict)
     return served(
         url,
         data.get("markdown"),
@@ -65,7 +63,7 @@ def parse(response: HttpResponse, url: str, _keys: Keys) -> Page:
 
 
 def _page_failure(response: HttpResponse) -> str:
-    """What an error of the service says when it is the page's fault and not the service's."""
+    """Returns the reason if the page and not the service failed, else ""."""
     if response.status < 400:
         return ""
     try:

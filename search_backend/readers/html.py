@@ -11,15 +11,15 @@ from dataclasses import replace
 
 from selectolax.lexbor import LexborHTMLParser
 
-from search_backend.charset import decode
-from search_backend.clean import cleaned
-from search_backend.readers import Reader, _about
-from search_backend.readers._blocks import Layout, layout, written
-from search_backend.readers._bounds import MOST_BYTES, bounded
-from search_backend.readers._choose import About, chosen
-from search_backend.readers._hidden import remove_hidden
-from search_backend.readers._markdown import markdown
-from search_backend.types import Page, Problem
+from searchloop.search_backend.readers import Reader
+from searchloop.search_backend.readers._html import about as _about
+from searchloop.search_backend.readers._html.blocks import Layout, layout, written
+from searchloop.search_backend.readers._html.bounds import MOST_BYTES, bounded
+from searchloop.search_backend.readers._html.choose import About, chosen
+from searchloop.search_backend.readers._html.hidden import remove_hidden
+from searchloop.search_backend.readers._html.markdown import markdown
+from searchloop.search_backend.text.clean import cleaned, decode
+from searchloop.search_backend.types import Page, Problem
 
 # Of so short a page everything is kept that is no furniture.
 SHORT_PAGE = 120
@@ -40,19 +40,19 @@ _ASKS_FOR_SCRIPTS = re.compile(
 
 
 def read(body: bytes, url: str, charset: str | None) -> Page:
-    """The page with its title, author, date, language, links. An empty shell is needs_js."""
+    """Returns the page with title, byline, date, language, links; needs_js for an empty shell."""
     markup, cut = bounded(decode(body[:MOST_BYTES], charset))
     cut = cut or len(body) > MOST_BYTES
     tree = LexborHTMLParser(markup)
     # Read before scripts go: some pages tell their date only there.
-    told = _about.told(tree)
+    metadata = _about.metadata(tree)
     page = Page(
         url=url,
         final_url=url,
         title=_about.title(tree),
         text="",
-        byline=_about.byline(tree, told),
-        published=_about.published(tree, told),
+        byline=_about.byline(tree, metadata),
+        published=_about.published(tree, metadata),
         language=_about.language(tree),
         cut=cut,
     )
@@ -60,10 +60,10 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     asks = any(
         _ASKS_FOR_SCRIPTS.search(node.text(deep=True) or "") for node in tree.css("noscript")
     )
-    about = About(_about.kind(told), url)
+    about = About(_about.kind(metadata), url)
     remove_hidden(tree)
     written_body = written(tree)
-    links = _about.links(tree, told, written_body, url)
+    links = _about.links(tree, metadata, written_body, url)
     # Each of these is as large as the page.
     size = len(markup)
     del markup, tree
@@ -86,7 +86,7 @@ def _shell(page: Page) -> Page:
 
 
 def _main(page: Layout, about: About) -> tuple[str, int]:
-    """The main text, and how many invisible characters were taken out of it."""
+    """Returns the main text, and the number of invisible characters removed from it."""
     if len(page.blocks) > MOST_BLOCKS:
         return cleaned(markdown(page, _all_but_furniture(page), about.url))
     choice = chosen(page, about)
@@ -97,7 +97,7 @@ def _main(page: Layout, about: About) -> tuple[str, int]:
 
 
 def _all_but_furniture(page: Layout) -> list[int]:
-    """Every block outside navigation, header, footer, aside and form; if there is none, all."""
+    """Returns the blocks outside navigation, header, footer, aside and form; all if none is."""
     furniture = [False] * len(page.boxes)
     for at, box in enumerate(page.boxes):
         own = box.tag in _FURNITURE or not _FURNITURE_ROLES.isdisjoint(box.names)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from search_backend.answers import base, checked, misshapen
-from search_backend.http_values import HttpRequest, HttpResponse, post
-from search_backend.keys import Keys, Setting
-from search_backend.readers import Service
-from search_backend.readers._served import failed, said, served
-from search_backend.types import Page
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
+from searchloop.search_backend.plugin.answers import base, checked, misshapen
+from searchloop.search_backend.readers import Service
+from searchloop.search_backend.readers._served import failed, said, served
+from searchloop.search_backend.types import Page
 
 TITLE = "Jina Reader"
 BASE = "https://r.jina.ai"

@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from search_backend.clean import invisible, one_line, tidy
-from search_backend.readers import Reader
-from search_backend.types import Page, Problem
+from searchloop.search_backend.readers import Reader
+from searchloop.search_backend.text.clean import invisible, one_line, tidy
+from searchloop.search_backend.types import Page, Problem, failed_page
 
 MOST_PAGES = 500
 MOST_CHARACTERS = 2_000_000
@@ -20,23 +20,16 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def read(body: bytes, url: str, _charset: str | None) -> Page:
-    """The text of all pages, one after the other, with the document's own title if it has one."""
+    """Returns the text of all pages in order, with the document's own title if it has one."""
     try:
         import pypdfium2  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
-        return _failed(
-            url,
-            Problem(
-                "pdf_not_installed",
-                "This is a PDF, and reading PDF is not installed.",
-                "Install it: pip install 'searchloop[pdf]'. Or look for the content as a web page.",
-            ),
-        )
+        return failed_page(url, _NOT_INSTALLED)
     with _ONE_AT_A_TIME:
         try:
             document = pypdfium2.PdfDocument(body)
         except pypdfium2.PdfiumError:
-            return _failed(url, _BAD)
+            return failed_page(url, _BAD)
         try:
             texts, length = list[str](), 0
             for number in range(min(len(document), MOST_PAGES)):
@@ -53,14 +46,9 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
     name = PurePosixPath(unquote(urlsplit(url).path)).name
     text = tidy(whole := "\n\n".join(texts))
     if not texts:
-        return _failed(url, _BAD)
+        return failed_page(url, _BAD)
     if not text:
-        return _failed(
-            url,
-            Problem(
-                "no_text", "This PDF holds pictures and no text.", "Look for a version with text."
-            ),
-        )
+        return failed_page(url, _NO_TEXT)
     return Page(url, url, one_line(title or name), text, cut=cut, invisible=invisible(whole))
 
 
@@ -76,13 +64,17 @@ def _page_text(document: Any, number: int) -> str:
         page.close()
 
 
+_NOT_INSTALLED = Problem(
+    "pdf_not_installed",
+    "This is a PDF, and reading PDF is not installed.",
+    "Install it: pip install 'searchloop[pdf]'. Or look for the content as a web page.",
+)
+_NO_TEXT = Problem(
+    "no_text", "This PDF holds pictures and no text.", "Look for a version with text."
+)
 _BAD = Problem(
     "bad_pdf", "This PDF is damaged or needs a password.", "Look for another copy of it."
 )
-
-
-def _failed(url: str, problem: Problem) -> Page:
-    return Page(url=url, final_url=url, title="", text="", status="error", error=problem)
 
 
 READER = Reader(frozenset({"application/pdf"}), frozenset({".pdf"}), read)

@@ -1,21 +1,20 @@
-"""Text that needs no reading: plain text, Markdown, JSON, XML, CSV. Cleaned, otherwise as it is."""
+"""Plain text, Markdown, JSON, XML, CSV: cleaned, otherwise unchanged."""
 
 from __future__ import annotations
 
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from search_backend.charset import decode
-from search_backend.clean import invisible, one_line, tidy
-from search_backend.passages import title_of
-from search_backend.readers import Reader
-from search_backend.types import Page
+from searchloop.search_backend.readers import Reader
+from searchloop.search_backend.text.clean import decode, invisible, one_line, tidy
+from searchloop.search_backend.text.passages import title_of
+from searchloop.search_backend.types import Page
 
 MOST_CHARACTERS = 4_000_000
 
 
 def read(body: bytes, url: str, charset: str | None) -> Page:
-    """The whole text; the title is the first Markdown heading, else the file's name."""
+    """Returns the whole text; the title is the first Markdown heading, else the file's name."""
     text = decode(body, charset)
     name = PurePosixPath(unquote(urlsplit(url).path)).name
     kept = tidy(text[:MOST_CHARACTERS])

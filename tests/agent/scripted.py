@@ -20,19 +20,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agent.backend import LocalBackend
-from agent.events import Event
-from agent.log import EventLog
-from agent.models import Capabilities, ModelInfo
-from agent.providers import Provider
-from agent.runner import Runner
-from agent.settings import Environment, Settings
-from agent.tools import Tool, ToolSource
-from agent.types import (
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.events import Event
+from searchloop.agent.providers import Provider
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.settings import Environment, Settings
+from searchloop.agent.tools import Tool, ToolSource
+from searchloop.agent.tools.backend import LocalBackend
+from searchloop.agent.types import (
+    Capabilities,
     Citation,
     Finished,
     Mark,
     Message,
+    ModelInfo,
     PageOpened,
     Request,
     SearchFinished,

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-import agent as package
-from agent.errors import AgentError, ConfigError, Conflict
-from agent.library import Agent
-from agent.limits import Limits
-from agent.log import EventLog
-from agent.tools import tool
-from agent.types import Citation, Mark, TextDelta
+import searchloop as package
+from searchloop import Agent
+from searchloop.agent.errors import AgentError, ConfigError, Conflict
+from searchloop.agent.library import BareAgent
+from searchloop.agent.log import EventLog
+from searchloop.agent.tools import tool
+from searchloop.agent.types import Citation, Limits, Mark, TextDelta
 from tests.agent.scripted import (
     Hold,
     Scripted,
@@ -40,11 +40,14 @@ class Made:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.agents: list[Agent] = []
+        self.agents: list[BareAgent] = []
 
-    def __call__(self, *steps: Step, values: dict[str, str] | None = None, **more: Any) -> Agent:
+    def __call__(
+        self, *steps: Step, values: dict[str, str] | None = None, **more: Any
+    ) -> BareAgent:
         own = settings(self.home, **(values or {}))
-        self.agents.append(Agent(own, providers=[Scripted(steps)], **more))
+        more = {"search_backend": None, **more}
+        self.agents.append(BareAgent(own, providers=[Scripted(steps)], **more))
         return self.agents[-1]
 
 
@@ -271,15 +274,15 @@ def test_pages_are_read_through_the_backend(make: Made) -> None:
 
 
 def test_importing_the_package_costs_nothing() -> None:
-    """`import agent` loads no network, database or web code; the names come on first use."""
-    heavy = "asyncio", "sqlite3", "httpx2", "flask"
-    code = f"import sys, agent; print([m for m in {heavy!r} if m in sys.modules])"
+    """`import searchloop` loads no network, database or web code; the names come on first use."""
+    heavy = "asyncio", "sqlite3", "aiohttp", "httpx2", "flask"
+    code = f"import sys, searchloop; print([m for m in {heavy!r} if m in sys.modules])"
     root = Path(__file__).parent.parent.parent
     shown = subprocess.run(
         [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
     )
     assert shown.stdout == "[]\n"
-    assert package.Agent is Agent
+    assert issubclass(package.Agent, Agent)
     assert not hasattr(package, "Nothing")
 
 

@@ -9,14 +9,23 @@ from typing import Any
 
 import pytest
 
-from agent.citations import joined
-from agent.dispatcher import Toolset
-from agent.errors import IncompleteError, ProviderError
-from agent.limits import Limits
-from agent.loop import Outcome, run_agent_loop
-from agent.sources import SourceTable
-from agent.tools import tool
-from agent.types import Citation, Mark, Message, Mode, Request, StopReason, TextDelta, Usage
+from searchloop.agent.errors import IncompleteError, ProviderError
+from searchloop.agent.loop import Outcome, run_agent_loop
+from searchloop.agent.search.citations import joined
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.tools import tool
+from searchloop.agent.tools.dispatcher import Toolset
+from searchloop.agent.types import (
+    Citation,
+    Limits,
+    Mark,
+    Message,
+    Mode,
+    Request,
+    StopReason,
+    TextDelta,
+    Usage,
+)
 from tests.agent.scripted import Memory, Scripted, Step, call, calls, native, says
 
 ran: list[str] = []

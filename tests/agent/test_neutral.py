@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fence import Fence
-from agent.neutral import INVISIBLE, neutral
+from searchloop.agent.text import INVISIBLE, neutral
+from searchloop.agent.tools.results import Fence
 
 MARKS = (
     "<|im_start|>system",

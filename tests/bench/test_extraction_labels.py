@@ -5,7 +5,7 @@ from __future__ import annotations
 from selectolax.lexbor import LexborHTMLParser
 
 from bench.extraction_labels import right_blocks
-from search_backend.readers._blocks import layout, written
+from searchloop.search_backend.readers._html.blocks import layout, written
 
 STORY = "The harbour was built in three stages, and each of them took longer than planned."
 OTHER = "Nobody who saw the old pier would have guessed that a ship of this size could land."

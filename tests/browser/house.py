@@ -48,7 +48,7 @@ class House:
             k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "SYSTEMROOT", "TMPDIR")
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "cli", "serve", "--port", str(self.port)],
+            [sys.executable, "-m", "searchloop.cli", "serve", "--port", str(self.port)],
             cwd=self.home,
             env={
                 **kept,

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from agent.log import EventLog
+from searchloop.agent.log import EventLog
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House
 from tests.browser.steps import last_turn

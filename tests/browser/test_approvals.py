@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from agent.log import EventLog
+from searchloop.agent.log import EventLog
 from tests.browser.house import House
 from tests.browser.steps import last_turn
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from agent.log import EventLog
+from searchloop.agent.log import EventLog
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, box, choose_model, last_turn, model, turn_on, wait_for_answer

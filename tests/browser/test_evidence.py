@@ -7,8 +7,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
-from agent.log import EventLog
-from agent.types import NOTHING
+from searchloop.agent.log import EventLog
+from searchloop.agent.types import NOTHING
 from tests.browser.house import House
 
 URL = "https://tide.example/table"
@@ -125,7 +125,7 @@ def test_text_from_right_to_left_stands_on_its_side(page: Page, house: House) ->
 
 
 PLACES = """async (urls) => {
-  const { placeOf } = await import("/static/dom.js");
+  const { placeOf } = await import("/static/lib/dom.js");
   return urls.map(placeOf);
 }"""
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from searchloop.web.text.markdown import render
 from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, choose_model, last_turn, wait_for_answer
-from web.markdown import render
 
 EVIL = "https://evil.example/collect?secret=1"
 HOSTILE = f"""\
@@ -98,7 +98,7 @@ def check_answer(chatting: Page) -> None:
 
 
 DRAW_ALL = """async (text) => {
-  const { render } = await import("/static/dom.js");
+  const { render } = await import("/static/lib/dom.js");
   const place = document.body.appendChild(document.createElement("div"));
   const scheme = /^\\s*(javascript|data|vbscript|blob|file):/i;
   const cite = (n) => document.createTextNode(n);

@@ -14,12 +14,10 @@ from tests.browser.test_looks import TOO_WIDE
 
 pytestmark = pytest.mark.integration
 
-LANGUAGES = sorted(
-    path.name.split(".")[1] for path in (ROOT / "web" / "static").glob("strings.*.js")
-)
+LANGUAGES = sorted(path.stem for path in (ROOT / "web" / "static" / "locales").glob("??.js"))
 KEPT = """async (names) => {
   const all = {};
-  for (const n of names) all[n] = (await import(`/static/strings.${n}.js`)).default;
+  for (const n of names) all[n] = (await import(`/static/locales/${n}.js`)).default;
   return all;
 }"""
 
@@ -33,7 +31,7 @@ def places(entry: Any) -> set[str]:
 def test_every_language_has_the_same_words(browser: Browser, house: House) -> None:
     """Keys and places are those of the English catalogue, and each key is used somewhere.
 
-    What the server says in English itself is held by tests/web/test_server_words.py."""
+    What the server says in English itself is held by tests/web/words/test_server_words.py."""
     page = browser.new_context(bypass_csp=True).new_page()
     page.goto(house.start_url)
     catalogues = page.evaluate(KEPT, LANGUAGES)
@@ -46,13 +44,13 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
         wrong = [k for k in english if places(catalogue[k]) != places(english[k])]
         assert wrong == [], name
         assert all("other" in entry for entry in catalogue.values() if isinstance(entry, dict))
-    code = "".join(p.read_text("utf-8") for p in (ROOT / "web" / "static").glob("[!s]*.*"))
-    code += "".join(p.read_text("utf-8") for p in (ROOT / "web" / "static").glob("s*[!.]*.js"))
+    parts = (p for p in (ROOT / "web" / "static").rglob("*.*") if p.parent.name != "locales")
+    code = "".join(p.read_text("utf-8") for p in parts)
     heads = {key.split(".")[0] for key in english if key not in code}
     made = {"set", "settings", "theme", "mode", "step", "attempt", "effect", "export", "tools"}
-    made |= {"error"}  # by code, see tests/web/test_error_words.py
+    made |= {"error"}  # by code, see tests/web/words/test_error_words.py
     made |= {"approval", "source", "end", "doing", "done", "slash", "pull", "library", "sidebar"}
-    made |= {"list", "name", "origin", "attempt"}
+    made |= {"list", "name", "origin", "attempt", "agents", "model", "switch"}
     assert heads <= made | {"missing", "via", "badge"}, "a text that nobody says"
 
 
@@ -131,10 +129,10 @@ def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house
     page = enter(locale="de-DE")
     page.locator("#open-settings").click()
     page.locator("#settings nav").get_by_role("button", name="Grenzen").click()
-    box = page.locator("#set-SEARCHLOOP_MAX_SEARCHES")
+    box = page.locator("#set-SEARCHLOOP_LIMITS-searches")
     box.fill("none")
     box.blur()
-    told = page.get_by_role("alert").filter(has_text="SEARCHLOOP_MAX_SEARCHES ist 'none'")
+    told = page.get_by_role("alert").filter(has_text="searches ist 'none'")
     expect(told).to_contain_text("keine Zahl über 0")
     page.keyboard.press("Escape")
     error = {"code": "forbidden", "message": "It said: not you.", "remedy": "Ask them."}
@@ -154,7 +152,7 @@ def test_a_german_page_says_errors_and_suggestions_in_german(enter: Enter, house
 
 
 LACKS = """async (models) => {
-  const { lackOf } = await import("/static/strings.js");
+  const { lackOf } = await import("/static/locales/index.js");
   return models.map(lackOf);
 }"""
 
@@ -173,7 +171,7 @@ def test_what_a_model_lacks_is_said_in_german(browser: Browser, house: House) ->
 
 
 RESTING = """async (error) => {
-  const { translated } = await import("/static/strings.js");
+  const { translated } = await import("/static/locales/index.js");
   return translated(error).message;
 }"""
 

@@ -68,13 +68,13 @@ def test_settings_are_kept_and_hold_at_once(page: Page, house: House, tmp_path: 
     page.keyboard.press("Escape")
     expect(switch(page)).to_be_checked()
     written = (house.home / "data" / "config.toml").read_text("utf-8")
-    assert 'SEARCHLOOP_MAX_SEARCHES = "7"' in written
+    assert 'SEARCHLOOP_LIMITS = "searches=7"' in written
     assert 'SEARCH_ENGINES = "library,' in written
     page.reload()
     expect(switch(page)).to_be_checked()
     assert page.evaluate("getComputedStyle(document.body).colorScheme") == "dark"
     assert 'SEARCH_BLOCKED_DOMAINS = "ads.example"' in written
-    names = ("SEARCHLOOP_MAX_SEARCHES", "SEARCHLOOP_SEARCH", "SEARCH_ENGINES")
+    names = ("SEARCHLOOP_LIMITS", "SEARCHLOOP_SEARCH", "SEARCH_ENGINES")
     names += ("SEARCH_BLOCKED_DOMAINS",)
     house.call("PATCH", "/api/settings", {"settings": dict.fromkeys(names)})
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page
 
-from agent.branches import BRANCHING, Turns
-from agent.events import Event
+from searchloop.agent.log.branches import BRANCHING, Turns
+from searchloop.agent.log.events import Event
 from tests.browser.house import House
 
 USAGE = {"searches": 1, "pages": 1, "seconds": 1.5}
@@ -52,7 +52,7 @@ KINDS = (
     {"type": "something_new", "text": "of a later version"},
 )
 FOLD = """async ({ events, again }) => {
-  const { emptyChat, reduce, isRunning } = await import("/static/state.js");
+  const { emptyChat, reduce, isRunning } = await import("/static/chat/state.js");
   const once = events.reduce(reduce, emptyChat);
   let twice = emptyChat;
   for (const [from, to] of again) twice = events.slice(from, to).reduce(reduce, twice);

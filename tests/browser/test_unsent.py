@@ -150,7 +150,7 @@ def test_a_browser_that_stores_nothing_still_keeps_words(enter: Enter, house: Ho
 
 
 FILL = """async (entries) => {
-  const { unsentTexts } = await import("/static/words.js");
+  const { unsentTexts } = await import("/static/composer/drafts.js");
   const texts = unsentTexts();
   for (const [chat, length] of entries) texts.put(chat, "x".repeat(length));
   texts.store();

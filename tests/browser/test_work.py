@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from agent.log import EventLog
+from searchloop.agent.log import EventLog
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, box, choose, choose_model, last_turn, wait_for_answer
 from tests.browser.test_agent import called
@@ -103,8 +103,8 @@ def test_a_list_becomes_a_plan_and_commands_run_and_undo_it(
     expect(made.locator("li")).to_have_count(2)
     expect(last_turn(page).locator(".offer")).to_have_count(0)
     held: list[Route] = []
-    page.route("**/slash.js", lambda route: held.append(route))
-    with page.expect_request("**/slash.js"):
+    page.route("**/slash_commands.js", lambda route: held.append(route))
+    with page.expect_request("**/slash_commands.js"):
         box(page).fill("/run")
     box(page).press("Enter")  # before the commands are there
     held[0].continue_()

@@ -10,26 +10,27 @@ import asyncio
 import json
 import selectors
 import time
+from base64 import b64encode
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.backend import LocalBackend
-from agent.events import Event
-from agent.limits import Limits
-from agent.log import EventLog
-from agent.runner import Runner
-from agent.settings import Environment, Settings
-from agent.tools import Tool
-from agent.transport import Timeouts, Transport
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.events import Event
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.settings import Environment, Settings
+from searchloop.agent.tools import Tool
+from searchloop.agent.tools.backend import LocalBackend
+from searchloop.agent.transport.transport import Timeouts, Transport
+from searchloop.agent.types import Limits
 from tests.agent.scripted import SearchApp
 from tests.chaos.dialects import KEY, Dialect
 from tests.fakes import FakeServer, Received, Reply, json_reply
 
 SPEED = 100.0
 SILENCE = 80.0  # seconds after which a server counts as silent, on the loop's clock
-PATIENT = Timeouts(connect=1500.0, read=3000.0, write=3000.0, head=9000.0)
-IMPATIENT = Timeouts(connect=1500.0, read=SILENCE, write=3000.0, head=9000.0)
+PATIENT = Timeouts(connect=1500.0, read=3000.0, head=9000.0)
+IMPATIENT = Timeouts(connect=1500.0, read=SILENCE, head=9000.0)
 
 
 class _Hurried(selectors.DefaultSelector):
@@ -169,7 +170,8 @@ def check_requests(dialect: Dialect, requests: Iterable[Received]) -> None:
         dialect.check(read(request.body), request.path)
         assert KEY.encode() not in request.body
         assert KEY not in request.path
-        assert any(KEY in value for value in request.headers.values())
+        basic = b64encode(f"me:{KEY}".encode()).decode()  # a password in the server's address
+        assert any(KEY in value or basic in value for value in request.headers.values())
 
 
 def read(body: bytes) -> Any:

@@ -20,11 +20,11 @@ from urllib.parse import quote
 
 import pytest
 
+from searchloop.web.compose import every_setting
 from tests.chaos import dialects
 from tests.crash.hosts import ROOT, TOKEN, Host
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
 from tests.waiting import until
-from web.compose import every_setting
 
 QUESTION = "When is high water?"
 EXPORTS = ("md", "html", "json", "trace")
@@ -210,7 +210,7 @@ def commands(settings: Mapping[str, str], home: Path) -> Iterator[tuple[str, str
     given = {"PATH": os.environ["PATH"], "HOME": str(home), "SEARCHLOOP_HOME": str(home)}
     for words in COMMANDS:
         ran = subprocess.run(
-            [sys.executable, "-m", "cli", *words],
+            [sys.executable, "-m", "searchloop.cli", *words],
             cwd=ROOT,
             env={**given, **settings},
             stdin=subprocess.DEVNULL,
@@ -252,7 +252,7 @@ def test_a_canary_is_found_in_any_dress() -> None:
     ],
 )
 def test_no_key_is_found_anywhere(tmp_path: Path, way: str, form: str) -> None:
-    """At debug level, with content and traces on: not on the page, in the API, the event stream,
+    """At debug level, with traces on: not on the page, in the API, the event stream,
     exports, metrics, the log, the output of a crash, the command line, what commands say, or any
     file. Keys are settings of their own, inside addresses, and what MCP servers are given; these
     tell all they know when they cannot start.
@@ -260,9 +260,7 @@ def test_no_key_is_found_anywhere(tmp_path: Path, way: str, form: str) -> None:
     keys = canaries()
     with FakeServer(WAYS[way]) as server:
         settings = {
-            "SEARCHLOOP_LOG": form,
-            "SEARCHLOOP_LOG_LEVEL": "debug",
-            "SEARCHLOOP_LOG_CONTENT": "1",
+            "SEARCHLOOP_LOG": f"{form},debug",
             "SEARCHLOOP_TRACE": "1",
             "PYTHONFAULTHANDLER": "1",
             **addresses(server.url),

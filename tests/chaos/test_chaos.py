@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from agent import providers
-from agent.dispatcher import MOST_CALLS
-from agent.limits import Limits
-from agent.tools import Tool, tool
+from searchloop.agent import providers
+from searchloop.agent.tools import Tool, tool
+from searchloop.agent.tools.dispatcher import MOST_CALLS
+from searchloop.agent.types import Limits
 from tests.chaos import dialects
 from tests.chaos.dialects import PAGE, Asked, Dialect
 from tests.chaos.house import (

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.backend import LocalBackend
-from agent.errors import AgentError, Conflict, StoreError
-from agent.events import DELTAS, Event
-from agent.leases import Leases
-from agent.log import EventLog
-from agent.runner import Runner
-from agent.store.sqlite import SqliteDatabase
-from agent.tables import STEPS
-from agent.tools import tool
-from agent.types import Request, StreamEvent, TextDelta
-from agent.upkeep import check
+from searchloop.agent.errors import AgentError, Conflict, StoreError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import check
+from searchloop.agent.log.contract import STEPS
+from searchloop.agent.log.events import DELTAS, Event
+from searchloop.agent.log.leases import Leases
+from searchloop.agent.log.sqlite import SqliteDatabase
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.tools import tool
+from searchloop.agent.tools.backend import LocalBackend
+from searchloop.agent.types import Request, StreamEvent, TextDelta
 from tests.agent.scripted import (
     MODEL,
     Hold,
@@ -190,13 +190,13 @@ class World:
         await dead.close()
         fresh = self.servers[which] = self._make(self._home, self.saved)
         with fresh.db.transaction() as db:
-            owner = dead.runner._keeper._name
+            owner = dead.runner._leases._name
             db.execute("UPDATE runs SET beat = -1e9 WHERE owner = ?", (owner,))
 
     async def _usurp(self, server: Server) -> None:
         """It holds the other for dead, which only was silent, and takes its run."""
         with server.db.transaction() as db:
-            owner = server.runner._keeper._name
+            owner = server.runner._leases._name
             db.execute("UPDATE runs SET beat = -1e9 WHERE owner <> ?", (owner,))
         await server.runner.recover()
 

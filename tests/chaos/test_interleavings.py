@@ -22,16 +22,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.backend import LocalBackend
-from agent.errors import ConfigError, StoreError
-from agent.events import messages_from
-from agent.log import EventLog
-from agent.parcel import Passing, Pending
-from agent.runner import Runner
-from agent.settings import Environment, Settings
-from agent.tools import Tool, tool
-from agent.transport import Transport
-from agent.wire import Origin, connection_lost, cut_off
+from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.contract import Pending, RunDeltas
+from searchloop.agent.log.events import messages_from
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.settings import Environment, Settings
+from searchloop.agent.tools import Tool, tool
+from searchloop.agent.tools.backend import LocalBackend
+from searchloop.agent.transport.exchange import Origin, transport_error
+from searchloop.agent.transport.transport import Transport
 from tests.agent.scripted import SearchApp, check_calls_are_answered, found, page
 from tests.chaos import dialects
 from tests.chaos.dialects import PAGE, Asked, Dialect
@@ -173,7 +173,7 @@ class Played(Transport):
         _, name, rest = urlsplit(url).path.split("/", 2)
         known = self._by_host[name].aside(method, f"/{rest}")
         if known is None:
-            raise connection_lost(HERE)
+            raise transport_error("connection_lost", HERE)
         return known
 
 
@@ -185,7 +185,7 @@ class _Exchange:
     headers: dict[str, str] = field(default_factory=dict)
 
     async def __aenter__(self) -> _Exchange:
-        await self._end(self.reply.before or "done", connection_lost(HERE))
+        await self._end(self.reply.before or "done", transport_error("connection_lost", HERE))
         self.status, self.headers = self.reply.status, dict(self.reply.headers)
         return self
 
@@ -203,7 +203,7 @@ class _Exchange:
         pieces = self.reply.pieces
         for piece in [pieces] if isinstance(pieces, bytes) else pieces:
             yield piece
-        await self._end(self.reply.end, cut_off(HERE))
+        await self._end(self.reply.end, transport_error("cut_off", HERE))
 
     async def read(self, limit: int = 1 << 20) -> bytes:
         return b"".join([piece async for piece in self.chunks()])
@@ -226,7 +226,7 @@ class Mortal(EventLog):
             raise StoreError("dead", "This process is gone.", "Start another.")
         return super().append(session_id, events, durable=durable, fence=fence)
 
-    def append_deltas(self, deltas: Sequence[Passing]) -> Any:
+    def append_deltas(self, deltas: Sequence[RunDeltas]) -> Any:
         if self.dead:
             raise StoreError("dead", "This process is gone.", "Start another.")
         return super().append_deltas(deltas)
@@ -383,9 +383,9 @@ turns = st.builds(
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """One log for all walks; dead processes need not say so in the test's output."""
-    logging.getLogger("agent.runner").disabled = True
+    logging.getLogger("searchloop.agent.run.runner").disabled = True
     yield tmp_path_factory.mktemp("walks")
-    logging.getLogger("agent.runner").disabled = False
+    logging.getLogger("searchloop.agent.run.runner").disabled = False
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])

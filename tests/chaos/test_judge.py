@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agent.leases import Lease, Leases
-from agent.store.contract import Batch
+from searchloop.agent.log.contract import Batch
+from searchloop.agent.log.leases import Lease, Leases
 from tests.chaos.house import play
 from tests.chaos.test_history import Dying, Op, Server, history
 
@@ -64,7 +64,7 @@ def storing(spoil: Callable[[Batch], Batch]) -> Callable[[Path, list[str]], Serv
 def careless(home: Path, saved: list[str]) -> Server:
     """A server that takes any session."""
     server = Server(home, saved)
-    server.log.leases = server.runner._keeper._leases = Careless(server.db)
+    server.log.leases = server.runner._leases._leases = Careless(server.db)
     return server
 
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from agent import providers
-from agent.errors import ConfigError, NativeSearchRejected
-from agent.settings import Environment
-from agent.types import Finished, Message, NativeSearch, Request, ToolSpec
-from tests.agent.test_codecs import RECORDINGS, decode
+from searchloop.agent import providers
+from searchloop.agent.errors import ConfigError, NativeSearchRejected
+from searchloop.agent.settings import Environment
+from searchloop.agent.types import Finished, Message, NativeSearch, Request, ToolSpec
+from tests.agent.providers.test_codecs import RECORDINGS, decode
 from tests.chaos import dialects
 from tests.chaos.house import play
 from tests.chaos.test_interleavings import Played, Turn, Walk

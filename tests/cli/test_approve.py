@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.approve import ask, settled, shown
+from searchloop.cli.ask import ask_approval, settled, shown
 
 REQUEST: Mapping[str, Any] = {
     "call_id": "c",
@@ -66,7 +66,7 @@ def test_the_keys(
         except StopIteration:
             raise EOFError from None
 
-    assert ask(REQUEST, typing) == (decision, arguments)
+    assert ask_approval(REQUEST, typing) == (decision, arguments)
     assert capsys.readouterr().out == ""
 
 

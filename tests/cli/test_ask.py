@@ -84,7 +84,7 @@ def test_a_terminal_shows_the_answer_once(tmp_path: Path) -> None:
     settings = {**CLEAN, "HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path / "home")}
     with os.fdopen(ours, "rb", buffering=0) as screen:
         subprocess.run(
-            [sys.executable, "-m", "cli", "ask", "Hello"],
+            [sys.executable, "-m", "searchloop.cli", "ask", "Hello"],
             env=settings,
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,

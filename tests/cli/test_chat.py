@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from cli.main import main
+from searchloop.cli.main import main
 from tests.cli.conftest import CLEAN, Cli, Ran
 from tests.fakes import FakeServer, Received, Reply
 
@@ -214,7 +214,7 @@ class Terminal:
         self.screen, theirs = pty.openpty()
         env = {**CLEAN, "HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path / "home")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cli", "chat"],
+            [sys.executable, "-m", "searchloop.cli", "chat"],
             env={**env, **settings},
             cwd=tmp_path,
             stdin=theirs,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.text import as_json, number, safe
+from searchloop.cli.arguments import as_json, number, safe
 from tests.cli.conftest import Cli
 
 

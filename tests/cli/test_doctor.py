@@ -149,3 +149,19 @@ def test_what_is_in_memory_is_shown_and_can_leave(cli: Cli) -> None:
     (model,) = [m for m in left if m["id"].startswith("ollama:")]
     assert (model["id"], model["loaded"]) == ("ollama:qwen3:8b", None)
     assert (twice.code, "has no model 'tiny:1b'" in twice.err) == (1, True)
+
+
+def test_removed_settings_are_reported(cli: Cli) -> None:
+    """A limit of an earlier version has no effect; the report says what to write instead."""
+    _, found = findings(cli, SEARCHLOOP_MAX_COST_USD="0.5")
+    said = found["SEARCHLOOP_MAX_COST_USD"]
+    assert (said["state"], "write SEARCHLOOP_LIMITS=cost_usd=0.5" in said["said"]) == ("hint", True)
+
+
+def test_addresses_are_listed_only_when_set(cli: Cli) -> None:
+    """One rule stands for all ..._BASE_URL, so the list has at most 40 lines."""
+    listed = cli("config", "--origin").out
+    assert len(listed.splitlines()) <= 40
+    assert "_BASE_URL" not in listed
+    listed = cli("config", "--origin", BRAVE_BASE_URL="http://127.0.0.1:9").out
+    assert "BRAVE_BASE_URL = http://127.0.0.1:9  # environment" in listed

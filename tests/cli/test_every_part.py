@@ -19,21 +19,21 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
-from cli.main import main
-from search_backend import readers
-from search_backend.app import create_app
-from search_backend.engines import find_engines
-from search_backend.engines.ddg import make_engine
-from search_backend.fetch import fetch
-from search_backend.library import Library
-from search_backend.readers import find_services
-from search_backend.search import Chain
-from search_backend.settings import Settings
+from searchloop.cli.main import main
+from searchloop.search_backend import readers
+from searchloop.search_backend.api.app import create_app
+from searchloop.search_backend.engines import find_engines
+from searchloop.search_backend.engines.ddg import make_engine
+from searchloop.search_backend.fetch.fetch import fetch
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.readers import find_services
+from searchloop.search_backend.search.chain import Chain
+from searchloop.search_backend.settings import Settings
 from tests.fakes import FakeServer, Received, Reply, json_reply
-from tests.search_backend.engine_cases import BY_NAME
 from tests.search_backend.hostile import Internet, answer, serving
-from tests.search_backend.test_reading import case
-from tests.search_backend.zim_archives import write
+from tests.search_backend.pages.test_reading import case
+from tests.search_backend.search.engine_cases import BY_NAME
+from tests.search_backend.search.zim_archives import write
 
 # Public, and written out: no name is looked up for it.
 PAGE = "http://93.184.216.34/tea"
@@ -112,7 +112,7 @@ def opened_here(home: Path, body: bytes, kind: str) -> Iterator[Env]:
     """A page that the backend opens itself, through the guard."""
     with serving({"/tea": answer(body, kind=kind)}) as server:
         net = Internet(server.port)
-        guarded = partial(fetch, resolve=net.resolve, connect=net.connect)
+        guarded = partial(fetch, resolve=net.resolve, sockets=net.sockets)
         with backend(create_app(Settings(home, ()), fetch=guarded)) as env:
             yield env
 

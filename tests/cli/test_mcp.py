@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cli import doctor
-from cli.main import main
+from searchloop.cli import doctor
+from searchloop.cli.main import main
 from tests.agent.mcp.served import HOSTILE, hostile, settings_of, write
 
 Mcp = Callable[..., tuple[int, str, str]]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.log import EventLog
+from searchloop.agent.log import EventLog
 from tests.cli.conftest import Cli
 
 
@@ -46,7 +46,8 @@ def test_a_damaged_store_is_shown_named_and_restored(cli: Cli, left: str, tmp_pa
     """Chats are listed and exported, `check` says what is wrong, and `restore` mends it."""
     assert cli("sessions", "cancel", left).code == 0
     store = tmp_path / "home" / "sessions.sqlite3"
-    store.write_bytes(b"\xff" * 100 + store.read_bytes()[100:])
+    whole = store.read_bytes()
+    store.write_bytes(whole[: 3 * 4096] + b"\xff" * 4096 + whole[4 * 4096 :])  # an index
     assert left in cli("sessions").out
     assert "Half" in cli("export", left).out
     checked = cli("sessions", "check")

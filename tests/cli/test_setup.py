@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from agent.settings import load_environment
-from cli.main import main
-from cli.setup import Setup
-from search_backend.engines import find_engines
-from search_backend.readers import find_services
+from searchloop.agent.settings import load_environment
+from searchloop.cli.main import main
+from searchloop.cli.setup import Setup
+from searchloop.search_backend.engines import find_engines
+from searchloop.search_backend.readers import find_services
 from tests.cli.conftest import Cli
 from tests.fakes import FakeServer, Received, Reply, json_reply
-from tests.search_backend.engine_cases import BY_NAME, CASES, Case
-from tests.search_backend.test_reading import NAMES, case
-from tests.search_backend.zim_archives import write
+from tests.search_backend.pages.test_reading import NAMES, case
+from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case
+from tests.search_backend.search.zim_archives import write
 
 KEY = "k-0123456789"
 # An address that needs no look-up; only a fake is told it.

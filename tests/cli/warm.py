@@ -21,9 +21,13 @@ PATIENCE = 60  # seconds that a command may take
 
 def load() -> None:
     """What nearly every command needs; rare and heavy things are still loaded when asked for."""
-    import_module("agent.library")
-    import_module("search_backend.app")
-    for package in ("cli", "agent.providers", "search_backend.engines"):
+    import_module("searchloop.agent.library")
+    import_module("searchloop.search_backend.api.app")
+    for package in (
+        "searchloop.cli",
+        "searchloop.agent.providers",
+        "searchloop.search_backend.engines",
+    ):
         for found in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
             if not found.name.endswith("__main__"):
                 import_module(found.name)
@@ -64,4 +68,4 @@ def serve(channel: socket.socket) -> bool:
 if __name__ == "__main__":
     load()
     if serve(socket.socket(fileno=int(sys.argv[1]))):
-        raise SystemExit(import_module("cli.main").main())
+        raise SystemExit(import_module("searchloop.cli.main").main())

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from agent.events import DELTAS, Event
-from agent.log import EventLog
-from agent.upkeep import check
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import check
+from searchloop.agent.log.events import DELTAS, Event
 from tests.chaos.dialects import Asked, Dialect, load
 from tests.crash.mortal import AGAIN, QUESTION
 from tests.fakes import FakeServer, Received, Reply, json_reply

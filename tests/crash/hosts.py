@@ -31,7 +31,7 @@ class Host:
         env = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONUNBUFFERED": "1", **own}
         with (home / "errors").open("ab") as errors:
             self.process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "cli", "serve", "--port", "0"],
+                [*prefix, sys.executable, "-m", "searchloop.cli", "serve", "--port", "0"],
                 cwd=ROOT,
                 env=env,
                 stdout=subprocess.PIPE,

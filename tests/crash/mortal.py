@@ -19,14 +19,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent.backend import LocalBackend
-from agent.errors import AgentError
-from agent.leases import Leases
-from agent.log import EventLog
-from agent.runner import Runner
-from agent.settings import Environment, Settings
-from agent.tools import tool
-from agent.transport import Transport
+from searchloop.agent.errors import AgentError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.leases import Leases
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.settings import Environment, Settings
+from searchloop.agent.tools import tool
+from searchloop.agent.tools.backend import LocalBackend
+from searchloop.agent.transport.transport import Transport
 from tests.agent.scripted import SearchApp, found, page
 from tests.chaos.dialects import PAGE, load
 

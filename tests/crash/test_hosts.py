@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agent.log import EventLog
-from agent.upkeep import check
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import check
 from tests.chaos.dialects import load
 from tests.crash.hosts import Host, Watcher
 from tests.fakes import FakeServer, Received, Reply

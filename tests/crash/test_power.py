@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from agent.errors import Conflict
-from agent.events import DELTAS, Event
-from agent.leases import BEAT, Leases
-from agent.log import EventLog
-from agent.upkeep import check
+from searchloop.agent.errors import Conflict
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import check
+from searchloop.agent.log.events import DELTAS, Event
+from searchloop.agent.log.leases import BEAT, Leases
 from tests.crash.disk import Disk, Op
 from tests.crash.power import leave
 from tests.crash.working import Working

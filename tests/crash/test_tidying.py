@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import pytest
 
-from agent.errors import AgentError, ConfigError, StoreError
-from agent.log import EventLog
-from agent.upkeep import backup, check, restore
-from tests.agent.test_faults import CHANGES, Fault
-from tests.agent.test_upkeep import filled, first_version, told
+from searchloop.agent.errors import AgentError, ConfigError, StoreError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import backup, check, restore
+from tests.agent.log.test_upkeep import filled, first_version, told
+from tests.agent.run.test_faults import CHANGES, Fault
 from tests.crash.disk import Disk
 from tests.crash.hosts import ROOT
 from tests.crash.tidying import do

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agent.log import EventLog
-from agent.upkeep import backup, restore
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import backup, restore
 from tests.crash.disk import Disk
 from tests.crash.mortal import Fuse, obey
 

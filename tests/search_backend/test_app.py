@@ -15,18 +15,16 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from search_backend import payload
-from search_backend.app import create_app
-from search_backend.domains import Rules
-from search_backend.engines import Engine
-from search_backend.errors import EngineError, SearchBackendError
-from search_backend.fetch import fetch as guarded_fetch
-from search_backend.fetched import Fetched
-from search_backend.library import Library
-from search_backend.search import Chain
-from search_backend.settings import Settings
-from search_backend.short import ShortWay
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.api import payload
+from searchloop.search_backend.api.app import create_app
+from searchloop.search_backend.engines import Engine
+from searchloop.search_backend.fetch.fetch import fetch as guarded_fetch
+from searchloop.search_backend.fetch.host_check import Rules
+from searchloop.search_backend.fetch.http import Fetched
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.search.chain import Chain
+from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.types import EngineError, Query, SearchBackendError, SearchResult
 from tests.search_backend.hostile import HostileServer, Internet, answer, redirect
 
 
@@ -267,8 +265,8 @@ def test_a_home_that_cannot_be_used_is_told(tmp_path: Path) -> None:
 def test_starting_loads_nothing_heavy() -> None:
     """What a search or a page needs is loaded when it is needed."""
     code = (
-        "import sys, search_backend.app\n"
-        "heavy = {'ddgs', 'primp', 'trafilatura', 'lxml', 'idna', 'pypdfium2'}\n"
+        "import sys, searchloop.search_backend.api.app\n"
+        "heavy = {'ddgs', 'primp', 'trafilatura', 'lxml', 'pypdfium2'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     root = Path(__file__).resolve().parents[2]
@@ -287,38 +285,6 @@ def test_errors_carry_their_own_words() -> None:
     }
 
 
-def test_a_search_needs_no_framework(tmp_path: Path) -> None:
-    """The short way gives the same bytes, from memory only what was answered before, and leaves
-    what is to be refused to the ordinary way."""
-    own = Settings(tmp_path, ("fake",), cache_seconds=60)
-    library = Library(tmp_path, dict)
-    chain = Chain(own, library, {"fake": Engine("fake", "Fake", search)})
-    app = create_app(own, library=library, chain=chain)
-    short, client = ShortWay(chain), app.test_client()
-    path = "/api/web-search"
-    body = b'{"query": "green  tea"}'
-    assert short.at_hand("POST", path, body) is None
-    assert json.loads(short.worked_out("POST", path, body) or b"")["status"] == "ok"
-    again = client.post(path, data=body, content_type="application/json").get_data()
-    assert short.at_hand("POST", path, body) == short.worked_out("POST", path, body) == again
-    named = b'{"query": "green tea", "engine": "fake"}'
-    assert short.at_hand("POST", path, b'{"query": "tea"}') is None
-    assert short.at_hand("POST", path, named) is None
-    assert "cached" not in json.loads(short.worked_out("POST", path, named) or b"")
-    health = "/api/health"
-    assert short.at_hand("GET", health, b"") == client.get(health).get_data()
-    refused = (b'{"query": 5}', b"[", b'{"query": "tea", "engine": "none"}')
-    for method, where, other in (
-        *(("POST", path, one) for one in refused),
-        *(("GET", path, body), ("POST", health, body), ("POST", "/api/open-page", body)),
-    ):
-        assert short.at_hand(method, where, other) is None
-        assert short.worked_out(method, where, other) is None
-    guarded = ShortWay(None)
-    assert guarded.at_hand("POST", path, body) is guarded.worked_out("POST", path, body) is None
-    assert guarded.at_hand("GET", health, b"")
-
-
 def test_all_times_is_no_time_range() -> None:
     """`all` is what the command line and other people's clients write."""
     query, _ = payload.web_search({"query": "tea", "time_range": "all"})
@@ -331,7 +297,7 @@ def test_domain_rules_hold_on_the_way(tmp_path: Path) -> None:
         server.routes["/out"] = redirect("http://elsewhere.example/page")
         server.routes["/page"] = answer(b"A page about tea.", kind="text/plain")
         net = Internet(server.port)
-        guarded = partial(guarded_fetch, resolve=net.resolve, connect=net.connect)
+        guarded = partial(guarded_fetch, resolve=net.resolve, sockets=net.sockets)
         own = Settings(tmp_path, ("fake",), rules=Rules(blocked=("never.example",)))
         client = create_app(own, fetch=guarded, library=Library(tmp_path, dict)).test_client()
 

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
-from search_backend.app import create_app
-from search_backend.fetch import fetch
-from search_backend.fetched import Fetched, FetchLimits
-from search_backend.settings import Settings
-from search_backend.workers import WORKERS
+from searchloop.search_backend.api.app import create_app
+from searchloop.search_backend.fetch.fetch import fetch
+from searchloop.search_backend.fetch.http import Fetched, FetchLimits
+from searchloop.search_backend.pages.workers import WORKERS
+from searchloop.search_backend.settings import Settings
 from tests.fakes import FakeServer, Reply
 from tests.search_backend.hostile import HANG, Internet, answer, forever, serving
 from tests.waiting import LATE, until
@@ -46,17 +47,15 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
     }
     with FakeServer(lambda _: Reply(before="stall")) as engine, serving(routes) as web:
         net = Internet(web.port)
-        env = {
-            "SEARXNG_URL": engine.url,
-            "SEARCH_ENGINES": "searxng",
-            "SEARCH_SECONDS": str(SEARCH_SECONDS),
-        }
-        settings = Settings.from_mapping(env, tmp_path_factory.mktemp("home"))
+        env = {"SEARXNG_URL": engine.url, "SEARCH_ENGINES": "searxng"}
+        settings = replace(
+            Settings.from_mapping(env, tmp_path_factory.mktemp("home")), seconds=SEARCH_SECONDS
+        )
 
         def guarded(url: str, **more: Any) -> Fetched:
             seconds = PAGE_SECONDS if "/hang" in url else LATE
             limits = FetchLimits(seconds=seconds, failure_step=0.05)
-            return fetch(url, limits=limits, resolve=net.resolve, connect=net.connect, **more)
+            return fetch(url, limits=limits, resolve=net.resolve, sockets=net.sockets, **more)
 
         yield create_app(settings, fetch=guarded).test_client()
 

@@ -16,14 +16,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search_backend.disk_cache import NAME, Disk
-from search_backend.engines import Access, Engine
-from search_backend.errors import EngineError
-from search_backend.library import Library
-from search_backend.result_cache import Kept, OnDisk
-from search_backend.search import Chain
-from search_backend.settings import Settings
-from search_backend.types import Attempt, Filtered, Problem, Query, SearchAnswer, SearchResult
+from searchloop.search_backend.cache.disk import NAME, Disk
+from searchloop.search_backend.cache.results import AnswerCache
+from searchloop.search_backend.engines import Access, Engine
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.search.chain import Chain
+from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.types import (
+    Attempt,
+    EngineError,
+    Filtered,
+    Problem,
+    Query,
+    SearchAnswer,
+    SearchResult,
+)
 
 MB = 2**20
 
@@ -39,16 +46,15 @@ class Clock:
 
 
 def test_what_was_put_is_there_until_its_time_is_over(tmp_path: Path) -> None:
-    """In this object and in the next one, with the moment it was made."""
+    """In this object and in the next one, with its age."""
     clock = Clock()
     disk = Disk(tmp_path, MB, clock=clock)
     disk.put("a", "key", {"text": "Tee \ud83e\uded6 \u2603", "n": [1, None]}, 60)
     disk.put("a", "long", {"text": "tea " * 10_000}, 60)
-    disk.flush()
     clock.now += 59
     entry = Disk(tmp_path, MB, clock=clock).get("a", "key")
     assert entry is not None
-    assert (entry.made, entry.value["n"]) == (1_000_000.0, [1, None])
+    assert (entry.age, entry.value["n"]) == (59.0, [1, None])
     assert entry.value["text"].endswith("\u2603")
     assert (found := disk.get("a", "long")) is not None
     assert len(found.value["text"]) == 40_000
@@ -70,7 +76,7 @@ def test_an_entry_of_the_future_is_not_believed(tmp_path: Path) -> None:
 def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
     """What one searches for is nobody else's business, whatever the umask or an old mode says."""
     home = tmp_path / "new"
-    Disk(home, MB).put("a", "key", {}, 60)  # written when the object goes
+    Disk(home, MB).put("a", "key", {}, 60)
     for path in home.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
     (home / NAME).chmod(0o644)
@@ -90,33 +96,11 @@ def test_the_file_stays_within_its_bounds(
         clock.now += 1
         text = chance.randbytes(chance.choice((10, 2_000, 20_000))).hex()[:30_000]
         disk.put("a", str(n), {"text": text}, 10_000)
-        if n % 7 == 0:
-            disk.flush()
         assert disk.get("a", str(n)) is not None or len(text) > 32 * 1024
-    disk.flush()
     held = [n for n in range(300) if disk.get("a", str(n))]
     assert 0 < len(held) <= 100
     assert held == list(range(held[0], 300)), "only the oldest are gone"
     assert sum(p.stat().st_size for p in home.iterdir() if p.name == NAME) <= 512 * 1024
-    disk.close()
-
-
-def test_an_entry_is_known_while_it_is_being_written(tmp_path: Path) -> None:
-    """Between memory and the file there is no moment without it."""
-    looks: list[bool] = []
-
-    def clock() -> float:
-        if looks:  # asked by whoever writes, and by the look itself
-            looking, looks[:] = looks[0], []
-            looks.append(looking and disk.get("a", "key") is not None)
-        return 1_000.0
-
-    disk = Disk(tmp_path, MB, clock=clock)
-    disk.put("a", "key", {"x": 1}, 60)
-    looks.append(True)
-    disk.flush()
-    assert looks == [True]
-    assert disk.get("a", "key") is not None
     disk.close()
 
 
@@ -125,7 +109,6 @@ def test_one_entry_cannot_take_all_the_room(tmp_path: Path) -> None:
     disk = Disk(tmp_path, MB)
     disk.put("a", "small", {}, 60)
     disk.put("a", "large", {"text": random.Random(1).randbytes(100_000).hex()}, 60)
-    disk.flush()
     assert disk.get("a", "large") is None
     assert disk.get("a", "small") is not None
 
@@ -163,7 +146,6 @@ def test_a_damaged_file_is_begun_anew(tmp_path: Path, damage: object) -> None:
     for n in range(60):
         again.get("a", str(n))
         again.put("a", "new", {"n": n}, 600)
-        again.flush()
         clock.now += 6
     found = again.get("a", "new")
     assert found is not None
@@ -192,7 +174,6 @@ def test_a_value_that_is_not_ours_is_not_there(tmp_path: Path) -> None:
     disk = Disk(tmp_path, MB)
     for n, value in enumerate((b"[1]", b"{", b"\xff", b"")):
         disk.put("a", str(n), {}, 60)
-        disk.flush()
         with sqlite3.connect(tmp_path / NAME) as connection:
             connection.execute("UPDATE entries SET value = ?, packed = ?", (value, n % 2))
         connection.close()
@@ -204,17 +185,14 @@ def test_a_locked_file_costs_a_moment_and_no_failure(tmp_path: Path) -> None:
     clock = Clock()
     disk = Disk(tmp_path, MB, clock=clock)
     disk.put("a", "key", {}, 600)
-    disk.flush()
     other = sqlite3.connect(tmp_path / NAME, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     disk.put("a", "new", {}, 600)
-    disk.flush()
     disk.get("a", "key")
     other.execute("COMMIT")
     other.close()
     clock.now += 6
     disk.put("a", "new", {}, 600)
-    disk.flush()
     assert disk.get("a", "new") is not None
 
 
@@ -225,7 +203,6 @@ def test_a_place_that_cannot_be_written_is_left_alone(tmp_path: Path) -> None:
     for home in (tmp_path / "file", tmp_path / "folder"):
         disk = Disk(home, MB)
         disk.put("a", "key", {}, 60)
-        disk.flush()
         assert disk.get("a", "key") is None
     assert (tmp_path / "file").read_text() == "in the way"
 
@@ -265,27 +242,27 @@ def test_answers_come_back_as_they_were(tmp_path: Path, answer: SearchAnswer) ->
     """Every field survives the way to the disk and back, and the age goes on."""
     clock, front = Clock(), Clock()
     disk = Disk(tmp_path, MB, clock=clock)
-    OnDisk(Kept(front), disk, "scope", clock).put("key", answer, 60)
+    AnswerCache(front, disk, "scope").put("key", answer, 60)
     clock.now += 20
-    later = OnDisk(Kept(front), disk, "scope", clock)
-    assert later.get("key") == (answer, 20.0)
+    later = AnswerCache(front, disk, "scope")
+    assert later.get("key") == replace(answer, cached=True, age=20)
     front.now += 39
-    assert later.get("key") == (answer, 59.0), "now from memory"
+    assert later.get("key") == replace(answer, cached=True, age=59), "now from memory"
     front.now += 1
     clock.now += 40
     assert later.get("key") is None
-    assert OnDisk(Kept(front), disk, "other", clock).get("key") is None
+    assert AnswerCache(front, disk, "other").get("key") is None
 
 
 def test_another_versions_answer_is_not_used(tmp_path: Path) -> None:
     """A shape that this version does not know counts as nothing."""
     clock = Clock()
-    disk, store = Disk(tmp_path, MB, clock=clock), None
-    store = OnDisk(Kept(clock), disk, "scope", clock)
+    disk = Disk(tmp_path, MB, clock=clock)
+    store = AnswerCache(clock, disk, "scope")
     store.put("key", ANSWER, 60)
     for broken in ({}, {"results": 5}, {**ANSWER.as_json(), "seconds": 60, "results": [{"x": 1}]}):
         disk.put("search", "scope\n'key'", json.loads(json.dumps(broken)), 60)
-        assert OnDisk(Kept(clock), disk, "scope", clock).get("key") is None
+        assert AnswerCache(clock, disk, "scope").get("key") is None
 
 
 def chain(home: Path, asked: list[str], **changes: object) -> Chain:
@@ -332,12 +309,11 @@ def test_a_search_is_answered_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_freshness_is_the_engines(tmp_path: Path) -> None:
-    """A time of its own for each engine; what this machine knows is never kept."""
+    """What this machine knows is never kept."""
     for n, (changes, kept) in enumerate(
         (
             ({"engines": ("local",)}, False),
-            ({"engines": ("web",), "fresh": {"web": 0.0}}, False),
-            ({"engines": ("web",), "fresh": {"web": 60.0}, "cache_seconds": 0.0}, True),
+            ({"engines": ("web",)}, True),
             ({"engines": ("web",), "cache_seconds": 0.0}, False),
         )
     ):

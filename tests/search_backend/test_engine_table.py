@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from scripts.engine_table import main, readers, short, table
-from search_backend.engines import find_engines
-from search_backend.readers import LOCAL, find_services
+from searchloop.search_backend.engines import find_engines
+from searchloop.search_backend.readers import LOCAL, find_services
 
 
 def test_the_table_of_engines_is_the_code_of_today() -> None:

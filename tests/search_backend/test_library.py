@@ -12,11 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_backend.builtin import builtin_documents
-from search_backend.errors import SearchBackendError
-from search_backend.library import Library
-from search_backend.passages import MOST_WORDS, anchor_of, section_offset, split
-from search_backend.types import Page
+from searchloop.search_backend.library import Library, builtin_documents
+from searchloop.search_backend.text.passages import MOST_WORDS, anchor_of, section_offset, split
+from searchloop.search_backend.types import Page, SearchBackendError
 
 DATA = Path(__file__).parent / "data" / "docs"
 QUESTION = "How does the search switch decide between native and local search?"

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from search_backend.errors import ConfigError, SearchBackendError
-from search_backend.settings import SETTINGS, Settings
-from search_backend.types import Query
+from searchloop.search_backend.settings import SETTINGS, Settings
+from searchloop.search_backend.types import ConfigError, Query, SearchBackendError
 
 
 def test_defaults(tmp_path: Path) -> None:
@@ -42,12 +41,6 @@ def test_values_are_read(tmp_path: Path) -> None:
     [
         ("SEARCH_ENGINES", "ddg,nope"),
         ("SEARCHLOOP_OFFLINE", "perhaps"),
-        ("SEARCH_FANOUT", "0"),
-        ("SEARCH_FANOUT", "many"),
-        ("SEARCH_SECONDS", "nan"),
-        ("SEARCH_CACHE_SECONDS", "-1"),
-        ("SEARCH_RATES", "nope=1"),
-        ("SEARCH_RATES", "ddg=fast"),
         ("SEARCH_READERS", "local,nope"),
         ("SEARCH_ALLOWED_DOMAINS", "a.example,*.b.example"),
         ("SEARCH_COUNTRY", "Germany"),
@@ -65,13 +58,6 @@ def test_every_setting_is_listed() -> None:
     """The list that the command line shows names each setting that is read here."""
     assert {name for name, _, _ in SETTINGS} == {
         "SEARCH_ENGINES",
-        "SEARCH_FANOUT",
-        "SEARCH_SECONDS",
-        "SEARCH_CACHE_SECONDS",
-        "SEARCH_CACHE_MB",
-        "SEARCH_PAGE_SECONDS",
-        "SEARCH_RATES",
-        "SEARCH_CLIENT_RATE",
         "SEARCH_READERS",
         "SEARCH_ALLOWED_DOMAINS",
         "SEARCH_BLOCKED_DOMAINS",
@@ -98,12 +84,6 @@ def test_engines_settings_go_by_all_their_names(tmp_path: Path) -> None:
     assert keys["SEARXNG_URL"] == "http://localhost:8080/search?q=<query>"
     assert keys["BRAVE_BASE_URL"].startswith("https://api.search.brave.com/")
     assert "TAVILY_API_KEY" not in keys
-
-
-def test_rates_are_read(tmp_path: Path) -> None:
-    """Who pays for more may say so."""
-    settings = Settings.from_mapping({"SEARCH_RATES": "brave=20, tavily=1.5"}, home=tmp_path)
-    assert settings.rates == {"brave": 20.0, "tavily": 1.5}
 
 
 def test_what_holds_for_every_request(tmp_path: Path) -> None:

@@ -10,16 +10,20 @@ import ollama
 import pytest
 from flask.testing import FlaskClient
 
-from search_backend.app import create_app
-from search_backend.callers import MOST_CLIENTS, Quota, has_token
-from search_backend.engines import Access, Engine
-from search_backend.errors import EngineError, FetchRefused, NotReachable
-from search_backend.fetched import Fetched
-from search_backend.library import Library
-from search_backend.search import Chain
-from search_backend.settings import Settings
-from search_backend.shapes import find_shapes
-from search_backend.types import Query, SearchResult
+from searchloop.search_backend.api.app import MOST_CLIENTS, Quota, create_app, has_token
+from searchloop.search_backend.engines import Access, Engine
+from searchloop.search_backend.fetch.http import Fetched
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.other_apis import find_shapes
+from searchloop.search_backend.search.chain import Chain
+from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.types import (
+    EngineError,
+    FetchRefused,
+    NotReachable,
+    Query,
+    SearchResult,
+)
 
 FOUND = [
     SearchResult("Tea", "https://example.org/tea", "About tea.", "fake", "2026-01-02"),

@@ -24,20 +24,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from agent.approvals import Approvals
-from agent.errors import ConfigError
-from agent.keys import Address
-from agent.leases import Lease
-from agent.log import EventLog
-from agent.mcp import McpServers
-from agent.metrics import Metrics
-from agent.models import Capabilities, ModelInfo
-from agent.providers import split_model
-from agent.question import asked_data
-from agent.settings import SETTINGS, Environment, Setting, Settings
-from search_backend.library import Library
-from web.access import Access
-from web.app import Web, create_app
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.guard.approvals import Approvals
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.leases import Lease
+from searchloop.agent.mcp import McpServers
+from searchloop.agent.observe.metrics import Metrics
+from searchloop.agent.providers import split_model
+from searchloop.agent.run.question import asked_data
+from searchloop.agent.settings import SETTINGS, Environment, Setting, Settings
+from searchloop.agent.settings.keys import Address
+from searchloop.agent.types import Capabilities, ModelInfo
+from searchloop.search_backend.library import Library
+from searchloop.web.app import WebApp, create_app
+from searchloop.web.gate import Access
 
 TOKEN = "t" * 43
 PORT = 8321
@@ -66,7 +66,7 @@ class ScriptedRunner:
         self.recovered = self.closed = False
 
     async def start(self, session_id: str, text: str, **changes: Any) -> str:
-        """See `agent.runner.Runner.start`."""
+        """See `agent.run.runner.Runner.start`."""
         if not text.strip():
             raise ConfigError("empty_question", "The question is empty.", "Write something.")
         session = self._log.session(session_id)
@@ -95,30 +95,30 @@ class ScriptedRunner:
         stopped.set()
 
     async def cancel(self, session_id: str) -> bool:
-        """See `agent.runner.Runner.cancel`."""
+        """See `agent.run.runner.Runner.cancel`."""
         if session_id not in self._runs:
             return False
         self._finish(session_id, "cancelled")
         return True
 
     async def models(self) -> list[ModelInfo]:
-        """See `agent.runner.Runner.models`."""
+        """See `agent.run.runner.Runner.models`."""
         return [ModelInfo("m:x", "X")]
 
     def provider(self, model: str) -> tuple[FakeProvider, str]:
-        """See `agent.runner.Runner.provider`."""
+        """See `agent.run.runner.Runner.provider`."""
         name, rest = split_model(model)
         if name != "m":
             raise ConfigError("unknown_provider", f"No provider {name!r}.", "Providers are m.")
         return FakeProvider(), rest
 
     async def recover(self) -> int:
-        """See `agent.runner.Runner.recover`."""
+        """See `agent.run.runner.Runner.recover`."""
         self.recovered = True
         return 0
 
     async def aclose(self, *, hand_over: bool = False) -> None:
-        """See `agent.runner.Runner.aclose`."""
+        """See `agent.run.runner.Runner.aclose`."""
         self.closed = True
 
 
@@ -173,7 +173,7 @@ class FakeHouse:
         """Closes the log."""
         self.log.close()
 
-    def sent_to(self, name: str) -> tuple[Address, ...]:
+    def key_addresses(self, name: str) -> tuple[Address, ...]:
         """Nowhere in particular."""
         return ()
 
@@ -189,7 +189,7 @@ class FakeHouse:
         """Puts them in force."""
         self.settings = settings
 
-    def look_again(self) -> None:
+    def reload(self) -> None:
         """Nobody else saves anything here."""
 
     @contextmanager
@@ -301,7 +301,7 @@ async def request(
 
 
 @asynccontextmanager
-async def living(house: FakeHouse) -> AsyncIterator[Web]:
+async def living(house: FakeHouse) -> AsyncIterator[WebApp]:
     """The whole application between its start and its end."""
     app = create_app(house, Access(PORT, TOKEN))
     todo: asyncio.Queue[dict[str, Any]] = asyncio.Queue()

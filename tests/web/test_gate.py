@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
+from searchloop.web.app import STREAM_PATHS, create_app
+from searchloop.web.gate import MAX_BODY, OPEN_PATHS, Access, Gate
 from tests.web.house import HOST, PORT, TOKEN, Answer, allowed, living, make_house, request
-from web.access import Access
-from web.app import STREAM_PATHS, create_app
-from web.gate import MAX_BODY, OPEN_PATHS, Gate
 
-PASS = f"{Access(PORT, TOKEN).cookie}={Access(PORT, TOKEN).pass_value}"
+PASS = f"{Access(PORT, TOKEN).cookie}={Access(PORT, TOKEN).cookie_value}"
 
 
 def routes(home: Path) -> list[tuple[str, str]]:
@@ -86,7 +85,7 @@ WITHOUT_SECRET: Mapping[str, dict[str, str]] = {
     "the cookie of another port": {"host": HOST, "cookie": PASS.replace("8321", "8322")},
     "the cookie of another start": {
         "host": HOST,
-        "cookie": f"searchloop_{PORT}={Access(PORT, 'other').pass_value}",
+        "cookie": f"searchloop_{PORT}={Access(PORT, 'other').cookie_value}",
     },
 }
 

@@ -1,24 +1,19 @@
-"""What is written past ASGI: the same bytes on the wire, and nobody waits for a slow reader."""
+"""A slow reader of a stream over real HTTP: its memory is bounded, and it gets every event."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import http.client
 import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agent.log import EventLog
 from tests.waiting import until
 from tests.web.house import make_house
 from tests.web.test_serve import Running
-from web.frames import Frames
-from web.hub import Hub
 
 
 @pytest.fixture
@@ -74,51 +69,7 @@ def test_a_reader_that_sleeps_is_bounded_and_gets_all(
         for _ in range(40):
             log.append(session, [("notice", {"message": "x" * 25_000})] * 4)
         assert numbers(awake, 161) == list(range(1, 162))
-        transports = [c.transport for c in running.serving._server.server_state.connections]
+        transports = [c.transport for c in running.serving.server_state.connections]
         held = sorted(each.get_write_buffer_size() for each in transports)
         assert held[-1] < 1_500_000
         assert numbers(sleeper, 161) == list(range(1, 162))
-
-
-class FakePipe:
-    """A connection that takes bytes while it is told to."""
-
-    def __init__(self) -> None:
-        self.open, self.data = True, b""
-
-    def ready(self) -> bool:
-        """See Pipe."""
-        return self.open
-
-    def write(self, framed: bytes) -> None:
-        """See Pipe."""
-        self.data += framed
-
-
-def test_a_full_pipe_gives_its_place_back(tmp_path: Path) -> None:
-    """Who attends is handed each frame; one whose pipe is full learns from where to go on; all
-    learn when the session is gone."""
-
-    async def scenario() -> None:
-        log = EventLog(tmp_path / "s.sqlite3")
-        session = log.create_session(model="m").id
-        hub = Hub(log, session, Frames(), 0)
-        slow, quick = FakePipe(), FakePipe()
-        places: list[Any] = [asyncio.create_task(hub.attend(pipe)) for pipe in (slow, quick)]
-        await asyncio.sleep(0)
-        log.append(session, [("notice", {"n": 1})])
-        await hub.news()
-        assert slow.data == quick.data
-        assert slow.data.endswith(b"\n\n\r\n")
-        slow.open = False
-        log.append(session, [("notice", {"n": 2})])
-        assert await places[0] == 1
-        assert b'"n":2' in hub.since(1)
-        assert b'"n":2' in quick.data
-        assert b'"n":2' not in slow.data
-        log.delete_session(session)
-        assert await places[1] == 2
-        assert hub.ended
-        log.close()
-
-    asyncio.run(scenario())

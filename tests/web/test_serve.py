@@ -20,15 +20,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from agent.errors import ConfigError
-from agent.log import EventLog
-from agent.settings import Environment
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.log import EventLog
+from searchloop.agent.settings import Environment
+from searchloop.web.api.openapi import document
+from searchloop.web.compose import open_services
+from searchloop.web.serve import BAD_INPUT, FAILED, OK, WebServer, serve
 from tests.fakes import FakeServer, Reply, json_reply, sse
 from tests.web.house import TOKEN, FakeHouse, ScriptedRunner, make_house
-from web.api import House
-from web.compose import open_house
-from web.openapi import document
-from web.serve import BAD_INPUT, FAILED, OK, Serving, serve
 
 PIPES: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 class Running:
     """A server in a thread, on a free port."""
 
-    def __init__(self, house: House, host: str = "127.0.0.1") -> None:
+    def __init__(self, house: Any, host: str = "127.0.0.1") -> None:
         self.house: Any = house
         self.out, self.err = io.StringIO(), io.StringIO()
         self.code: int | None = None
@@ -54,7 +53,7 @@ class Running:
         finally:
             self._up.set()
 
-    def _started(self, serving: Serving) -> None:
+    def _started(self, serving: WebServer) -> None:
         self.serving = serving
         self._up.set()
 
@@ -173,7 +172,7 @@ def test_a_question_goes_all_the_way(running: Running) -> None:
 def test_the_real_house_answers_with_sources(tmp_path: Path) -> None:
     """No key, no network: the switch on, and the built-in model quotes the built-in library."""
     env = {"SEARCHLOOP_HOME": str(tmp_path), "SEARCHLOOP_OFFLINE": "1"}
-    running = Running(open_house(Environment({"flag": env})))
+    running = Running(open_services(Environment({"flag": env})))
     try:
         made = {"model": "builtin:extractive", "search": "auto"}
         path = f"/api/sessions/{running.ask('POST', '/api/sessions', made)[1]['id']}"
@@ -334,7 +333,7 @@ def test_numbers_are_behind_the_token(running: Running) -> None:
         answer = connection.getresponse()
         kind = "text/plain; version=0.0.4; charset=utf-8"
         assert (answer.status, answer.headers["Content-Type"]) == (200, kind)
-        assert b"\nsearchloop_followers 1\n" in answer.read()
+        assert b"\nsearchloop_followers 1.0\n" in answer.read()
 
 
 def test_a_start_that_fails_behind_the_door_is_one_sentence(
@@ -358,7 +357,7 @@ def test_a_store_that_can_only_be_read_is_served(tmp_path: Path) -> None:
             db.execute("PRAGMA user_version = 99")
     out, err = io.StringIO(), io.StringIO()
     house = make_house(tmp_path)
-    assert serve(house, "127.0.0.1", 0, out=out, err=err, on_start=Serving.stop) == OK
+    assert serve(house, "127.0.0.1", 0, out=out, err=err, on_start=WebServer.stop) == OK
     assert "is running at" in out.getvalue()
     assert re.search(r"is of a newer searchloop .* Update searchloop", err.getvalue())
 
@@ -390,7 +389,7 @@ def test_a_server_told_to_stop_drains(tmp_path: Path) -> None:
             "OPENAI_CHAT_BASE_URL": provider.url,
             "PYTHONPATH": str(ROOT),
         }
-        command = [sys.executable, "-m", "cli", "serve", "--port", "0"]
+        command = [sys.executable, "-m", "searchloop.cli", "serve", "--port", "0"]
         with subprocess.Popen(command, text=True, cwd=tmp_path, env=env, **PIPES) as process:
             try:
                 found = re.search(r":(\d+)/", process.stdout.readline())
@@ -435,7 +434,8 @@ def test_a_signal_stops_it_in_order(number: signal.Signals, tmp_path: Path) -> N
     """Ctrl-C is the ordinary way to stop: exit code 0, no traceback, one line in all."""
     program = (
         "import sys; from pathlib import Path; from tests.web.house import make_house; "
-        "from web.serve import serve; sys.exit(serve(make_house(Path(sys.argv[1])), port=0))"
+        "from searchloop.web.serve import serve; "
+        "sys.exit(serve(make_house(Path(sys.argv[1])), port=0))"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     with subprocess.Popen(

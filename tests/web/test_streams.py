@@ -13,8 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import StoreError
-from agent.events import Event
+from searchloop.agent.errors import StoreError
+from searchloop.agent.log.events import Event
+from searchloop.web.gate import Access, Gate
+from searchloop.web.stream.streams import Streams
+from searchloop.web.stream.view import FrameCache, PageView, encode_event
+from searchloop.web.text.markdown import render
 from tests.waiting import eventually
 from tests.web.house import (
     ANSWER,
@@ -30,12 +34,6 @@ from tests.web.house import (
     make_house,
     request,
 )
-from web.access import Access
-from web.frames import Frames, frame
-from web.gate import Gate
-from web.markdown import render
-from web.streams import Streams
-from web.view import PageView, Shared
 
 
 def until(seq: int) -> Callable[[bytes], bool]:
@@ -251,7 +249,7 @@ def test_a_slow_reader_holds_up_only_itself(tmp_path: Path) -> None:
 def test_an_event_is_encoded_once(tmp_path: Path) -> None:
     """All who follow get the same bytes object."""
     event = Event(7, "notice", {"message": "é"}, 1.5)
-    kept = Frames()
+    kept = FrameCache()
     first = kept.of("s", event)
     assert kept.of("s", Event(7, "notice", {"message": "é"}, 1.5)) is first
     assert kept.of("t", event) is not first
@@ -259,7 +257,7 @@ def test_an_event_is_encoded_once(tmp_path: Path) -> None:
 
 def test_kept_frames_have_a_limit() -> None:
     """A long session does not fill the memory; the newest frames are kept."""
-    kept = Frames(most=4000)
+    kept = FrameCache(most=4000)
     for seq in range(1, 101):
         kept.of("s", Event(seq, "notice", {"message": "x" * 100}, 0.0))
     assert kept.get(("s", 1)) is None
@@ -274,7 +272,7 @@ def test_kept_frames_have_a_limit() -> None:
 def test_no_text_forges_a_frame(text: str, tail: str) -> None:
     """Whatever a model says stays inside the JSON of its one event."""
     data = {"type": "text_delta", "seq": 3, "at": 0.0, "text": text + tail}
-    encoded = frame(data)
+    encoded = encode_event(data)
     encoded.decode()
     head, _, rest = encoded.partition(b"\ndata: ")
     assert head == b"id: 3"
@@ -308,9 +306,9 @@ def test_a_page_shows_the_same_however_it_followed(cuts: list[int], seen: int) -
     stored = [("user_message", {"text": "q"}), ("tool_result", result)]
     stored += [("text_delta", {"text": piece}) for piece in PIECES]
     events = [Event(i, kind, data, 0.0) for i, (kind, data) in enumerate(stored, 1)]
-    first = PageView("s", Frames())
+    first = PageView("s", FrameCache())
     had = [json.loads(f.split(b"data: ")[1]) for _, f in first.frames(events[:seen])]
-    page = PageView("s", Frames())
+    page = PageView("s", FrameCache())
     page.skip(events[:seen])
     edges = [seen, *(seen + cut for cut in cuts if seen + cut < len(events)), len(events)]
     for start, end in itertools.pairwise(edges):
@@ -431,9 +429,9 @@ def test_pages_share_what_one_of_them_rendered(text: str, cuts: list[list[int]])
     """However each page's batches are cut, each ends at what the whole text reads as."""
     events = [Event(1, "user_message", {"text": "q"}, 0.0)]
     events += [Event(i, "text_delta", {"text": c}, 0.0) for i, c in enumerate(text, 2)]
-    shared = Shared()
+    shared = FrameCache()
     for sizes in cuts:
-        view, blocks, at = PageView("s", Frames(), shared), list[Any](), 0
+        view, blocks, at = PageView("s", FrameCache(), shared), list[Any](), 0
         for size in [*sizes, len(events)]:
             for _, data in view.frames(events[at : at + size]):
                 told = frames(data)[0]
@@ -446,8 +444,8 @@ def test_pages_share_what_one_of_them_rendered(text: str, cuts: list[list[int]])
 def test_a_page_takes_the_frames_of_another() -> None:
     """The second page of a session gets the very bytes that the first one made."""
     events = [Event(i, "text_delta", {"text": "word "}, 0.0) for i in range(1, 5)]
-    shared = Shared()
-    first, second = (PageView("s", Frames(), shared) for _ in range(2))
+    shared = FrameCache()
+    first, second = (PageView("s", FrameCache(), shared) for _ in range(2))
     for event in events:
         [(_, made)], [(_, taken)] = first.frames([event]), second.frames([event])
         assert made is taken

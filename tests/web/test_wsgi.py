@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
-from web.asgi import Message
-from web.wsgi import MOST_BYTES, OnThreads, Short
+from searchloop.web.gate import Message
+from searchloop.web.wsgi import MAX_BYTES, OnThreads
 
 SCOPE = {
     "type": "http",
@@ -35,7 +34,6 @@ Environ = dict[str, Any]
 def run(
     app: Callable[[Environ, Callable[..., Any]], Iterable[bytes]],
     *pieces: bytes,
-    short: Short | None = None,
 ) -> list[Message]:
     """What is sent for a request with a body in these pieces; no piece = the client has gone."""
     sent: list[Message] = []
@@ -50,7 +48,7 @@ def run(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(OnThreads(app, 1, short)(SCOPE, receive, send))
+    asyncio.run(OnThreads(app, 1)(SCOPE, receive, send))
     return sent
 
 
@@ -113,28 +111,4 @@ def test_an_endless_body_is_not_read_to_its_end() -> None:
 
     run(app, *([b"x" * 2**19] * 9))
     assert sizes == [3 * 2**19]
-    assert sizes[0] >= MOST_BYTES
-
-
-def test_a_short_way_is_tried_before_the_application() -> None:
-    """First what waits for nothing, on the loop's thread, then what takes its time, elsewhere."""
-    told: list[tuple[str, bool]] = []
-
-    class Way:
-        def at_hand(self, method: str, path: str, body: bytes) -> bytes | None:
-            told.append((f"{method} {path}", threading.current_thread() is threading.main_thread()))
-            return b"[1]" if body == b"known" else None
-
-        def worked_out(self, method: str, path: str, body: bytes) -> bytes | None:
-            told.append((f"{method} {path}", threading.current_thread() is threading.main_thread()))
-            return b"[2]" if body == b"new" else None
-
-    def app(_environ: Environ, start: Callable[..., Any]) -> Iterable[bytes]:
-        start("400 BAD REQUEST", [])
-        return [b"[3]"]
-
-    answers = [run(app, body, short=Way()) for body in (b"known", b"new", b"other")]
-    assert [sent[1]["body"] for sent in answers] == [b"[1]", b"[2]", b"[3]"]
-    assert [sent[0]["status"] for sent in answers] == [200, 200, 400]
-    here, there = ("POST /a b/\u00fc", True), ("POST /a b/\u00fc", False)
-    assert told == [here, here, there, here, there]
+    assert sizes[0] >= MAX_BYTES

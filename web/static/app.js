@@ -1,16 +1,16 @@
 // The page: which chat is open, what is asked of the server, and how the parts are told.
 
-import * as api from "./api.js";
-import { asking } from "./asking.js";
-import { chatView, connectionLine } from "./chat.js";
-import { composer } from "./composer.js";
-import { h, isComposing } from "./dom.js";
-import { adopt, draft, isUnused, learn, newFacts, turnTo, worthListing } from "./facts.js";
-import { errorBox, toast } from "./notes.js";
+import * as api from "./lib/api.js";
+import { asking } from "./chat/commands.js";
+import { chatView, connectionLine } from "./chat/chat.js";
+import { composer } from "./composer/composer.js";
+import { h, isComposing } from "./lib/dom.js";
+import { adopt, draft, isUnused, learn, newFacts, turnTo, worthListing } from "./chat/server_state.js";
+import { errorBox, toast } from "./lib/messages.js";
 import { makeDrawer, sessionList } from "./sidebar.js";
-import { chips } from "./sources.js";
-import { t, translate } from "./strings.js";
-import { engineFacts } from "./switch.js";
+import { chips } from "./sources/sources.js";
+import { t, translate } from "./locales/index.js";
+import { engineFacts } from "./composer/search_switch.js";
 import { drawWelcome } from "./welcome.js";
 
 const GRACE = 1500; // milliseconds a connection may be away before it is mentioned
@@ -29,11 +29,11 @@ let barred = false; // the server does not know this page any more
 translate(document);
 const drawer = makeDrawer(el);
 const openSettings = later(() =>
-  import("./settings.js").then((made) =>
+  import("./settings/settings.js").then((made) =>
     made.settingsDialog(el("settings"), { facts: () => facts, changed: settingsChanged }),
   ),
 );
-const openReader = later(() => import("./reader.js").then((made) => made.reader(el("reader"))));
+const openReader = later(() => import("./sources/reader.js").then((made) => made.reader(el("reader"))));
 const { chip, hide: hideCard } = chips(el("card"), openReader);
 const ask = asking(facts, {
   draw,

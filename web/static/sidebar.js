@@ -1,7 +1,7 @@
 // The list of chats: by date, searchable, renamed and deleted in place.
 
-import { h, iconButton, isComposing } from "./dom.js";
-import { t } from "./strings.js";
+import { h, iconButton, isComposing } from "./lib/dom.js";
+import { t } from "./locales/index.js";
 
 const NARROW = "(max-width: 760px)";
 

@@ -1,7 +1,7 @@
 // The empty chat: what this can do, what is there and what is missing, and four questions to try.
 
-import { copyText, h, icon } from "./dom.js";
-import { english, lackOf, named, nameOf, t, titleOf } from "./strings.js";
+import { copyText, h, icon } from "./lib/dom.js";
+import { english, lackOf, named, nameOf, t, titleOf } from "./locales/index.js";
 
 const EXTRACTIVE = "builtin:extractive";
 const QUESTIONS = ["welcome.q1", "welcome.q2", "welcome.q3", "welcome.q4"];

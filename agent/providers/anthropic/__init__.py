@@ -1,31 +1,50 @@
-"""Anthropic and servers that speak its Messages API, with the provider's own web search."""
+"""Anthropic and servers that speak its Messages API, with the provider's own web search.
+
+Requests are stateless and streamed. The body ends with the conversation, and all before it stays
+the same from step to step. Prompt caching: one mark on the last tool and one on the system text,
+which never move, and the automatic mark of the request, which moves without changing a message. A
+step longer than the cache looks back gets one mark more. Nothing is sent that the later version of
+the API forbids, nor a `thinking` setting: models differ in the values they accept.
+
+Spec: https://platform.claude.com/docs/en/api/messages
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from hashlib import blake2b
+from typing import Any
 
-from agent.errors import AgentError, ConfigError, ProviderError
-from agent.features import Features
-from agent.models import Capabilities, ModelInfo
-from agent.providers import HttpProvider
-from agent.providers.anthropic.catalog import OFFERED, capabilities
-from agent.providers.anthropic.codec import DEFAULT_BASE, MessagesCodec
-from agent.providers.anthropic.failures import replay_after
-from agent.providers.anthropic.history import Replay
-from agent.settings import Setting
-from agent.transport import Transport
-from agent.types import Request, StreamEvent
+from searchloop.agent.errors import ProviderError
+from searchloop.agent.providers import Features, HttpProvider
+from searchloop.agent.providers._common import CodecBase, KeyedProvider, dump
+from searchloop.agent.providers.anthropic.errors import from_answer, replay_after
+from searchloop.agent.providers.anthropic.models import OFFERED, capabilities, known
+from searchloop.agent.providers.anthropic.request import (
+    CACHED,
+    Replay,
+    ReplayView,
+    assemble,
+    container,
+    function_tool,
+    server_tools,
+)
+from searchloop.agent.providers.anthropic.response import MessagesDecoder
+from searchloop.agent.settings import Setting
+from searchloop.agent.transport.exchange import Endpoint
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import Capabilities, Request, StreamEvent
 
 __all__ = ["FEATURES", "SETTINGS", "Anthropic", "create"]
 
+DEFAULT_BASE = "https://api.anthropic.com"
+_VERSION = "2023-06-01"
 SETTINGS: tuple[Setting, ...] = (
     Setting("ANTHROPIC_API_KEY", "Key for Claude: https://platform.claude.com", secret=True),
     Setting("ANTHROPIC_BASE_URL", "Another server of the Messages API", DEFAULT_BASE),
 )
-_LIST_SECONDS = 2.0
-_REMEDY = "Set ANTHROPIC_API_KEY in the environment or in .env."
 _REMEMBERED = 256  # sessions whose history is known to be refused as it is
 _LESS: dict[Replay, int] = {"whole": 0, "unsigned": 1, "neutral": 2}
 FEATURES = Features(
@@ -36,36 +55,28 @@ FEATURES = Features(
 )
 
 
-class Anthropic:
+class Anthropic(KeyedProvider):
     """See `agent.providers.Provider`.
 
-    A history that the server refuses because of its opaque blocks is sent once more without them,
-    as long as nothing was shown; from then on the session's requests begin that way.
+    If the server refuses a history because of its opaque blocks, the provider sends it once more
+    without them, as long as nothing was shown; later requests of the session begin that way.
     """
 
     name = "anthropic"
+    list_path = "models?limit=1000"
 
     def __init__(self, key: str, base_url: str, transport: Transport) -> None:
-        self._codec = MessagesCodec(key, base_url)
-        self._transport = transport
+        super().__init__(MessagesCodec(key, base_url), transport, "ANTHROPIC_API_KEY", OFFERED)
         self._https: dict[Replay, HttpProvider] = {
             replay: HttpProvider(MessagesCodec(key, base_url, replay), transport)
             for replay in _LESS
         }
         self._refused: OrderedDict[str, Replay] = OrderedDict()
-        self._ready = not self._codec.endpoint.needs_key
 
     def capabilities(self, model: str) -> Capabilities:
-        """See `Provider.capabilities`."""
         return capabilities(model)
 
-    def check(self, model: str) -> None:
-        """See `Provider.check`."""
-        if not self._ready:
-            raise ConfigError("missing_key", "Anthropic needs a key, and none is set.", _REMEDY)
-
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """See `Provider.stream`."""
         replay: Replay = self._refused.get(request.session_id or "", "whole")
         while True:
             shown = False
@@ -80,46 +91,87 @@ class Anthropic:
                 if shown or less is None or _LESS[less] <= _LESS[replay]:
                     raise
                 replay = less
-                self._remember(request.session_id, replay)
-
-    def _remember(self, session_id: str | None, replay: Replay) -> None:
-        if session_id:
-            self._refused[session_id] = replay
-            while len(self._refused) > _REMEMBERED:
-                self._refused.popitem(last=False)
-
-    async def models(self) -> list[ModelInfo]:
-        """See `Provider.models`. Without a key: the models we know of, as not available."""
-        listed = await self._listed() if self._ready else {}
-        return [
-            ModelInfo(
-                f"anthropic:{name}",
-                title,
-                capabilities(name),
-                available=self._ready,
-                missing=None if self._ready else "ANTHROPIC_API_KEY",
-                remedy=None if self._ready else _REMEDY,
-            )
-            for name, title in (listed or OFFERED).items()
-        ]
-
-    async def _listed(self) -> dict[str, str]:
-        """Names and titles in the server's order, newest first; empty when it does not say."""
-        try:
-            answer = await self._transport.get_json(
-                self._codec.endpoint.address("models?limit=1000"),
-                self._codec.headers(),
-                timeout=_LIST_SECONDS,
-            )
-            return {
-                str(model["id"]): str(model.get("display_name") or model["id"])
-                for model in answer["data"]
-            }
-        except (AgentError, AttributeError, KeyError, TypeError):
-            return {}
+                if request.session_id:
+                    self._refused[request.session_id] = replay
+                    while len(self._refused) > _REMEMBERED:
+                        self._refused.popitem(last=False)
 
 
 def create(env: Mapping[str, str], transport: Transport) -> Anthropic:
-    """The provider as the settings have it."""
+    """Returns the provider as the settings describe it."""
     key = (env.get("ANTHROPIC_API_KEY") or "").strip()
     return Anthropic(key, env.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE, transport)
+
+
+class MessagesCodec(CodecBase):
+    """See `agent.providers.Codec`. Without a key no authorization is sent.
+
+    `replay` limits what is sent back of earlier raw answers: `whole`, `unsigned` (no thinking) or
+    `neutral` (text and calls only).
+    """
+
+    def __init__(
+        self, key: str = "", base_url: str = DEFAULT_BASE, replay: Replay = "whole"
+    ) -> None:
+        self._replay = replay
+        base = base_url.rstrip("/")
+        # Both forms are in use: the vendor's own without the version, proxies' with it.
+        base = base if base.endswith("/v1") else f"{base}/v1"
+        super().__init__(
+            Endpoint(base, key, vendor="Anthropic", home=DEFAULT_BASE, setting="ANTHROPIC_BASE_URL")
+        )
+
+    def url(self, request: Request) -> str:
+        return self.endpoint.address("messages")
+
+    def headers(self) -> Mapping[str, str]:
+        version = {"anthropic-version": _VERSION}
+        return {**version, "x-api-key": self.endpoint.key} if self.endpoint.key else version
+
+    def encode(self, request: Request) -> bytes:
+        head, prefix = self._start(request)
+        view = ReplayView(
+            request.model,
+            prefix,
+            searching=request.native_search is not None,
+            cites=known(request.model).cites,
+            replay=self._replay,
+        )
+        messages = assemble(request.messages, view)
+        return b"".join((head[:-1], b',"messages":[', messages, b"],", dump(_tail(request))[1:]))
+
+    def decoder(self, request: Request, content_type: str) -> MessagesDecoder:
+        return MessagesDecoder(request, self._start(request)[1], self.endpoint.name, content_type)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        return from_answer(status, headers, body, self.endpoint.name, self.endpoint.key)
+
+    def _start(self, request: Request) -> tuple[bytes, str]:
+        """Returns the members that stay the same while a conversation goes on, and their hash."""
+        head = dump(_head(request, self.endpoint.official))
+        return head, blake2b(head, digest_size=8).hexdigest()
+
+
+def _head(request: Request, official: bool) -> dict[str, Any]:
+    head: dict[str, Any] = {"model": request.model, "stream": True}
+    tools = [function_tool(tool) for tool in request.tools]
+    if request.native_search is not None:
+        tools += server_tools(request.native_search, known(request.model), official)
+    if tools:
+        tools[-1]["cache_control"] = CACHED
+        head["tools"] = tools
+    if request.system.strip():
+        head["system"] = [{"type": "text", "text": request.system, "cache_control": CACHED}]
+    return head
+
+
+def _tail(request: Request) -> dict[str, Any]:
+    """Returns the members that may differ from step to step."""
+    tail: dict[str, Any] = {
+        "max_tokens": request.max_output_tokens or known(request.model).max_tokens,
+        "cache_control": CACHED,
+    }
+    if request.answer_now and (request.tools or request.native_search is not None):
+        tail["tool_choice"] = {"type": "none"}
+    used = container(request.messages, request.model)
+    return {**tail, "container": used} if used else tail

@@ -1,4 +1,4 @@
-"""The server's own searches and page visits, as events and as sources.
+"""Turns the server's own searches and page visits into events and sources.
 
 A search begins when its arguments are complete, for then the query is known; it ends when its
 result block arrives. After a pause the result comes in the next answer, so the query is looked up
@@ -13,8 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.page_dates import page_date
-from agent.types import Message, PageOpened, SearchFinished, SearchStarted, Source, StreamEvent
+from searchloop.agent.search.vendor_marks import page_date
+from searchloop.agent.types import (
+    Message,
+    PageOpened,
+    SearchFinished,
+    SearchStarted,
+    Source,
+    StreamEvent,
+)
 
 _SEARCH, _FETCH = "web_search", "web_fetch"
 _SEARCH_WORDS = {
@@ -40,7 +47,7 @@ _FETCH_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class FetchedPage:
     """A page that the provider read; `text` is empty where it was not text."""
 
     url: str
@@ -48,8 +55,8 @@ class Document:
     text: str
 
 
-class Searches:
-    """Follows the server's tools through one response; `consulted` is every page met, in order."""
+class ServerTools:
+    """Follows the server's tools through one response; `consulted` lists the pages in order."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.consulted: list[Source] = []
@@ -57,17 +64,17 @@ class Searches:
         self.pages = 0
         self._messages = messages
         self._asked: dict[str, Mapping[str, Any]] = {}
-        self._documents: list[Document] = []
+        self._documents: list[FetchedPage] = []
 
     def began(self, block: Mapping[str, Any]) -> Iterable[StreamEvent]:
-        """A call of the server's own is complete."""
+        """Reads a complete call of the server's own."""
         given = block.get("input")
         asked = given if isinstance(given, Mapping) else {}
         self._asked[str(block.get("id"))] = asked
         return (SearchStarted(_text(asked, "query")),) if block.get("name") == _SEARCH else ()
 
     def ended(self, block: Mapping[str, Any]) -> Iterable[StreamEvent]:
-        """A result has arrived."""
+        """Reads the result of such a call."""
         kind = str(block.get("type"))
         if kind == f"{_SEARCH}_tool_result":
             return (self._searched(block),)
@@ -76,16 +83,13 @@ class Searches:
         return ()
 
     def locate(self, citation: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Address and title behind a citation of any kind, or None if there is no telling."""
-        kind = citation.get("type")
-        if kind == "search_result_location":
-            found = _text(citation, "source"), _text(citation, "title")
-        elif _text(citation, "url"):
-            found = _text(citation, "url"), _text(citation, "title")
-        else:
-            document = self._document(citation)
-            found = (document.url, document.title) if document else ("", "")
-        return found if found[0] else None
+        """Returns address and title behind a citation of any kind, or None if unknown."""
+        ours = citation.get("type") == "search_result_location"
+        url = _text(citation, "source" if ours else "url")
+        if url or ours:
+            return (url, _text(citation, "title")) if url else None
+        document = self._document(citation)
+        return (document.url, document.title) if document else None
 
     def _searched(self, block: Mapping[str, Any]) -> SearchFinished:
         query = _text(self._question(block), "query")
@@ -113,7 +117,7 @@ class Searches:
         return (PageOpened(document.url),)
 
     def _question(self, block: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What was asked for in the call that this result answers."""
+        """Returns the arguments of the call that this result answers."""
         call_id = str(block.get("tool_use_id"))
         if call_id not in self._asked:
             for earlier in _raw(self._messages):
@@ -121,17 +125,15 @@ class Searches:
                     self._asked[call_id] = earlier["input"]
         return self._asked.get(call_id, {})
 
-    def _document(self, citation: Mapping[str, Any]) -> Document | None:
-        """By what it says, else by its title, else by its place among all that were read."""
+    def _document(self, citation: Mapping[str, Any]) -> FetchedPage | None:
+        """Finds the cited page by its text, else by its title, else by its position."""
         earlier = [_read(b.get("content")) for b in _raw(self._messages)]
         documents = [d for d in earlier if d is not None] + self._documents
         quote, title = _text(citation, "cited_text").strip(), _text(citation, "document_title")
-        for document in reversed(documents):
-            if quote and quote in document.text:
-                return document
-        for document in reversed(documents):
-            if title and title == document.title:
-                return document
+        matches = [d for d in documents if quote and quote in d.text]
+        matches = matches or [d for d in documents if title and title == d.title]
+        if matches:
+            return matches[-1]
         index = citation.get("document_index")
         inside = isinstance(index, int) and 0 <= index < len(documents)
         return documents[index] if isinstance(index, int) and inside else None
@@ -143,8 +145,8 @@ def _raw(messages: Iterable[Message]) -> Iterable[Mapping[str, Any]]:
             yield from (b for b in message.provider_data.blocks if isinstance(b, Mapping))
 
 
-def _read(content: object) -> Document | None:
-    """The page in the content of a fetch result, or None when there is none."""
+def _read(content: object) -> FetchedPage | None:
+    """Returns the page in the content of a fetch result, or None if there is none."""
     if not isinstance(content, Mapping) or content.get("type") != "web_fetch_result":
         return None
     page = content.get("content")
@@ -152,7 +154,7 @@ def _read(content: object) -> Document | None:
     source = page.get("source")
     text = _text(source, "data") if _text(source, "type") == "text" else ""
     url = _text(content, "url")
-    return Document(url, _text(page, "title"), text) if url else None
+    return FetchedPage(url, _text(page, "title"), text) if url else None
 
 
 def _text(value: object, key: str) -> str:

@@ -1,10 +1,9 @@
-"""`builtin:extractive`: no language model, quotes only; it works on a bare machine.
+"""`builtin:extractive` answers with quotes only; it needs no language model.
 
-It plays by the rules of any other model: it sees the transcript, asks for `web_search` and
-`open_page` through the loop, and answers. Its answer is made of the sentences that match the
-question best, each quoted literally and cited; what it says around them is in `words.py`. Sentences
-are scored by the question's words, rarer words counting more, with a bonus for words that stand
-close together.
+It works like any other model: it sees the transcript, calls `web_search` and `open_page` through
+the loop, and answers. The answer quotes and cites the sentences that match the question best; rarer
+words of the question and of a heading count more. The words around the quotes are English, German
+or Chinese, after the language of the question.
 """
 
 from __future__ import annotations
@@ -14,17 +13,97 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 
-from agent.citations import MARK
-from agent.dates import asked
-from agent.errors import ConfigError
-from agent.features import Features
-from agent.models import Capabilities, ModelInfo
-from agent.providers.builtin.words import Sentences, sentences_for
-from agent.settings import Setting
-from agent.transport import Transport
-from agent.types import Finished, Message, Request, StreamEvent, TextDelta, ToolCall, Usage
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.log.events import asked
+from searchloop.agent.providers import Features
+from searchloop.agent.search.citations import MARK
+from searchloop.agent.settings import Setting
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import (
+    Capabilities,
+    Finished,
+    Message,
+    ModelInfo,
+    Request,
+    StreamEvent,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
+
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_OTHERS = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")  # kana and hangul: Japanese, Korean
+_WORD = re.compile(r"[^\W\d_]+")
+_IN_GERMAN = """
+    aber als am auf aus bei bin bis bitte das dem den der durch ein eine einem einen einer eines er
+    es für gibt haben hat heißt ich im ist kann kein keine kommt können macht mein mit muss nach
+    nicht oder ohne seit sich sie sind soll sollte über um und uns unter viel viele vom von vor wann
+    warum welche welchem welchen welcher welches wem wen wer werden weshalb wie wieso wieviel wird
+    wo wohin woher wurde wurden zu zum zur zwischen
+"""
+_ELSEWHERE = """
+    a an and are at by can do does for from had has have how is it its of on or that the their this
+    to were what when where which who why will with you
+    de het een van zijn niet voor hoe waarom welk en la le les des du que est y el los las og som
+    är det att och på til
+"""
+_GERMAN, _FOREIGN = frozenset(_IN_GERMAN.split()), frozenset(_ELSEWHERE.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """The words of one language; a list follows `found`, `search_failed` and `unread`."""
+
+    unsearched: str
+    found: str
+    search_failed: str
+    unread: str
+    no_match: str
+    nothing: str
+
+
+SENTENCES: Mapping[str, Sentences] = {
+    "en": Sentences(
+        unsearched="I am not a language model: I answer with quotes from pages that a web search "
+        "finds. Switch on web search, or choose a language model.",
+        found="These passages match your question best:",
+        search_failed="The web search failed, so there is nothing to quote.",
+        unread="The search found pages, but none of them could be read.",
+        no_match="No sentence of the pages that were read matches your question. Try other words.",
+        nothing="The search found nothing that matches your question. Try other words.",
+    ),
+    "de": Sentences(
+        unsearched="Ich bin kein Sprachmodell: Ich antworte mit Zitaten aus Seiten, die eine "
+        "Websuche findet. Schalten Sie die Websuche ein oder wählen Sie ein Sprachmodell.",
+        found="Diese Stellen passen am besten zu Ihrer Frage:",
+        search_failed="Die Websuche ist fehlgeschlagen, also gibt es nichts zu zitieren.",
+        unread="Die Suche hat Seiten gefunden, aber keine davon ließ sich lesen.",
+        no_match="Kein Satz der gelesenen Seiten passt zu Ihrer Frage. Versuchen Sie andere "
+        "Wörter.",
+        nothing="Die Suche hat nichts gefunden, das zu Ihrer Frage passt. Versuchen Sie andere "
+        "Wörter.",
+    ),
+    "zh": Sentences(
+        unsearched="我不是语言模型：我只引用网络搜索找到的页面来回答。请打开网络搜索，或选择一个语言模型。",
+        found="以下段落与你的问题最相符：",
+        search_failed="网络搜索失败，因此没有可引用的内容。",
+        unread="搜索找到了页面，但没有一个能够读取。",
+        no_match="读取的页面中没有与你的问题相符的句子。请换个说法试试。",
+        nothing="搜索没有找到与你的问题相符的内容。请换个说法试试。",
+    ),
+}
+
+
+def sentences_for(question: str) -> Sentences:
+    """The words in the question's language, detected by its letters and commonest words."""
+    words = _WORD.findall(question.casefold())
+    german, foreign = (sum(word in known for word in words) for known in (_GERMAN, _FOREIGN))
+    if _HAN.search(question) and not _OTHERS.search(question) and not german and not foreign:
+        return SENTENCES["zh"]
+    first = next((word for word in words if word in _GERMAN | _FOREIGN), "")
+    return SENTENCES["de" if german > foreign and first in _GERMAN else "en"]
+
 
 SETTINGS: tuple[Setting, ...] = ()
 FEATURES = Features(
@@ -37,10 +116,10 @@ MODEL = "extractive"
 
 _PAGES = 3
 _QUOTES = 5
-_REASON = 300  # characters of why an engine or a page failed
-_ECHO = 5  # words; a page that holds so many of the question in a row quotes the question
-_HEADED = 0.6  # what a word of the heading is worth beside one of the sentence
-_WORD = re.compile(r"\w+")
+_REASON = 300  # characters of the reason why an engine or a page failed
+_ECHO = 5  # words; a page that repeats a question of at least so many words quotes it
+_HEADED = 0.6  # weight of a word of the heading; one of the sentence has 1
+_WORDS = re.compile(r"\w+")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.*)$", re.MULTILINE)
 _BREAK = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|\n+")
 _MARKS = re.compile(
@@ -61,7 +140,7 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A sentence of a page that was read: source number, place, words, words of its heading."""
+    """A sentence of a page: source number, place, text, its words, words of its heading."""
 
     n: int
     place: int
@@ -76,7 +155,7 @@ class Extractive:
     name = "builtin"
 
     def capabilities(self, model: str) -> Capabilities:
-        """Calls tools; has no search of its own."""
+        """It calls tools and has no search of its own."""
         return Capabilities(tools=True)
 
     def check(self, model: str) -> None:
@@ -89,21 +168,19 @@ class Extractive:
             )
 
     async def models(self) -> list[ModelInfo]:
-        """The one model there is."""
+        """The only model."""
         title = "Extractive - no language model: quotes only"
         return [ModelInfo(f"builtin:{MODEL}", title, self.capabilities(MODEL), local=True)]
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """Search, then read, then quote: each step is one answer of this model."""
+        """Searches, then reads, then quotes; each step is one answer of this model."""
         question, turn = _turn(request.messages)
         calls = () if request.answer_now else _next_calls(question, turn, request)
-        if calls:
-            yield _finished("", calls)
-            return
-        text = _answer(question, turn, bool(request.tools))
+        text = "" if calls else _answer(question, turn, bool(request.tools))
         for piece in re.findall(r"\S+\s*", text):
             yield TextDelta(piece)
-        yield _finished(text.strip(), ())
+        message = Message("assistant", text.strip(), tool_calls=calls)
+        yield Finished(message, "tool_calls" if calls else "stop", Usage())
 
 
 def create(env: Mapping[str, str], transport: Transport) -> Extractive:
@@ -112,33 +189,31 @@ def create(env: Mapping[str, str], transport: Transport) -> Extractive:
 
 
 def _turn(messages: Sequence[Message]) -> tuple[str, list[Message]]:
-    """The last question, and what has happened since."""
+    """The last question, and the messages after it."""
     last = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
     return (asked(messages[last]) if last >= 0 else ""), list(messages[last + 1 :])
 
 
 def _next_calls(question: str, turn: list[Message], request: Request) -> tuple[ToolCall, ...]:
-    """What to ask for now: a search, then the best pages it found, then nothing."""
-    offered = {spec.name for spec in request.tools}
-    used = {m.tool_name for m in turn if m.role == "tool"}
-    numbers = count(sum(len(m.tool_calls) for m in request.messages) + 1)
-    if "web_search" in offered and "web_search" not in used:
-        return (ToolCall(f"builtin-{next(numbers)}", "web_search", {"query": query_of(question)}),)
-    if "open_page" in offered and "open_page" not in used:
-        found = [row["url"] for m in turn for row in m.details.get("results", ())]
-        pages: dict[str, str] = {}  # a page once, whatever part of it was found
-        for url in found:
-            pages.setdefault(url.partition("#")[0], url)
-        return tuple(
-            ToolCall(f"builtin-{next(numbers)}", "open_page", {"url": url, "max_length": 40000})
-            for url in list(pages.values())[:_PAGES]
-        )
-    return ()
+    """The next calls: a search, then the best pages it found, then none."""
+    unused = {spec.name for spec in request.tools} - {m.tool_name for m in turn}
+    first = sum(len(m.tool_calls) for m in request.messages) + 1
+    if "web_search" in unused:
+        return (ToolCall(f"builtin-{first}", "web_search", {"query": query_of(question)}),)
+    if "open_page" not in unused:
+        return ()
+    pages: dict[str, str] = {}  # a page once, whatever part of it was found
+    for row in (row for m in turn for row in m.details.get("results", ())):
+        pages.setdefault(row["url"].partition("#")[0], row["url"])
+    return tuple(
+        ToolCall(f"builtin-{n}", "open_page", {"url": url, "max_length": 40000})
+        for n, url in enumerate(list(pages.values())[:_PAGES], first)
+    )
 
 
 def query_of(question: str) -> str:
     """The words of a question worth searching for."""
-    words = [w for w in _WORD.findall(question) if w.casefold() not in _COMMON]
+    words = [w for w in _WORDS.findall(question) if w.casefold() not in _COMMON]
     return " ".join(words[:24]) or " ".join(question.split())[:200]
 
 
@@ -149,29 +224,29 @@ def _answer(question: str, turn: list[Message], searched: bool) -> str:
     chosen = best_passages(question, _passages(turn))
     if not chosen:
         return _no_answer(turn, say)
-    lines = [f"- “{_short(p.text)}” [{p.n}]" for p in chosen]
-    return f"{say.found}\n\n" + "\n".join(lines)
+    quotes = str.maketrans("“”", '""')
+    return _listed(say.found, (f"“{p.text.translate(quotes)}” [{p.n}]" for p in chosen))
 
 
 def _no_answer(turn: list[Message], say: Sentences) -> str:
-    """What stood in the way, one line for each engine or page, or that nothing matches."""
+    """Why there are no quotes: one reason for each engine or page, or no match."""
     results = [m for m in turn if m.role == "tool"]
     pages = [m for m in results if m.tool_name == "open_page"]
     unread = [m for m in pages if m.is_error]
     if search := next((m for m in results if m.is_error and m not in pages), None):
-        why = search.details.get("trail") or [search.content]
-        return _listed(say.search_failed, why)
+        return _reasons(say.search_failed, search.details.get("trail") or [search.content])
     if unread and len(unread) == len(pages):
-        told = [f"{m.details.get('url', '')}: {m.details.get('why', m.content)}" for m in unread]
-        return _listed(say.unread, told)
-    if pages:
-        return say.no_match
-    return say.nothing
+        why = [f"{m.details.get('url', '')}: {m.details.get('why', m.content)}" for m in unread]
+        return _reasons(say.unread, why)
+    return say.no_match if pages else say.nothing
 
 
-def _listed(lead: str, reasons: Iterable[str]) -> str:
-    lines = [f"- {' '.join(reason.split())[:_REASON].removeprefix(': ')}" for reason in reasons]
-    return f"{lead}\n\n" + "\n".join(lines)
+def _reasons(lead: str, reasons: Iterable[str]) -> str:
+    return _listed(lead, (" ".join(r.split())[:_REASON].removeprefix(": ") for r in reasons))
+
+
+def _listed(lead: str, lines: Iterable[str]) -> str:
+    return f"{lead}\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
 def _passages(turn: list[Message]) -> list[Passage]:
@@ -188,21 +263,19 @@ def _passages(turn: list[Message]) -> list[Passage]:
 
 
 def sections(text: str) -> list[tuple[str, str]]:
-    """A page in parts: the heading, and what stands below it."""
+    """Splits a page into (heading, text below it)."""
     parts = _HEADING.split(text)
     return [("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a page worth quoting: no code, no headings, no rubble."""
+    """The sentences of a page worth quoting: no code, headings, labels or fragments."""
     kept, code = [], False
     for line in text.split("\n"):
-        if line.lstrip().startswith(("```", "~~~")):
-            code = not code
-        elif not code and not line.lstrip().startswith("#"):
-            kept.append(line)
-        else:
-            kept.append("")
+        fence = line.lstrip().startswith(("```", "~~~"))
+        code ^= fence
+        if not fence:
+            kept.append("" if code or line.lstrip().startswith("#") else line)
     paragraphs = re.split(r"\n\s*\n|\n(?=\s*(?:[-*+|]|\d+[.)])\s)", "\n".join(kept))
     found = []
     for paragraph in paragraphs:
@@ -213,16 +286,16 @@ def sentences(text: str) -> list[str]:
 
 
 def _quotable(text: str) -> bool:
-    """A sentence may be short; what ends like none (a label, a menu entry) may not."""
+    """A sentence may be short; text without its end (a label, a menu entry) may not."""
     least = 12 if text.endswith((".", "!", "。", "！")) and text.count(" ") > 1 else 30
     return least <= len(text) <= 600 and text.count("|") < 2
 
 
 def best_passages(question: str, passages: Sequence[Passage]) -> list[Passage]:
-    """The few passages that answer best, in the order of their sources; none if all miss."""
+    """The passages that match best, at most _QUOTES, in the order of their sources."""
     wanted = set(_stems(query_of(question)))
     rarity = _rarity(wanted, passages)
-    words = _WORD.findall(question.casefold())
+    words = _WORDS.findall(question.casefold())
     scored = []
     for passage in passages:
         hits = wanted & passage.words
@@ -231,21 +304,16 @@ def best_passages(question: str, passages: Sequence[Passage]) -> list[Passage]:
             worth += _HEADED * sum(rarity[w] for w in (wanted & passage.about) - hits)
             scored.append((worth / math.log(18 + len(passage.words)), passage))
     scored.sort(key=lambda pair: -pair[0])
-    if not scored or scored[0][0] <= 0:
-        return []
-    floor = scored[0][0] * 0.5
-    chosen: list[Passage] = []
-    seen: set[frozenset[str]] = set()
+    chosen: dict[frozenset[str], Passage] = {}  # by words: the same sentence once
     for score, passage in scored:
-        if score >= floor and passage.words not in seen and len(chosen) < _QUOTES:
-            seen.add(passage.words)
-            chosen.append(passage)
-    return sorted(chosen, key=lambda p: (p.n, p.place))
+        if score >= scored[0][0] * 0.5 and len(chosen) < _QUOTES:
+            chosen.setdefault(passage.words, passage)
+    return sorted(chosen.values(), key=lambda p: (p.n, p.place))
 
 
 def _repeats(asked: list[str], text: str) -> bool:
-    """Whether a page only asks the same question; a word or two of it are its topic."""
-    return len(asked) >= _ECHO and " ".join(asked) in " ".join(_WORD.findall(text.casefold()))
+    """True if the text repeats the question; a short question may be the page's topic."""
+    return len(asked) >= _ECHO and " ".join(asked) in " ".join(_WORDS.findall(text.casefold()))
 
 
 def _rarity(wanted: Iterable[str], passages: Sequence[Passage]) -> dict[str, float]:
@@ -255,14 +323,5 @@ def _rarity(wanted: Iterable[str], passages: Sequence[Passage]) -> dict[str, flo
 
 def _stems(text: str) -> list[str]:
     """Words without the commonest endings, so that `searches` meets `search`."""
-    words = (w for w in _WORD.findall(text.casefold()) if w not in _COMMON)
+    words = (w for w in _WORDS.findall(text.casefold()) if w not in _COMMON)
     return [re.sub(r"(?<=\w{4})(?:ings?|ed|es|s|ly)$", "", w) for w in words]
-
-
-def _short(text: str) -> str:
-    return text.replace("“", '"').replace("”", '"')
-
-
-def _finished(text: str, calls: tuple[ToolCall, ...]) -> Finished:
-    message = Message("assistant", text, tool_calls=calls)
-    return Finished(message, "tool_calls" if calls else "stop", Usage())

@@ -1,61 +1,128 @@
-"""Asks the provider's redirect host where its links lead; never the pages themselves."""
+"""Replaces the redirect links of searched answers by the addresses of the pages.
+
+A redirect link hides its page and stops working after some weeks. `Links` asks the provider's
+redirect host for the target, and never the pages themselves.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Container, Mapping
+from dataclasses import replace
+from urllib.parse import urlsplit
 
-from agent.errors import AgentError
-from agent.providers.gemini.redirects import is_redirect, is_redirect_of, links_of, resolved, target
-from agent.transport import Transport
-from agent.types import Message
-from agent.wire import Redirected
+from searchloop.agent.errors import AgentError
+from searchloop.agent.search.citations import numbered, sources
+from searchloop.agent.transport.exchange import Redirected
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import Citation, Mark, Message, Source, SourceState
 
-SECONDS = 2.0
+_GOOGLE = "https://vertexaisearch.cloud.google.com"
+_PATH = "/grounding-api-redirect/"
+_LONGEST = 4096  # characters of a target
+_SECONDS = 2.0
 _AT_ONCE = 8
 _KEPT = 2048
+_MARK = "via Google"
+
+
+def is_redirect(url: str, base: str = _GOOGLE) -> bool:
+    """True for a redirect link on the server at `base`."""
+    try:
+        link, server = urlsplit(url), urlsplit(base)
+    except ValueError:
+        return False
+    same = (link.scheme, link.netloc) == (server.scheme, server.netloc)
+    return same and link.path.startswith(_PATH)
+
+
+def target(location: str | None) -> str | None:
+    """The page that a redirect names, None for anything but a page's address."""
+    if not location or len(location) > _LONGEST:
+        return None
+    try:
+        parts = urlsplit(location)
+    except ValueError:
+        return None
+    whole = parts.scheme in ("http", "https") and bool(parts.hostname)
+    return location if whole and not is_redirect(location) else None
+
+
+def links_of(message: Message) -> tuple[str, ...]:
+    """The addresses of the message's sources and citations, each once."""
+    urls = [source.url for source in message.sources]
+    return tuple(dict.fromkeys([*urls, *(citation.url for citation in message.citations)]))
+
+
+def resolved(message: Message, targets: Mapping[str, str], *, mark: bool = True) -> Message:
+    """The message with the known targets; `mark` marks the titles of links without a target.
+
+    Two links to one page become one citation. The details keep the original links.
+    """
+    links = links_of(message)
+    marked = frozenset(url for url in links if mark and is_redirect(url) and url not in targets)
+    if not marked and not any(url in targets for url in links):
+        return message
+    found: list[tuple[Mark, str, str]] = []
+    for citation in message.citations:
+        page = _real(citation, targets, marked)
+        found += [(mark, page.url, page.title) for mark in citation.marks or (Mark(),)]
+    citations = numbered(found)
+    found_state: SourceState = "found"
+    consulted = [
+        replace(page, state=found_state if page.state == "cited" else page.state)
+        for page in (_real(source, targets, marked) for source in message.sources)
+    ]
+    details = dict(message.details)
+    used = {targets[url]: url for url in links if url in targets}
+    if used:
+        details["redirects"] = used
+    pages = sources(consulted, citations)
+    return replace(message, citations=citations, sources=pages, details=details)
+
+
+def _real(page: Source | Citation, targets: Mapping[str, str], marked: Container[str]) -> Source:
+    url, title = targets.get(page.url, page.url), page.title
+    if url in marked:
+        title = f"{title} ({_MARK})" if title else _MARK
+    return Source(url, title, page.state if isinstance(page, Source) else "found")
 
 
 class Links:
-    """Targets of redirect links, remembered. `base` is asked in the provider's stead, if given."""
+    """Finds and caches the targets of redirect links; `base` replaces Google's server."""
 
-    def __init__(self, transport: Transport, base: str | None, *, ask: bool) -> None:
+    def __init__(self, transport: Transport, base: str | None) -> None:
         self._transport = transport
         self._base = base
-        self._ask = ask
         self._targets: OrderedDict[str, str] = OrderedDict()
 
     async def resolve(self, message: Message) -> Message:
-        """The message with the pages behind its links, as far as they are known in time."""
-        links = [url for url in links_of(message) if self._redirects(url)]
-        if self._ask:
-            await self._learn([url for url in links if url not in self._targets])
+        """The message with the pages behind its links, as far as they are found in time."""
+        # Another server gets only its own links: no other host learns of them.
+        links = [url for url in links_of(message) if is_redirect(url, self._base or _GOOGLE)]
+        await self._learn([url for url in links if url not in self._targets])
         known = {url: self._targets[url] for url in links if url in self._targets}
         return resolved(message, known, mark=self._base is None)
-
-    def _redirects(self, url: str) -> bool:
-        # A server of one's own is asked for its own links only: no other host learns of them.
-        return is_redirect(url) if self._base is None else is_redirect_of(url, self._base)
 
     async def _learn(self, links: list[str]) -> None:
         gate = asyncio.Semaphore(_AT_ONCE)
         try:
-            async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as group:
+            async with asyncio.timeout(_SECONDS), asyncio.TaskGroup() as group:
                 for url in links:
                     group.create_task(self._follow(url, gate))
         except TimeoutError:
-            return  # what is not known by now keeps its link
+            return  # links without a target by now stay
 
     async def _follow(self, url: str, gate: asyncio.Semaphore) -> None:
         async with gate:
+            page = None
             try:
-                await self._transport.get_json(url, timeout=SECONDS)
+                await self._transport.get_json(url, timeout=_SECONDS)
             except Redirected as found:
                 page = target(found.location)
             except AgentError:
-                return
-            else:
-                return
+                pass
         if page is not None:
             self._targets[url] = page
             while len(self._targets) > _KEPT:

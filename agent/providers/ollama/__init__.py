@@ -1,8 +1,8 @@
 """Ollama: models on this machine (or in its cloud) through `/api/chat`.
 
-A local server needs no key. Its faults are the user's to mend, so each is answered with the command
-that mends it. When nothing may leave the machine, a model that runs in Ollama's cloud is refused by
-what the server says of it, not only by its name.
+A local server needs no key. The user mends its faults, so each error names the command for it. When
+nothing may leave the machine, a cloud model is refused by the server's description of it, not only
+by its name.
 
 https://github.com/ollama/ollama/blob/main/docs/api.md
 """
@@ -14,27 +14,22 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
 
-from agent.errors import AgentError, ConfigError, ProviderError
-from agent.features import Features
-from agent.hosting import Progress, Server
-from agent.models import Capabilities, ModelInfo
-from agent.providers.ollama.address import parse_address
-from agent.providers.ollama.catalog import (
+from searchloop.agent.errors import AgentError, ConfigError, ProviderError
+from searchloop.agent.providers import Features, ModelServer, PullProgress
+from searchloop.agent.providers.ollama.config import SETTINGS, Config, parse_address, read_config
+from searchloop.agent.providers.ollama.errors import cloud_disabled, explain
+from searchloop.agent.providers.ollama.models import (
     PATIENT_S,
-    Catalog,
     Installed,
+    ModelCatalog,
     can_chat,
     names_cloud,
 )
-from agent.providers.ollama.config import SETTINGS, Config, read_config
-from agent.providers.ollama.errors import cloud_disabled, explain
-from agent.providers.ollama.hosting import checked_name, remove, unload
-from agent.providers.ollama.ladder import Ladder
-from agent.providers.ollama.pull import pull
-from agent.providers.ollama.steps import Steps
-from agent.settings import default_home
-from agent.transport import Transport
-from agent.types import Request, StreamEvent
+from searchloop.agent.providers.ollama.server import checked_name, pull, remove, unload
+from searchloop.agent.providers.ollama.steps import Ladder, Steps
+from searchloop.agent.settings import default_home
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import Capabilities, ModelInfo, Request, StreamEvent
 
 __all__ = ["FEATURES", "SETTINGS", "Ollama", "create"]
 FEATURES = Features(
@@ -42,35 +37,31 @@ FEATURES = Features(
     pages="ours",
     citations="numbers of ours, quotes checked",
     replay="text and calls",
-    thinks="as the model does, or as OLLAMA_THINK says",
+    thinks="as the model does",
 )
 
 
 class Ollama:
-    """See `Provider`. `problem` is a setting that is wrong; it is raised when it matters."""
+    """See `Provider` and `Hosts`. `check` raises `problem`, the error of a wrong setting."""
 
     name = "ollama"
 
     def __init__(
-        self,
-        config: Config,
-        transport: Transport,
-        home: Path,
-        problem: ConfigError | None = None,
+        self, config: Config, transport: Transport, home: Path, problem: ConfigError | None = None
     ) -> None:
         self._config = config
         self._transport = transport
         self._problem = problem
-        self._catalog = Catalog(config, transport)
+        self._catalog = ModelCatalog(config, transport)
         self._ladder = Ladder(home, config.address.base, self._catalog.digest)
         self._steps = Steps(config, transport, self._catalog, self._ladder)
 
     def capabilities(self, model: str) -> Capabilities:
-        """What `models()` learnt; a model not seen yet is taken to call tools."""
+        """The capabilities that `models()` found; an unknown model is assumed to call tools."""
         return self._catalog.capabilities(model)
 
     def check(self, model: str) -> None:
-        """Raises ConfigError for a wrong setting, or when offline forbids what was chosen."""
+        """Raises ConfigError for a wrong setting, or a choice that offline forbids."""
         config = self._config
         if self._problem:
             raise self._problem
@@ -98,14 +89,14 @@ class Ollama:
             return self._stream_local(request)
         return self._steps.stream(request)
 
-    async def server(self) -> Server:
+    async def server(self) -> ModelServer:
         """See `Hosts.server`."""
         version = None
+        catalog = self._catalog
         if self._problem is None:
-            catalog = self._catalog
             version, _ = await asyncio.gather(catalog.version(), catalog.look_cloud())
-        cloud = False if self._config.local_only else self._catalog.cloud
-        return Server(self.name, "Ollama", self._config.address.base, version, cloud)
+        cloud = False if self._config.local_only else catalog.cloud
+        return ModelServer(self.name, "Ollama", self._config.address.base, version, cloud)
 
     async def unload(self, model: str) -> None:
         """See `Hosts.unload`."""
@@ -117,7 +108,7 @@ class Ollama:
         self.check(model)
         await remove(self._config, self._transport, checked_name(model))
 
-    def pull(self, model: str) -> AsyncGenerator[Progress, None]:
+    def pull(self, model: str) -> AsyncGenerator[PullProgress, None]:
         """See `Hosts.pull`."""
         self.check(model)
         if self._config.offline:
@@ -129,24 +120,24 @@ class Ollama:
         return pull(self._config, self._transport, checked_name(model))
 
     async def models(self) -> list[ModelInfo]:
-        """The chat models that are installed, or one entry that says what is missing."""
+        """The installed chat models, or one entry that names what is missing."""
         try:
             self.check("")
             found = [model for model in await self._catalog.look() if can_chat(model)]
         except ConfigError as error:
             return [self._absent(error.message, error.remedy)]
         except ProviderError as error:
-            told = explain(error, self._config)
-            if told.code == "unreachable":
-                told.message = f"Ollama is not running at {self._config.address.base}."
-            return [self._absent(told.message, told.remedy)]
+            named = explain(error, self._config)
+            if named.code == "unreachable":
+                named.message = f"Ollama is not running at {self._config.address.base}."
+            return [self._absent(named.message, named.remedy)]
         if not found:
             remedy = "Get one, for example with `ollama pull qwen3:8b`."
             return [self._absent("Ollama has no chat model yet.", remedy)]
         return [self._info(model) for model in found]
 
     async def _stream_local(self, request: Request) -> AsyncIterator[StreamEvent]:
-        """The stream, once the server has said that the model runs where it does."""
+        """Streams once the server has confirmed that the model runs on its machine."""
         try:
             await self._catalog.look(PATIENT_S)
         except ProviderError as error:
@@ -158,20 +149,21 @@ class Ollama:
 
     def _info(self, model: Installed) -> ModelInfo:
         remote = bool(model.remote_host) or names_cloud(model.name)
+        able = self._catalog.capabilities(model.name)
         error: AgentError | None = None
         if remote and self._config.local_only:
             error = self._refused(model.name)
         elif remote and self._catalog.cloud is False:
-            error = cloud_disabled()
+            error = cloud_disabled(self._config)
         return ModelInfo(
             id=f"{self.name}:{model.name}",
             title=f"{model.name} ({model.size})" if model.size else model.name,
-            capabilities=self._catalog.capabilities(model.name),
+            capabilities=able,
             available=error is None,
             local=self._config.address.loopback and not model.remote_host,
             missing=error.message if error else None,
             remedy=error.remedy if error else None,
-            calls=self._ladder.rung(model.name, self._catalog.capabilities(model.name).tools),
+            calls=self._ladder.rung(model.name, able.tools),
             disk=model.disk,
             loaded=self._catalog.loaded(model.name),
         )
@@ -196,7 +188,7 @@ class Ollama:
 
 
 def create(env: Mapping[str, str], transport: Transport) -> Ollama:
-    """The provider. A wrong setting is raised by `check`, so that other providers still work."""
+    """The provider. Only `check` raises a wrong setting, so that other providers still work."""
     home = default_home(env)
     try:
         return Ollama(read_config(env), transport, home)

@@ -1,15 +1,114 @@
-"""What the environment says about Ollama, read once."""
+"""Reads Ollama's settings: its address, and which host may receive the key.
+
+OLLAMA_HOST follows Ollama's own rules, so that one variable serves its tools and us: no scheme
+means port 11434, `http://h` means port 80, and an address to listen on (0.0.0.0) becomes loopback.
+A path stays, because proxies and fake servers live below one.
+
+https://github.com/ollama/ollama/blob/main/envconfig/config.go
+"""
 
 from __future__ import annotations
 
-import re
+import base64
+import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, unquote, urlsplit
 
-from agent.errors import ConfigError
-from agent.providers.ollama.address import Address, parse_address
-from agent.settings import Setting, is_on
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.settings import Setting, is_on
+
+DEFAULT_PORT = 11434
+DEFAULT_HOST = f"127.0.0.1:{DEFAULT_PORT}"
+CLOUD = "ollama.com"
+
+
+@dataclass(frozen=True, slots=True)
+class OllamaAddress:
+    """One Ollama server. `base` has no trailing slash and no password; paths are appended to it."""
+
+    base: str
+    hostname: str
+    secure: bool
+    login: str | None = field(default=None, repr=False)
+
+    @property
+    def loopback(self) -> bool:
+        """True for this machine."""
+        ip = _ip(self.hostname)
+        if ip is None:
+            return self.hostname == "localhost" or self.hostname.endswith(".localhost")
+        mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+        return (mapped or ip).is_loopback
+
+    @property
+    def cloud(self) -> bool:
+        """True for Ollama's own service."""
+        return self.hostname == CLOUD or self.hostname.endswith(f".{CLOUD}")
+
+    def authorization(self, key: str | None) -> Mapping[str, str]:
+        """Returns the Authorization header for this address, or nothing.
+
+        OLLAMA_API_KEY goes to ollama.com alone, over https; another server gets the name and
+        password of its own address.
+        """
+        if key and self.cloud and self.secure:
+            return {"authorization": f"Bearer {key}"}
+        return {"authorization": f"Basic {self.login}"} if self.login else {}
+
+
+def parse_address(value: str) -> OllamaAddress:
+    """OLLAMA_HOST as an address. Raises ConfigError when it cannot be one."""
+    text = value.strip().strip("\"'").strip() or DEFAULT_HOST
+    scheme, mark, rest = text.partition("://")
+    if not mark:
+        scheme, rest = "https" if text == CLOUD else "http", text
+    try:
+        parts = urlsplit(f"{scheme.lower()}://{_with_brackets(rest)}")
+        port = parts.port or (None if mark or text == CLOUD else DEFAULT_PORT)
+        if parts.scheme not in {"http", "https"} or parts.query or parts.fragment:
+            raise ValueError("only http:// and https:// addresses work here")
+        if any(c.isspace() for c in parts.netloc + parts.path):
+            raise ValueError("it holds blanks")
+    except ValueError as error:
+        raise ConfigError(
+            "bad_ollama_host",
+            f"OLLAMA_HOST {text.rpartition('@')[2]!r} is not an address: {error}.",
+            "Write host, host:port or a URL, for example OLLAMA_HOST=http://127.0.0.1:11434.",
+        ) from error
+    hostname = _reachable(parts.hostname or "127.0.0.1")
+    netloc = (f"[{hostname}]" if ":" in hostname else hostname) + (f":{port}" if port else "")
+    base = f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}"
+    return OllamaAddress(base, hostname, parts.scheme == "https", _login(parts))
+
+
+def _with_brackets(text: str) -> str:
+    """A bare IPv6 address in the brackets that a URL wants."""
+    host, slash, path = text.partition("/")
+    bare = isinstance(_ip(host), ipaddress.IPv6Address)
+    return f"[{host}]{slash}{path}" if bare else text
+
+
+def _reachable(hostname: str) -> str:
+    ip = _ip(hostname)
+    if ip is None or not ip.is_unspecified:
+        return hostname
+    return "::1" if ip.version == 6 else "127.0.0.1"
+
+
+def _ip(hostname: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(hostname)
+    except ValueError:
+        return None
+
+
+def _login(parts: SplitResult) -> str | None:
+    if parts.username is None:
+        return None
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return base64.b64encode(pair.encode()).decode("ascii")
+
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(
@@ -19,33 +118,25 @@ SETTINGS: tuple[Setting, ...] = (
         aliases=("OLLAMA_BASE_URL",),
     ),
     Setting("OLLAMA_API_KEY", "Key for ollama.com; sent to no other host", secret=True),
-    Setting("OLLAMA_API_KEY_HOST", "Another host name that OLLAMA_API_KEY is meant for"),
     Setting("OLLAMA_NO_CLOUD", "1 = models that run in Ollama's cloud are refused"),
     Setting("OLLAMA_CONTEXT_LENGTH", "Context window in tokens to ask for (default: the server's)"),
-    Setting("OLLAMA_KEEP_ALIVE", "How long a model stays loaded: 10m, seconds, -1 = for ever"),
-    Setting("OLLAMA_THINK", "off, on, low, medium or high, for models that think"),
 )
-Think = Literal["off", "on", "low", "medium", "high"]
-
-_DURATION = re.compile(r"[+-]?(\d+(\.\d*)?(ns|us|µs|ms|s|m|h))+")
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings in the types that they have on the wire."""
+    """The settings, in the types of the wire."""
 
-    address: Address
+    address: OllamaAddress
     headers: Mapping[str, str]
     has_key: bool = False
     num_ctx: int | None = None
-    keep_alive: int | str | None = None
-    think: Think | None = None
     offline: bool = False
     no_cloud: bool = False
 
     @property
     def local_only(self) -> bool:
-        """Whether a model that runs in Ollama's cloud must be refused."""
+        """True if models that run in Ollama's cloud are refused."""
         return self.offline or self.no_cloud
 
 
@@ -53,14 +144,11 @@ def read_config(env: Mapping[str, str]) -> Config:
     """The settings. Raises ConfigError naming the one that is wrong."""
     address = parse_address(env.get("OLLAMA_HOST") or env.get("OLLAMA_BASE_URL") or "")
     key = env.get("OLLAMA_API_KEY") or None
-    authorization = address.authorization(key, env.get("OLLAMA_API_KEY_HOST"))
     return Config(
         address=address,
-        headers=authorization,
+        headers=address.authorization(key),
         has_key=bool(key),
         num_ctx=_num_ctx(env.get("OLLAMA_CONTEXT_LENGTH")),
-        keep_alive=_keep_alive(env.get("OLLAMA_KEEP_ALIVE")),
-        think=_think(env.get("OLLAMA_THINK")),
         offline=is_on(env.get("SEARCHLOOP_OFFLINE")),
         no_cloud=is_on(env.get("OLLAMA_NO_CLOUD")),
     )
@@ -77,35 +165,3 @@ def _num_ctx(value: str | None) -> int | None:
             "Write a whole number, for example OLLAMA_CONTEXT_LENGTH=16384.",
         )
     return int(text)
-
-
-def _keep_alive(value: str | None) -> int | str | None:
-    text = (value or "").strip()
-    if not text:
-        return None
-    if re.fullmatch(r"-?[0-9]+", text):
-        return int(text)
-    if not _DURATION.fullmatch(text):
-        raise ConfigError(
-            "bad_keep_alive",
-            f"OLLAMA_KEEP_ALIVE {text!r} is not a duration.",
-            "Write seconds or a duration, for example OLLAMA_KEEP_ALIVE=10m.",
-        )
-    return text
-
-
-def _think(value: str | None) -> Think | None:
-    text = (value or "").strip().lower()
-    text = {"0": "off", "false": "off", "no": "off", "1": "on", "true": "on", "yes": "on"}.get(
-        text, text
-    )
-    for level in get_args(Think):
-        if text == level:
-            return level  # type: ignore[no-any-return]
-    if text:
-        raise ConfigError(
-            "bad_think",
-            f"OLLAMA_THINK {text!r} is no way to think.",
-            f"Write one of {', '.join(get_args(Think))}.",
-        )
-    return None

@@ -1,47 +1,257 @@
-"""One model step on whichever rung the model stands: planned, sent, checked, and sent again lower.
+"""Runs a model step: plans it for the window, sends it on the model's rung, checks the counts.
 
-A step that was refused before anything was shown is repeated: with a smaller plan when the prompt
-was too long, one rung lower when the model turns out to have no tool calls.
+A step that the server refuses before any text is sent again: with a smaller plan when the prompt
+was too long, one rung lower when the model has no tool calls. Rungs:
+
+native: the server returns calls. text: the model prints calls, our parser takes them out. envelope:
+the server's grammar makes the model write one JSON object. search-first: the program searches.
+
+SEARCHLOOP_HOME/models.json caches the rung of each model version. The window is
+OLLAMA_CONTEXT_LENGTH, else that of the loaded model. Once known, each request of the session names
+it, because another number would load the model again. Until then nothing is cut: the request
+forbids the server to cut, and the sizes in its refusal correct the plan.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-from agent.errors import ProviderError
-from agent.providers import HttpProvider
-from agent.providers.ollama.catalog import Catalog
-from agent.providers.ollama.codec import OllamaCodec, Style
-from agent.providers.ollama.config import Config
-from agent.providers.ollama.envelope import (
+from searchloop.agent.errors import ProviderError
+from searchloop.agent.log.context import Budget, Fitted, fit, tokens
+from searchloop.agent.providers import HttpProvider
+from searchloop.agent.providers.ollama.codec import OllamaCodec, Style
+from searchloop.agent.providers.ollama.config import Config
+from searchloop.agent.providers.ollama.models import ModelCatalog, full_name
+from searchloop.agent.providers.ollama.request import (
+    FOUND,
     answering,
-    answering_found,
     asking,
+    encode_messages,
+    encode_tools,
     first_calls,
-    is_answer,
+    is_envelope,
 )
-from agent.providers.ollama.ladder import SAID, Ladder, Rung, rung_below
-from agent.providers.ollama.plan import Plan, with_details
-from agent.providers.ollama.think import think_value
-from agent.transport import Transport
-from agent.types import Finished, Message, Notice, Request, StreamEvent, TextDelta, Usage
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import Finished, Message, Notice, Request, StreamEvent, TextDelta, Usage
+
+Rung = Literal["native", "text", "envelope", "search-first"]
+RUNGS: tuple[Rung, ...] = get_args(Rung)
+_FILE = "models.json"
+SAID: dict[Rung, str] = {
+    "text": "prints its calls as text; they are taken out of it",
+    "envelope": "cannot call tools; it is asked in JSON what to look up",
+    "search-first": "cannot call tools; the web is searched with the question before it answers",
+}
+
+
+class Ladder:
+    """Caches the rung of each model in a file. `digest` returns the installed version."""
+
+    def __init__(self, home: Path, server: str, digest: Callable[[str], str]) -> None:
+        self._file = home / _FILE
+        self._server = server
+        self._digest = digest
+        self._models: dict[str, dict[str, Any]] | None = None
+
+    def rung(self, model: str, tools: bool) -> Rung:
+        """The first rung to try. `tools`: the server says that the model calls tools."""
+        known = self.known(model)
+        if known in (None, "native", "text") and not tools:
+            return "envelope"
+        return known or "native"
+
+    def known(self, model: str) -> Rung | None:
+        """The cached rung of this version, or None. An unknown version matches any."""
+        entry = self._read().get(self._key(model), {})
+        now, then = self._digest(model), entry.get("digest", "")
+        rung = entry.get("calls")
+        return rung if rung in RUNGS and (now == then or not now or not then) else None
+
+    def learn(self, model: str, rung: Rung) -> None:
+        """Caches the rung; without a writable disk only in memory."""
+        if (self.known(model) or "native") == rung:
+            return
+        models = self._read()
+        models[self._key(model)] = {"calls": rung, "digest": self._digest(model)}
+        with suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            draft = self._file.with_suffix(f".{os.getpid()}.tmp")
+            draft.write_text(json.dumps(models, indent=1, sort_keys=True) + "\n", "utf-8")
+            draft.replace(self._file)
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        if self._models is None:
+            self._models = {}
+            with suppress(OSError, ValueError):
+                stored = json.loads(self._file.read_text("utf-8"))
+                if isinstance(stored, dict):
+                    self._models = {k: v for k, v in stored.items() if isinstance(v, dict)}
+        return self._models
+
+    def _key(self, model: str) -> str:
+        return f"{self._server} {full_name(model)}"
+
+
+def rung_below(rung: Rung, error: ProviderError) -> Rung | None:
+    """The rung to try after this error; None if another rung would not help."""
+    if rung in ("native", "text") and error.code in ("no_tools", "tool_call_slip"):
+        return "envelope"
+    if rung == "envelope" and error.code == "bad_request":
+        return "search-first"
+    return None
+
+
+_SIZES = re.compile(r"\((\d+) tokens\)[^()]*context size \((\d+)")
+_USUAL = tuple(1 << power for power in range(11, 19))
+_MOST = 4.0
+
+
+@dataclass
+class Plan:
+    """The token plan of one session. `factor` corrects our estimate of this model's tokens."""
+
+    words: bool = False
+    window: int | None = None
+    tried: int = 0
+    factor: float = 1.0
+    told: set[str] = field(default_factory=set)
+    _sent: list[bytes] = field(default_factory=list)
+    _fitted: Fitted = field(default_factory=lambda: Fitted([], 0))
+    _reused: float | None = None
+
+    def fit(self, request: Request, *, words: bool) -> Request:
+        """The request within the window. Raises ProviderError when its question does not fit."""
+        self.words = words
+        fixed = int(self._fixed(request) * self.factor)
+        window = min(filter(None, (self.window, request.context_limit)), default=None)
+        if window is None:
+            size = sum(map(self._size, request.messages))
+            self._fitted = Fitted(list(request.messages), fixed + size)
+        else:
+            try:
+                self._fitted = fit(request.messages, Budget(window, fixed), self._size)
+            except ProviderError as error:
+                wider = max(16384, 2 * window)
+                remedy = f"{error.remedy.rstrip('.')}, for example OLLAMA_CONTEXT_LENGTH={wider}."
+                raise ProviderError(error.code, error.message, remedy) from error
+        return replace(request, messages=self._fitted.messages, context_limit=window)
+
+    @property
+    def estimate(self) -> int:
+        """The tokens of the last plan."""
+        return self._fitted.tokens
+
+    def _size(self, message: Message) -> int:
+        """The tokens of a message by its bytes on the wire, without thinking (no model named)."""
+        (encoded,) = encode_messages([message], "", self.words)
+        return int((len(encoded) // 4 + 4) * self.factor)
+
+    def _fixed(self, request: Request) -> int:
+        listed = len(encode_tools(request.tools)) // 4 if request.tools and not self.words else 0
+        return tokens(request.system) + listed
+
+    def remember(self, request: Request) -> None:
+        """Measures how much of the last prompt this request begins with: 1.0 if it only grew."""
+        # Templates put the tools at the beginning: other tools make another prompt.
+        listed = b"" if self.words or request.answer_now else encode_tools(request.tools)
+        parts = [listed + request.system.encode("utf-8", "replace")]
+        parts += encode_messages(request.messages, request.model, self.words)
+        shared = 0
+        for before, now in zip(self._sent, parts, strict=False):
+            if before is not now and before != now:
+                break
+            shared += len(now)
+        before_all = sum(map(len, self._sent))
+        self._reused = round(shared / before_all, 3) if before_all else None
+        self._sent = parts
+
+    def refused(self, error: ProviderError) -> None:
+        """Adopts the sizes that the server names in its refusal, else raises the estimate."""
+        sizes = _SIZES.search(error.message)
+        if sizes is None:
+            self.factor = min(_MOST, self.factor * 1.3)
+            return
+        asked, window = int(sizes[1]), int(sizes[2])
+        self.window = window
+        if asked > self._fitted.tokens:
+            self.factor = min(_MOST, self.factor * asked / max(1, self._fitted.tokens))
+
+    def finished(self, end: Finished) -> Finished:
+        """Adds the plan and its result to the details of the message."""
+        return with_details(
+            end,
+            prompt_estimate=self._fitted.tokens,
+            window=self.window,
+            prefix_reused=self._reused,
+            shortened=self._fitted.shortened or None,
+        )
+
+    def check(self, end: Finished) -> Iterator[Notice]:
+        """Compares the server's count with our estimate; each notice appears once a session."""
+        counted, estimate = end.usage.input_tokens, self._fitted.tokens
+        if not counted or not estimate:
+            return
+        half = any(1 <= counted - window // 2 <= 6 for window in _USUAL)
+        if half and estimate > counted * 1.3:
+            yield from self._tell(
+                "prompt_cut",
+                f"The server read {counted:,} of about {estimate:,} tokens: it cut the prompt.",
+                "Give the model a larger window, for example OLLAMA_CONTEXT_LENGTH=16384.",
+            )
+        elif counted > estimate * 1.1:
+            self.factor = min(_MOST, self.factor * counted / estimate * 1.05)
+            if counted > estimate * 1.5:
+                yield from self._tell(
+                    "estimate_off",
+                    f"The prompt took {counted:,} tokens, not about {estimate:,}; "
+                    "the plan for this session is corrected.",
+                )
+        elif estimate > 1000 and counted < estimate * 0.4:
+            yield from self._tell(
+                "prompt_small",
+                f"The server counts {counted:,} tokens where about {estimate:,} were sent: it may "
+                "have cut the prompt.",
+                "Compare OLLAMA_CONTEXT_LENGTH with what `ollama ps` shows.",
+            )
+
+    def tell(self, notice: Notice) -> Iterator[Notice]:
+        """The notice, once a session."""
+        if notice.code not in self.told:
+            self.told.add(notice.code)
+            yield notice
+
+    def _tell(self, code: str, message: str, remedy: str = "") -> Iterator[Notice]:
+        return self.tell(Notice(code, message, remedy))
+
+
+def with_details(end: Finished, **more: Any) -> Finished:
+    """Adds `more` to the details of the message, without values that are None."""
+    known = {name: value for name, value in more.items() if value is not None}
+    message = replace(end.message, details={**end.message.details, **known})
+    return replace(end, message=message)
+
 
 _SESSIONS = 256
 _TRIES = 3
-_SMALLEST = 4096  # tokens: what a server gives at the least when nobody asks for a number
-_SAFE = 2048  # tokens that fit any window a server gives by itself: nobody has to be asked
+_SMALLEST = 4096  # tokens: the smallest window that a server gives by default
+_SAFE = 2048  # tokens that fit any default window: a request for the window can wait
 
 Events = AsyncGenerator[StreamEvent, None]
 
 
 class Steps:
-    """The steps of all sessions on one server."""
+    """Runs the steps of all sessions on one server."""
 
     def __init__(
-        self, config: Config, transport: Transport, catalog: Catalog, ladder: Ladder
+        self, config: Config, transport: Transport, catalog: ModelCatalog, ladder: Ladder
     ) -> None:
         self._config = config
         self._catalog = catalog
@@ -49,16 +259,13 @@ class Steps:
         self._plans: OrderedDict[tuple[str, str], Plan] = OrderedDict()
         styles: tuple[Style, ...] = ("calls", "envelope", "words")
         self._http = {
-            style: HttpProvider(OllamaCodec(config, catalog.names, style, self._think), transport)
+            style: HttpProvider(OllamaCodec(config, catalog.names, style), transport)
             for style in styles
         }
 
     async def stream(self, request: Request) -> Events:
         """See `Provider.stream`."""
         plan = self._plan(request)
-        if self._config.think and self._catalog.find(request.model) is None:
-            with suppress(ProviderError):  # what is wrong is said better by the request itself
-                await self._catalog.look()
         rung = self._rung(request.model)
         while True:
             shown = False
@@ -80,9 +287,6 @@ class Steps:
     def _rung(self, model: str) -> Rung:
         return self._ladder.rung(model, self._catalog.capabilities(model).tools)
 
-    def _think(self, model: str) -> bool | str | None:
-        return think_value(self._config.think, self._catalog.find(model))
-
     def _plan(self, request: Request) -> Plan:
         key = (request.session_id or "", request.model)
         plan = self._plans.pop(key, None) or Plan()
@@ -92,7 +296,7 @@ class Steps:
         return plan
 
     async def _find_window(self, request: Request, plan: Plan) -> None:
-        """Asks the server what it has, until it is known or was asked often enough."""
+        """Asks the server for the window, at most _TRIES times."""
         if plan.window is not None or plan.tried >= _TRIES:
             return
         plan.tried += 1
@@ -141,7 +345,7 @@ class Steps:
                 yield replace(end, message=replace(end.message, content=""))
                 return
             whole = end.stop_reason != "length"
-            if whole and is_answer(text) is None and first_calls(request):
+            if whole and not is_envelope(text) and first_calls(request):
                 self._ladder.learn(request.model, "search-first")
                 async with aclosing(self._search_first(request, plan)) as events:
                     async for event in events:
@@ -149,11 +353,9 @@ class Steps:
                 return
         async with aclosing(self._send(answering(request), plan, "words")) as events:
             async for event in events:
-                yield (
-                    replace(event, usage=asked + event.usage)
-                    if isinstance(event, Finished)
-                    else event
-                )
+                if isinstance(event, Finished):
+                    event = replace(event, usage=asked + event.usage)
+                yield event
 
     async def _search_first(self, request: Request, plan: Plan) -> Events:
         for notice in self._learn(request.model, "search-first", plan):
@@ -162,19 +364,17 @@ class Steps:
         if calls:
             yield Finished(Message("assistant", "", tool_calls=calls), "tool_calls", Usage())
             return
-        found = answering_found(request)
-        async with aclosing(self._send(found, plan, "words")) as events:
+        async with aclosing(self._send(answering(request, FOUND), plan, "words")) as events:
             async for event in events:
                 yield event
 
     def _learn(self, model: str, rung: Rung, plan: Plan) -> list[Notice]:
         self._ladder.learn(model, rung)
-        if not SAID[rung]:
-            return []
-        return list(plan.tell(Notice(f"calls_{rung}", f"The model {model} {SAID[rung]}.")))
+        notice = Notice(f"calls_{rung}", f"The model {model} {SAID.get(rung)}.")
+        return list(plan.tell(notice)) if rung in SAID else []
 
     async def _send(self, request: Request, plan: Plan, style: Style) -> Events:
-        """One request within the window; once more when the server says that it was not."""
+        """Sends a request that fits the window; once more if the server finds it too long."""
         for last in (False, True):
             sent = plan.fit(request, words=style != "calls")
             if plan.window is None and plan.estimate > _SAFE:

@@ -1,27 +1,86 @@
-"""OpenAI and servers that speak its Responses API, with the provider's own web search."""
+"""OpenAI and servers that speak its Responses API, with the provider's own web search.
+
+Requests are stateless and streamed. The body ends with the conversation, and all before it stays
+the same from step to step, so that the provider's prompt cache is hit. No `reasoning` setting is
+sent: models differ in the values they accept, and accounts that are not verified get no summaries.
+
+Spec: https://platform.openai.com/docs/api-reference/responses/create
+
+A table says what models can do, by the longest prefix of their names. A model outside it is assumed
+to call functions and to search: if it refuses the search tool, the run falls back once, while a
+wrong guess the other way would hide the feature.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
+from typing import Any
 
-from agent.errors import AgentError, ConfigError
-from agent.features import Features
-from agent.models import Capabilities, ModelInfo
-from agent.providers import HttpProvider
-from agent.providers.openai.catalog import OFFERED, answers_questions, capabilities
-from agent.providers.openai.codec import DEFAULT_BASE, ResponsesCodec
-from agent.settings import Setting
-from agent.transport import Transport
-from agent.types import Request, StreamEvent
+from searchloop.agent.errors import ProviderError
+from searchloop.agent.providers import Features, HttpProvider
+from searchloop.agent.providers._common import CodecBase, KeyedProvider, dump, hashed_id
+from searchloop.agent.providers.openai.errors import from_answer
+from searchloop.agent.providers.openai.request import encode_items, is_strict
+from searchloop.agent.providers.openai.response import ResponsesDecoder
+from searchloop.agent.settings import Setting
+from searchloop.agent.transport.exchange import Endpoint
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import Capabilities, NativeSearch, Request, StreamEvent, ToolSpec
+
+_REASONING = {"thinking": True, "vision": True}
+_SEARCHES = {"native_search": True, "tools_with_native_search": True}
+
+UNKNOWN = Capabilities(native_search=True, tools_with_native_search=True)
+BY_PREFIX: dict[str, Capabilities] = {
+    "gpt-3.5": Capabilities(context=16_385),
+    "gpt-4": Capabilities(context=8_192),
+    "gpt-4-turbo": Capabilities(vision=True, context=128_000),
+    "gpt-4.1": Capabilities(**_SEARCHES, vision=True, context=1_047_576),
+    "gpt-4.1-nano": Capabilities(vision=True, context=1_047_576),
+    "gpt-4o": Capabilities(**_SEARCHES, vision=True, context=128_000),
+    "o1": Capabilities(**_REASONING, context=200_000),
+    "o3": Capabilities(**_SEARCHES, **_REASONING, context=200_000),
+    "o3-mini": Capabilities(thinking=True, context=200_000),
+    "o4-mini": Capabilities(**_SEARCHES, **_REASONING, context=200_000),
+    "gpt-5": Capabilities(**_SEARCHES, **_REASONING, context=400_000),
+    "gpt-5-chat": Capabilities(**_SEARCHES, vision=True, context=128_000),
+    "gpt-5.": Capabilities(**_SEARCHES, **_REASONING),
+    "gpt-6": Capabilities(**_SEARCHES, **_REASONING),
+}
+_LONGEST_FIRST = sorted(BY_PREFIX, key=len, reverse=True)
+
+# The picker's list while the server gives none; any other name works too.
+OFFERED = (
+    *("gpt-6.1-sol", "gpt-6.1-terra", "gpt-6-astra", "gpt-6-sol", "gpt-6-luna"),
+    *("gpt-5.6-sol", "gpt-5.6-terra", "gpt-5.6-luna", "gpt-5.5", "gpt-5.4", "gpt-5.4-mini"),
+    "gpt-4.1-mini",
+)
+_CHAT = ("gpt-", "o1", "o3", "o4", "ft:", "codex", "chatgpt-")
+_NOT_CHAT = (
+    *("audio", "realtime", "transcribe", "tts", "image", "embedding", "instruct", "moderation"),
+    *("search-preview", "search-api", "gpt-3.5", "deep-research", "whisper", "live"),
+)
+
+
+def capabilities(model: str) -> Capabilities:
+    """Returns what `model` can do; a fine-tuned model can do what its base can."""
+    name = model.removeprefix("ft:")
+    prefix = next((p for p in _LONGEST_FIRST if name.startswith(p)), None)
+    return BY_PREFIX[prefix] if prefix else UNKNOWN
+
+
+def answers_questions(model: str) -> bool:
+    """Returns True for a listed model that belongs into a picker for conversations."""
+    return model.startswith(_CHAT) and not any(word in model for word in _NOT_CHAT)
+
 
 __all__ = ["FEATURES", "SETTINGS", "OpenAI", "create"]
 
+DEFAULT_BASE = "https://api.openai.com/v1"
 SETTINGS: tuple[Setting, ...] = (
     Setting("OPENAI_API_KEY", "Key for OpenAI: https://platform.openai.com/api-keys", secret=True),
     Setting("OPENAI_BASE_URL", "Another server of the Responses API", DEFAULT_BASE),
 )
-_LIST_SECONDS = 2.0
-_REMEDY = "Set OPENAI_API_KEY in the environment or in .env."
 FEATURES = Features(
     needs="OPENAI_API_KEY",
     pages="by its search",
@@ -30,59 +89,123 @@ FEATURES = Features(
 )
 
 
-class OpenAI:
+class OpenAI(KeyedProvider):
     """See `agent.providers.Provider`."""
 
     name = "openai"
 
     def __init__(self, key: str, base_url: str, transport: Transport) -> None:
-        self._codec = ResponsesCodec(key, base_url)
-        self._transport = transport
-        self._http = HttpProvider(self._codec, transport)
-        self._ready = not self._codec.endpoint.needs_key
+        codec = ResponsesCodec(key, base_url)
+        super().__init__(codec, transport, "OPENAI_API_KEY", {name: name for name in OFFERED})
+        self._http = HttpProvider(codec, transport)
 
     def capabilities(self, model: str) -> Capabilities:
-        """See `Provider.capabilities`."""
         return capabilities(model)
 
-    def check(self, model: str) -> None:
-        """See `Provider.check`."""
-        if not self._ready:
-            raise ConfigError("missing_key", "OpenAI needs a key, and none is set.", _REMEDY)
-
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """See `Provider.stream`."""
         return self._http.stream(request)
 
-    async def models(self) -> list[ModelInfo]:
-        """See `Provider.models`. Without a key: the models we know of, as not available."""
-        names = await self._listed() if self._ready else None
-        return [
-            ModelInfo(
-                f"openai:{name}",
-                name,
-                capabilities(name),
-                available=self._ready,
-                missing=None if self._ready else "OPENAI_API_KEY",
-                remedy=None if self._ready else _REMEDY,
-            )
-            for name in names or OFFERED
-        ]
-
-    async def _listed(self) -> list[str]:
-        try:
-            answer = await self._transport.get_json(
-                self._codec.endpoint.address("models"), self._codec.headers(), timeout=_LIST_SECONDS
-            )
-            names = [str(model["id"]) for model in answer["data"]]
-        except (AgentError, KeyError, TypeError):
-            return []
-        if self._codec.endpoint.official:
-            names = [name for name in names if answers_questions(name)]
-        return sorted(names, reverse=True)
+    async def _listed(self) -> dict[str, str]:
+        names = sorted(await super()._listed(), reverse=True)
+        official = self._codec.endpoint.official
+        return {name: name for name in names if answers_questions(name) or not official}
 
 
 def create(env: Mapping[str, str], transport: Transport) -> OpenAI:
-    """The provider as the settings have it."""
+    """Returns the provider as the settings describe it."""
     key = (env.get("OPENAI_API_KEY") or "").strip()
     return OpenAI(key, env.get("OPENAI_BASE_URL") or DEFAULT_BASE, transport)
+
+
+class ResponsesCodec(CodecBase):
+    """See `agent.providers.Codec`. Without a key no authorization is sent."""
+
+    def __init__(self, key: str = "", base_url: str = DEFAULT_BASE) -> None:
+        super().__init__(
+            Endpoint(base_url, key, vendor="OpenAI", home=DEFAULT_BASE, setting="OPENAI_BASE_URL")
+        )
+
+    def url(self, request: Request) -> str:
+        return self.endpoint.address("responses")
+
+    def encode(self, request: Request) -> bytes:
+        items = encode_items(
+            request.messages, request.model, searching=request.native_search is not None
+        )
+        head = dump(_head(request))[:-1]
+        tail = dump(_tail(request))[1:]
+        return b"".join((head, b',"input":[', items, b"]", b"," if len(tail) > 1 else b"", tail))
+
+    def decoder(self, request: Request, content_type: str) -> ResponsesDecoder:
+        return ResponsesDecoder(request.model, self.endpoint.name, content_type)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        return from_answer(status, headers, body, self.endpoint.name, self.endpoint.key)
+
+
+def _head(request: Request) -> dict[str, Any]:
+    """Returns the members that stay the same while a conversation goes on."""
+    include = []
+    if request.native_search is not None:
+        include.append("web_search_call.action.sources")
+    if capabilities(request.model).thinking:
+        # Other models refuse the whole request when it is asked for.
+        include.append("reasoning.encrypted_content")
+    tools = [_search_tool(request.native_search)] if request.native_search is not None else []
+    tools += [_function(tool) for tool in request.tools]
+    session = request.session_id or ""
+    head = {
+        "model": request.model,
+        "store": False,
+        "stream": True,
+        "stream_options": {"include_obfuscation": False},
+        "include": include,
+        "prompt_cache_key": session if len(session) <= 64 else hashed_id(session, ""),
+        "instructions": request.system,
+        "tools": tools,
+    }
+    return {key: value for key, value in head.items() if value not in ([], "", None)}
+
+
+def _tail(request: Request) -> dict[str, Any]:
+    """Returns the members that may differ from step to step."""
+    tail: dict[str, Any] = {}
+    if request.answer_now and (request.tools or request.native_search is not None):
+        tail["tool_choice"] = "none"
+    if request.max_output_tokens is not None:
+        tail["max_output_tokens"] = request.max_output_tokens
+    if request.native_search is not None and request.native_search.max_searches is not None:
+        tail["max_tool_calls"] = request.native_search.max_searches
+    return tail
+
+
+def _search_tool(search: NativeSearch) -> dict[str, Any]:
+    tool: dict[str, Any] = {"type": "web_search"}
+    lists = {"allowed_domains": search.allowed_domains, "blocked_domains": search.blocked_domains}
+    filters = {name: [_domain(d) for d in listed] for name, listed in lists.items() if listed}
+    if filters:
+        tool["filters"] = filters
+    if search.context_size:
+        tool["search_context_size"] = search.context_size
+    # Left out, it would mean a user in the United States.
+    tool["user_location"] = {"type": "approximate"}
+    if search.country:
+        tool["user_location"]["country"] = search.country
+    if not search.external_access:
+        tool["external_web_access"] = False
+    return tool
+
+
+def _domain(text: str) -> str:
+    """Strips scheme and path, which the filters refuse."""
+    return text.strip().partition("://")[2].partition("/")[0] or text.strip().partition("/")[0]
+
+
+def _function(tool: ToolSpec) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": is_strict(tool.parameters),
+    }

@@ -1,30 +1,49 @@
 """Any server of the Chat Completions API: vLLM, llama.cpp, LM Studio, OpenRouter, OpenAI itself.
 
-A server of one's own is named by a base URL and may want no key. A key goes only to the origin that
-it was meant for.
+A base URL names the server, which may want no key; a key goes only to the origin it was meant for.
+The body is head, messages, tail: the head stays the same and messages are only appended, so that
+every server's prompt cache is hit. No `temperature` is sent: reasoning and search models refuse it.
 
-Spec: https://platform.openai.com/docs/api-reference/chat
+Spec: https://platform.openai.com/docs/api-reference/chat/create
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
+from dataclasses import replace
+from typing import Any
 
-from agent.errors import AgentError, ConfigError, ProviderError
-from agent.features import Features
-from agent.models import Capabilities, ModelInfo
-from agent.providers import HttpProvider
-from agent.providers.openai_chat.address import DEFAULT_BASE, SETTINGS, ChatServer, find_server
-from agent.providers.openai_chat.catalog import Catalog, answers_questions
-from agent.providers.openai_chat.codec import ChatCodec
-from agent.providers.openai_chat.window import Window
-from agent.transport import Transport
-from agent.types import Request, StreamEvent
+from searchloop.agent.errors import AgentError, ConfigError, ProviderError
+from searchloop.agent.log.context import Budget, fit
+from searchloop.agent.providers import Features, HttpProvider
+from searchloop.agent.providers._common import LIST_SECONDS, CodecBase, dump, function_name
+from searchloop.agent.providers.openai_chat.errors import from_answer
+from searchloop.agent.providers.openai_chat.models import (
+    DEFAULT_BASE,
+    SETTINGS,
+    ChatServer,
+    ListedModels,
+    answers_questions,
+    find_server,
+    searcher,
+)
+from searchloop.agent.providers.openai_chat.request import encode_messages
+from searchloop.agent.providers.openai_chat.response import ChatDecoder
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import (
+    Capabilities,
+    Message,
+    ModelInfo,
+    NativeSearch,
+    Request,
+    StreamEvent,
+    ToolSpec,
+)
 
 __all__ = ["DEFAULT_BASE", "FEATURES", "SETTINGS", "OpenAIChat", "create"]
 
-_LIST_SECONDS = 2.0
 FEATURES = Features(
     needs="a server; OPENAI_CHAT_BASE_URL",
     pages="ours",
@@ -42,18 +61,16 @@ class OpenAIChat:
 
     def __init__(self, server: ChatServer, transport: Transport) -> None:
         self._server = server
-        self._catalog = Catalog()
+        self._listed = ListedModels()
         self._codec = ChatCodec(server)
         self._transport = transport
         self._http = HttpProvider(self._codec, transport)
-        self._window = Window(lambda model: self.capabilities(model).context, self._look)
+        self._window = ContextWindow(lambda model: self.capabilities(model).context, self._list)
 
     def capabilities(self, model: str) -> Capabilities:
-        """What the server said of `model`, else what its name tells."""
-        return self._catalog.capabilities(model)
+        return self._listed.capabilities(model)
 
     def check(self, model: str) -> None:
-        """See `Provider.check`."""
         if self._server.needs_key:
             raise ConfigError(
                 "missing_key",
@@ -62,54 +79,32 @@ class OpenAIChat:
             )
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """See `Provider.stream`. What a server of one's own has no room for is shortened."""
-        if not self._server.own:
-            async with aclosing(self._counted(request)) as events:
-                async for event in events:
-                    yield event
-            return
-        for last in (False, True):
-            sent = self._window.fitted(request)
+        """See `Provider.stream`. Tries again without what the server refused."""
+        learnt = not self._server.own
+        while True:
+            sent = self._window.fitted(request) if self._server.own else request
             try:
-                async with aclosing(self._counted(sent)) as events:
+                async with aclosing(self._http.stream(sent)) as events:
                     async for event in events:
                         yield event
                 return
             except ProviderError as error:
                 # A refusal comes before any event, so nothing is shown twice.
-                if last or not await self._window.learn(request.model, error):
+                if error.code == "usage_refused" and self._codec.counting:
+                    self._codec.counting = False
+                elif not learnt and await self._window.learn(request.model, error):
+                    learnt = True
+                else:
                     raise
-
-    async def _counted(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """The answer. A server that refuses to count tokens is asked without."""
-        try:
-            async with aclosing(self._http.stream(request)) as events:
-                async for event in events:
-                    yield event
-            return
-        except ProviderError as error:
-            # A refusal comes before any event, so nothing is shown twice.
-            if error.code != "usage_refused" or not self._codec.counting:
-                raise
-        self._codec.counting = False
-        async with aclosing(self._http.stream(request)) as events:
-            async for event in events:
-                yield event
-
-    async def _look(self) -> list[str]:
-        """The names that the server lists, none if it does not answer; the rest is kept."""
-        with suppress(AgentError):
-            return await self._list()
-        return []
 
     async def _list(self) -> list[str]:
         answer = await self._transport.get_json(
-            self._server.address("models"), self._codec.headers(), timeout=_LIST_SECONDS
+            self._server.address("models"), self._codec.headers(), timeout=LIST_SECONDS
         )
-        return self._catalog.learn(answer)
+        return self._listed.learn(answer)
 
     async def models(self) -> list[ModelInfo]:
-        """What the server lists, or one entry that says what is missing."""
+        """See `Provider.models`. Returns one entry that names what is missing, if anything is."""
         server = self._server
         if not server.chosen:
             return [
@@ -123,8 +118,9 @@ class OpenAIChat:
             self.check("")
             names = await self._list()
         except AgentError as error:
-            told = self._codec.explain(error) if isinstance(error, ProviderError) else error
-            return [self._absent(told.message, told.remedy)]
+            if isinstance(error, ProviderError):
+                error = self._codec.explain(error)
+            return [self._absent(error.message, error.remedy)]
         if server.official:
             names = [name for name in names if answers_questions(name)]
         if not names:
@@ -146,5 +142,149 @@ class OpenAIChat:
 
 
 def create(env: Mapping[str, str], transport: Transport) -> OpenAIChat:
-    """The provider as the settings have it."""
+    """Returns the provider as the settings describe it."""
     return OpenAIChat(find_server(env), transport)
+
+
+class ChatCodec(CodecBase):
+    """See `agent.providers.Codec`. While `counting` is True, asks the server to count tokens."""
+
+    def __init__(self, server: ChatServer) -> None:
+        super().__init__(server)
+        self._server = server
+        self.counting = True
+
+    def url(self, request: Request) -> str:
+        return self._server.address("chat/completions")
+
+    def encode(self, request: Request) -> bytes:
+        """See `Codec.encode`. Raises ConfigError where the model cannot obey the switch."""
+        _check_switch(request)
+        head: dict[str, Any] = {"model": request.model, "stream": True}
+        if self.counting:
+            head["stream_options"] = {"include_usage": True}
+        if request.native_search is not None and searcher(request.model):
+            head["web_search_options"] = _search_options(request.native_search)
+        if request.tools:
+            head["tools"] = [_function(tool) for tool in request.tools]
+        messages = encode_messages(request, self._server.host)
+        parts = [dump(head)[:-1], b',"messages":[', messages, b"]"]
+        tail = dump(self._tail(request))[1:]
+        return b"".join((*parts, b"," if len(tail) > 1 else b"", tail))
+
+    def decoder(self, request: Request, content_type: str) -> ChatDecoder:
+        return ChatDecoder(request, self._server, content_type)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        return from_answer(status, headers, body, self._server)
+
+    def _tail(self, request: Request) -> dict[str, Any]:
+        """Returns the members that may differ from step to step."""
+        tail: dict[str, Any] = {}
+        if request.answer_now and request.tools:
+            tail["tool_choice"] = "none"
+        if request.max_output_tokens is not None:
+            # Reasoning models of the official server refuse the old name, others know only it.
+            name = "max_completion_tokens" if self._server.official else "max_tokens"
+            tail[name] = request.max_output_tokens
+        return tail
+
+
+def _check_switch(request: Request) -> None:
+    searches = searcher(request.model) is not None
+    if request.native_search is None:
+        if searches:
+            raise ConfigError(
+                "always_searches",
+                f"{request.model} searches the web with every answer and cannot be told not to.",
+                "Turn its own search on (--search native), or choose another model.",
+            )
+        return
+    if not searches:
+        raise ConfigError(
+            "no_native_search",
+            f"{request.model} is not known to search the web by itself.",
+            "Choose local search, which is our own.",
+        )
+    if request.native_search.allowed_domains or request.native_search.blocked_domains:
+        raise ConfigError(
+            "no_domain_filter",
+            f"{request.model} cannot restrict its search to domains.",
+            "Leave the domains out, or choose local search.",
+        )
+
+
+def _search_options(search: NativeSearch) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if search.context_size:
+        options["search_context_size"] = search.context_size
+    if search.country:
+        place = {"country": search.country}
+        options["user_location"] = {"type": "approximate", "approximate": place}
+    return options
+
+
+def _function(tool: ToolSpec) -> dict[str, Any]:
+    function = {
+        "name": function_name(tool.name),
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    return {"type": "function", "function": function}
+
+
+_NAMED = re.compile(r"context[ _](?:length|size|window)\D{0,40}?(\d{3,8})", re.IGNORECASE)
+_MORE = 1.3  # corrects an estimate that was too small
+
+
+class ContextWindow:
+    """Shortens requests to the window that a server of the user's own was started with.
+
+    Most such servers (llama.cpp, vLLM, LM Studio) name the window when they refuse a request, the
+    others in their list of models, which `look` gets and `known` reads. For servers of vendors
+    nothing is cut: their windows are large, and the user decides about what they refuse.
+    """
+
+    def __init__(
+        self, known: Callable[[str], int | None], look: Callable[[], Awaitable[object]]
+    ) -> None:
+        self._known = known
+        self._look = look
+        self._learnt: dict[str, int] = {}
+        self._factor = 1.0
+
+    def fitted(self, request: Request) -> Request:
+        """Fits a request into the window. Raises ProviderError if its question does not fit."""
+        window = self._window(request.model)
+        if window is None:
+            return request
+        offered = (f"{t.name}{t.description}{t.parameters}" for t in request.tools)
+        fixed = sum(map(self._tokens, (request.system, *offered)))
+        messages = fit(request.messages, Budget(window, fixed), self._size).messages
+        return replace(request, messages=messages)
+
+    async def learn(self, model: str, error: ProviderError) -> bool:
+        """Learns from a refusal. Returns True if another try may succeed."""
+        if error.code != "context_length":
+            return False
+        before, named = self._window(model), _NAMED.search(error.message)
+        if named:
+            self._learnt[model] = int(named[1])
+        elif before is None:
+            with suppress(AgentError):
+                await self._look()
+        if before is not None and before == self._window(model):
+            self._factor *= _MORE
+        return self._window(model) is not None
+
+    def _window(self, model: str) -> int | None:
+        return self._learnt.get(model) or self._known(model)
+
+    def _size(self, message: Message) -> int:
+        calls = sum(self._tokens(f"{c.name}{c.arguments}") + 12 for c in message.tool_calls)
+        return self._tokens(message.content) + calls
+
+    def _tokens(self, text: str) -> int:
+        """Estimates a quarter of the bytes, without encoding a history anew for each step."""
+        size = len(text) if text.isascii() else 3 * len(text)
+        return int((size // 4 + 4) * self._factor)

@@ -1,9 +1,9 @@
-"""Tool calls as servers stream them, put together.
+"""Assembles the tool calls that servers stream in pieces.
 
-The rule is: pieces belong together by `index`. Servers bend it: whole calls that all have index 0,
-no index at all, the id and the name repeated with every piece, ids such as "0", or made from the
-tool's name, or none. So each call gets an id of ours, unique in any session; what the server sent
-is kept for its replay.
+Pieces belong together by `index`. Servers bend that rule: whole calls that all have index 0, no
+index at all, the id and the name repeated with every piece, ids such as "0", made from the tool's
+name, or none. So each call gets an id of ours, unique in any session; the server's own id is kept
+for the replay.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from agent.arguments import read_arguments
-from agent.types import ToolCall
+from searchloop.agent.calls.arguments import read_arguments
+from searchloop.agent.transport.sse import document_of
+from searchloop.agent.types import ToolCall
+
+_KNOWN = frozenset({"id", "type", "function", "index"})
 
 
 class _Pending:
-    __slots__ = ("arguments", "extra", "id", "index", "name")
+    """One call as far as it has come."""
 
     def __init__(self, index: Any) -> None:
         self.index = index
@@ -27,35 +30,21 @@ class _Pending:
         self.arguments = ""
         self.extra: dict[str, Any] = {}
 
-    @property
-    def whole(self) -> bool:
-        """Whether the arguments are an object already, so that more would break them."""
-        return bool(self.arguments) and _is_object(self.arguments)
 
-
-class Calls:
+class StreamedCalls:
     """The calls of one answer, in order of appearance."""
 
     def __init__(self) -> None:
         self._pending: list[_Pending] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._pending)
-
-    def add(self, items: Any) -> None:
-        """The `tool_calls` of a delta."""
+    def add(self, items: Any, *, whole: bool) -> None:
+        """Adds the `tool_calls` of a delta, or of a `whole` message: there each is a call."""
         for item in items if isinstance(items, list) else [items]:
             if isinstance(item, dict):
-                self._piece(item)
-
-    def add_whole(self, items: Any) -> None:
-        """The `tool_calls` of a message: each is a call by itself."""
-        for item in items if isinstance(items, list) else [items]:
-            if isinstance(item, dict):
-                self._piece({**item, "index": len(self._pending)})
+                self._piece({**item, "index": len(self._pending)} if whole else item)
 
     def build(self) -> tuple[tuple[ToolCall, ...], list[dict[str, Any]]]:
-        """The calls, and each as its server wrote it."""
+        """Returns the calls, and each as its server wrote it."""
         calls, raw = [], []
         for pending in self._pending:
             text = pending.arguments
@@ -67,8 +56,8 @@ class Calls:
             call_id = f"call_{uuid.uuid4().hex[:24]}"
             calls.append(ToolCall(call_id, pending.name, arguments, problem))
             function = {"name": pending.name, "arguments": text}
-            raw.append({"id": pending.id, "type": "function", "function": function})
-            raw[-1].update(pending.extra)
+            own = {"id": pending.id, "type": "function", "function": function}
+            raw.append(own | pending.extra)
         return tuple(calls), raw
 
     def _piece(self, item: Mapping[str, Any]) -> None:
@@ -91,9 +80,7 @@ class Calls:
         pending.id = pending.id or given
         pending.name = pending.name or name
         pending.arguments += arguments
-        extra = {k: v for k, v in item.items() if k not in _KNOWN and v is not None}
-        if extra:
-            pending.extra.update(extra)
+        pending.extra |= {k: v for k, v in item.items() if k not in _KNOWN and v is not None}
 
     def _find(self, index: Any, given: str, name: str) -> _Pending | None:
         if index is None and not given:
@@ -104,27 +91,22 @@ class Calls:
         return None
 
 
-_KNOWN = frozenset({"id", "type", "function", "index"})
-
-
 def _is_another(pending: _Pending, given: str, name: str, arguments: str) -> bool:
-    """Whether a piece with a name begins a new call, though it bears the place of `pending`."""
+    """Returns True if a piece with a name begins a new call in the place of `pending`."""
     if given and pending.id and given != pending.id:
         return True
-    return pending.whole and (_is_object(arguments) or name != pending.name)
+    # More arguments would break an object that is complete.
+    return _is_object(pending.arguments) and (_is_object(arguments) or name != pending.name)
 
 
 def _is_repetition(pending: _Pending, given: str, name: str, arguments: str) -> bool:
-    """Whether it is the same call, sent a second time."""
+    """Returns True for the same call, sent a second time."""
     same = bool(given) and given == pending.id and name == pending.name
     return same and arguments == pending.arguments
 
 
 def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
+    return isinstance(document_of(text.encode("utf-8", "replace")), dict)
 
 
 def _string(value: Any) -> str:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.mcp import McpServers
-from agent.mcp.connection import Connection
-from agent.settings import Environment, Settings
-from agent.sources import SourceTable
-from agent.tools import Tool, ToolContext
-from agent.types import Mode, StreamEvent, TextDelta, ThinkingDelta, ToolResult
+from searchloop.agent.mcp import McpServers
+from searchloop.agent.mcp.connection import Connection
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.settings import Environment, Settings
+from searchloop.agent.tools import Tool, ToolContext
+from searchloop.agent.types import Mode, StreamEvent, TextDelta, ThinkingDelta, ToolResult
 
 HOSTILE = str(Path(__file__).with_name("hostile_server.py"))
 

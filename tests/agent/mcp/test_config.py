@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import Conflict
-from agent.mcp.catalogue import Catalogue, content_hash
-from agent.mcp.config import parse
-from agent.mcp.server import Problem, Server
+from searchloop.agent.errors import Conflict
+from searchloop.agent.mcp.config import Catalogue, content_hash, parse
+from searchloop.agent.mcp.server import Problem, Server
 
 ENV = {"KEY": "sk-1", "EMPTY": ""}
 

@@ -10,13 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import Conflict, StoreError
-from agent.mcp.definitions import Definition, Unusable, plain_schema, spec_of
-from agent.mcp.names import server_parts, tool_name
-from agent.mcp.pins import Pins
-from agent.mcp.server import Server
-from agent.mcp.text import clean, has_hidden, line
-from agent.schema import problems_with, takes
+from searchloop.agent.calls.schema import problems_with, takes
+from searchloop.agent.errors import Conflict, StoreError
+from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, plain_schema, spec_of
+from searchloop.agent.mcp.server import Server, clean, has_hidden, line, server_parts, tool_name
 
 SERVER = Server("s", "mcp.json", ("x",))
 NAMES = st.text("ab_-. é", min_size=1, max_size=12)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import AgentError, ToolError
-from agent.mcp import McpServers, connection
-from agent.mcp.manager import PATIENCE
-from agent.mcp.text import has_hidden
-from agent.presets import Preset
-from agent.presets import settings_of as settings_for
-from agent.tools import Tool
+from searchloop.agent.errors import AgentError, ToolError
+from searchloop.agent.mcp import McpServers, connection
+from searchloop.agent.mcp.manager import PATIENCE
+from searchloop.agent.mcp.server import has_hidden
+from searchloop.agent.run.prompts import NamedAgent
+from searchloop.agent.run.prompts import settings_of as settings_for
+from searchloop.agent.tools import Tool
 from tests.agent.mcp.served import Chat, Told, by_name, hostile, run, serving, write
 from tests.waiting import eventually
 
@@ -362,7 +362,7 @@ def test_a_server_is_not_started_for_an_agent_that_may_not_use_it(tmp_path: Path
     """Its tools are not there, not even for `find_tool` to name."""
     seen = tmp_path / "seen"
     servers = {"a": hostile("ok", seen), "b": hostile("ok")}
-    only = Chat("agent", settings=settings_for(Preset("x", servers=("b",))))
+    only = Chat("agent", settings=settings_for(NamedAgent("x", servers=("b",))))
 
     async def scenario() -> None:
         async with serving(tmp_path, servers, window=1) as source:

@@ -11,11 +11,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from agent.errors import AgentError, ToolError
-from agent.mcp.catalogue import Catalogue
-from agent.mcp.login import log_in
+from searchloop.agent.errors import AgentError, ToolError
+from searchloop.agent.mcp.config import Catalogue
+from searchloop.agent.mcp.login import log_in
 from tests.agent.mcp.http_server import Site, site
-from tests.agent.mcp.served import Chat, by_name, run, serving, settings_of, write
+from tests.agent.mcp.served import Chat, by_name, run, serving, write
 
 
 def error_of(home: Path, url: str, seconds: float = 10.0, **env: str) -> dict[str, str]:
@@ -213,7 +213,6 @@ def test_a_login_that_is_not_one(tmp_path: Path) -> None:
         asyncio.run(log_in(local, tmp_path, print))
     with pytest.raises(AgentError, match="nothing may leave"):
         asyncio.run(log_in(remote, tmp_path, print, offline=True))
-    assert settings_of(tmp_path).mcp_share == 0.1
 
 
 def test_no_browser_is_sent_just_anywhere(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ SLOW: dict[str, Any] = {"startup_timeout": 90}  # seconds: node starts slowly on
 # Uses the servers of SEARCHLOOP_HOME, says so, and waits to be killed.
 PARENT = """
 import asyncio, pathlib, sys
-from agent.mcp import McpServers
-from agent.settings import Settings
+from searchloop.agent.mcp import McpServers
+from searchloop.agent.settings import Settings
 from tests.agent.mcp.served import Chat
 
 async def main():

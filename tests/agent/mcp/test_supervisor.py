@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.mcp import supervisor
+from searchloop.agent.mcp import supervisor
 from tests.agent.mcp.served import HOSTILE
 from tests.waiting import until
 

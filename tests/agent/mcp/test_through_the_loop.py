@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agent.events import Event
+from searchloop.agent.log.events import Event
 from tests.agent.mcp.served import Patient, hostile, settings_of, write
 from tests.agent.scripted import (
     House,

@@ -36,8 +36,7 @@ class Ollama:
         self._ids = count(1)
 
     def settings(self, url: str) -> dict[str, str]:
-        host = url.removeprefix("http://").partition(":")[0]
-        return {"OLLAMA_HOST": url, "OLLAMA_API_KEY": KEY, "OLLAMA_API_KEY_HOST": host}
+        return {"OLLAMA_HOST": url.replace("://", f"://me:{KEY}@"), "OLLAMA_API_KEY": KEY}
 
     def check(self, body: Mapping[str, Any], path: str) -> None:
         check(body)

@@ -1,0 +1,157 @@
+"""Approvals: asks the user about a call and stores the answer. Both are events, so both last.
+
+A tab, the command line or a process on another machine answers by appending `approval_decided`; the
+run that asked follows its session's log. The first answer counts. `key` binds an approval to the
+tool, its definition and the canonical arguments: `always` lets that same call run again in this
+session, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from searchloop.agent.errors import ConfigError, Conflict
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.events import Event
+from searchloop.agent.types import Emit
+
+Decision = Literal["once", "always", "deny"]
+Approve = Literal["ask", "auto", "never"]
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
+APPROVES: tuple[Approve, ...] = get_args(Approve)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswer:
+    """A decision, with the arguments to run with: the user may have changed them."""
+
+    decision: Decision
+    arguments: Mapping[str, Any]
+    by: str
+
+
+def approval_key(name: str, arguments: Mapping[str, Any], definition: str) -> str:
+    """Returns the SHA-256 of a call in one spelling, with the definition of its tool."""
+    text = json.dumps([name, dict(arguments), definition], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def pending(events: Iterable[Event]) -> dict[str, Mapping[str, Any]]:
+    """Returns the data of the requests without an answer, by call id."""
+    waiting: dict[str, Mapping[str, Any]] = {}
+    for event in events:
+        if event.type == "approval_requested":
+            waiting[event.data["call_id"]] = event.data
+        elif event.type in ("approval_decided", "tool_result"):
+            waiting.pop(event.data["call_id"], None)
+        elif event.type in ("run_finished", "user_message"):
+            waiting.clear()
+    return waiting
+
+
+def asked_before(events: Sequence[Event], request: Mapping[str, Any]) -> int | None:
+    """Returns the `seq` of this very request if this turn has made it, else None."""
+    for event in reversed(events):
+        if event.type == "run_started":
+            return None
+        if event.type == "approval_requested" and all(
+            event.data[name] == request[name] for name in ("call_id", "arguments", "definition")
+        ):
+            return event.seq
+    return None
+
+
+class Approvals:
+    """The approvals of all sessions of one log."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+
+    def always(self, session_id: str) -> set[str]:
+        """Returns the keys of the calls with the decision `always` in this session."""
+        return {
+            event.data["key"]
+            for event in self._log.read(session_id)
+            if event.type == "approval_decided" and event.data["decision"] == "always"
+        }
+
+    async def ask(self, session_id: str, request: Mapping[str, Any], emit: Emit) -> ApprovalAnswer:
+        """Asks the user and waits for the answer. A resumed run does not ask twice.
+
+        Raises Conflict when the session is deleted meanwhile.
+        """
+        after = asked_before(await self._log.aside(self._log.read, session_id), request)
+        if after is None:
+            after = await self._log.aside(self._log.last_seq, session_id) or 0
+            await emit.event("approval_requested", request)
+        async with aclosing(self._log.follow(session_id, after)) as batches:
+            async for batch in batches:
+                for event in batch:
+                    data = event.data
+                    if event.type == "approval_decided" and data["call_id"] == request["call_id"]:
+                        return ApprovalAnswer(data["decision"], data["arguments"], data["by"])
+        raise Conflict("no_session", "The session was deleted while a call waited for approval.")
+
+    def answer(
+        self,
+        session_id: str,
+        call_id: str,
+        decision: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        by: str = "user",
+    ) -> Mapping[str, Any]:
+        """Stores the user's decision and returns its data; safe on any thread, in any process.
+
+        Raises Conflict('already_decided') after another's decision, Conflict('nothing_to_approve')
+        when no such call waits, ConfigError for an unknown decision.
+        """
+        if decision not in DECISIONS:
+            what = f"There is no decision {decision[:40]!r}."
+            raise ConfigError("bad_decision", what, f"Choose one of {', '.join(DECISIONS)}.")
+        while True:
+            last = self._log.last_seq(session_id)
+            events = self._log.read(session_id)
+            request = pending(events).get(call_id)
+            if request is None:
+                raise _late(events, call_id)
+            data = decided(request, decision, arguments, by)
+            try:
+                self._log.append(session_id, [("approval_decided", data)], durable=True, after=last)
+            except Conflict as conflict:
+                if conflict.code != "moved":  # else it may be another's decision: look again
+                    raise
+            else:
+                return data
+
+
+def _late(events: Sequence[Event], call_id: str) -> Conflict:
+    """Returns the error for a decision that comes too late or answers no request."""
+    for event in reversed(events):
+        if event.type == "approval_decided" and event.data["call_id"] == call_id:
+            by, what = event.data["by"], event.data["decision"]
+            when = datetime.fromtimestamp(event.at).strftime("%Y-%m-%d %H:%M:%S")
+            said = f"Call {call_id[:80]!r} was decided already: {what}, by {by}, {when}."
+            return Conflict("already_decided", said, "The first decision counts.")
+    what = f"No call {call_id[:80]!r} waits for a decision."
+    return Conflict("nothing_to_approve", what, "It is over, or the answer was stopped.")
+
+
+def decided(
+    request: Mapping[str, Any], decision: str, arguments: Mapping[str, Any] | None, by: str
+) -> dict[str, Any]:
+    """Returns the data of `approval_decided`; `arguments` None keeps those of the request."""
+    final = request["arguments"] if arguments is None else arguments
+    return {
+        "call_id": request["call_id"],
+        "decision": decision,
+        "arguments": dict(final),
+        "by": by,
+        "key": approval_key(request["name"], final, request["definition"]),
+    }

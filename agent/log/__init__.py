@@ -1,0 +1,23 @@
+"""The event log, the only storage of sessions: import `EventLog` and `Event` from here.
+
+`EventLog` loads on first use, so that a module that only reads events loads no database.
+
+Others may import: backup, branches, context, contract, events, leases, session.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from searchloop.agent.log.log import EventLog as EventLog
+from searchloop.agent.log.events import Event
+
+__all__ = ["Event", "EventLog"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "EventLog":
+        return import_module("searchloop.agent.log.log").EventLog
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

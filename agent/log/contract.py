@@ -1,0 +1,213 @@
+"""The protocol of a store of the event log, and its tables.
+
+`EventLog` and `Leases` use SQL that every store understands, with `?` for values; where the
+dialects differ, an attribute or a method of `Database` has the SQL.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from searchloop.agent.errors import StoreError
+from searchloop.agent.log.events import Event
+from searchloop.agent.text import plain, to_json
+
+Steps = Sequence[Sequence[str]]
+Heard = Callable[[Mapping[str, Any]], None]
+Pending = tuple[str, Mapping[str, Any]]
+
+_CLEARING = frozenset({"message", "run_resumed"})  # events that replace the deltas before them
+
+
+@dataclass(frozen=True, slots=True)
+class RunDeltas:
+    """Deltas of one run, to be appended to its session."""
+
+    session: str
+    events: Sequence[Pending]
+    fence: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events of one session that are stored together: (type, JSON) each.
+
+    `fence` is that of the run that writes, None for a writer without a lease. `after` is the number
+    that the session's last event must have, None for any. `clears`: they replace the deltas.
+    """
+
+    session: str
+    rows: Sequence[tuple[str, str]]
+    at: float
+    questions: int = 0
+    fence: int | None = None
+    after: int | None = None
+    clears: bool = False
+    durable: bool = False
+    data: Sequence[Mapping[str, Any]] = ()  # of each row, before serialization
+
+    def events(self, last: int) -> list[Event]:
+        """Returns the stored events, of which the last one has this number."""
+        both = zip(self.rows, self.data, strict=True)
+        first = last - len(self.data) + 1
+        return [Event(seq, row[0], data, self.at) for seq, (row, data) in enumerate(both, first)]
+
+
+def batch_of(
+    session: str,
+    events: Sequence[Pending],
+    *,
+    durable: bool = False,
+    fence: int | None = None,
+    after: int | None = None,
+) -> Batch:
+    """Makes a batch with the present time; see `EventLog.append` for the arguments.
+
+    Each event is serialized once: the same text goes to the store and to other processes.
+    """
+    kinds = [kind for kind, _ in events]
+    dumped = [_dump(data) for _, data in events]
+    return Batch(
+        session,
+        [(kind, text) for kind, (_, text) in zip(kinds, dumped, strict=True)],
+        time.time(),
+        questions=kinds.count("user_message"),
+        fence=fence,
+        after=after,
+        clears=not _CLEARING.isdisjoint(kinds),
+        durable=durable,
+        data=[data for data, _ in dumped],
+    )
+
+
+def _dump(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    try:
+        return data, to_json(data)
+    except (ValueError, TypeError):
+        return (data := plain(data)), to_json(data)
+
+
+class Statements(Protocol):
+    """An open transaction."""
+
+    def execute(self, query: str, values: Sequence[Any] = (), /) -> Any:
+        """Executes one statement, with `?` for each value; returns a cursor of the DB-API."""
+
+
+class Database(Protocol):
+    """A store. Any thread may call every method; errors are StoreError."""
+
+    where: str  # its place for messages, without a password
+    quick: bool  # a statement usually takes less time than handing it to a thread
+    clock: str  # SQL for the seconds of the one clock that all processes on this store share
+    like: str  # SQL operator that compares a text with a pattern, ignoring case
+    text_of_data: str  # SQL for the field `text` of an event's data
+
+    @property
+    def trouble(self) -> StoreError | None:
+        """The reason why the store can only be read; None as a rule."""
+
+    def transaction(self, *, durable: bool = False) -> AbstractContextManager[Statements]:
+        """Opens a transaction; with `durable` it, and all before it, survives a power cut."""
+
+    def reading(self) -> AbstractContextManager[Statements]:
+        """Opens a connection for one SELECT."""
+
+    def append(self, batch: Batch) -> int | None:
+        """Stores the events and returns the last one's number.
+
+        Stores nothing and returns None when the session is gone, the fence is not its newest or
+        `after` is not its last event.
+        """
+
+    def append_deltas(self, batches: Sequence[Batch]) -> list[int | None]:
+        """Stores deltas of different sessions in one transaction; see `append` for each."""
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """In here this thread does not wait for a lock: it gets the error `locked` instead."""
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Converts errors in here to StoreError."""
+
+    def tell(self, news: Mapping[str, Any]) -> None:
+        """Sends news to the `listen` of other processes, if the store has a channel for that."""
+
+    def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
+        """Calls `heard` on a thread with news of other processes; empty news: some may be lost.
+
+        A store that has to poll for news does so only while they are `wanted`; a caller that wants
+        them again calls this again.
+        """
+
+    def check(self) -> list[str]:
+        """Returns damage of the store itself, a line each."""
+
+    def close(self) -> None:
+        """Closes every connection."""
+
+
+def rows_of(db: Database, query: str, values: Sequence[Any] = ()) -> list[Any]:
+    """Returns all rows of a SELECT. Raises StoreError.
+
+    After damage it asks once more: by then the store has found another way to read the file.
+    """
+
+    def rows() -> list[Any]:
+        with db.reading() as statements:
+            return list(statements.execute(query, values).fetchall())
+
+    try:
+        return rows()
+    except StoreError as error:
+        if error.code != "damaged":
+            raise
+        return rows()
+
+
+_FIRST = (
+    """CREATE TABLE IF NOT EXISTS sessions (
+  id TEXT PRIMARY KEY, title TEXT NOT NULL, model TEXT NOT NULL, mode TEXT NOT NULL,
+  search TEXT NOT NULL, search_path TEXT NOT NULL, workspace TEXT,
+  created REAL NOT NULL, updated REAL NOT NULL,
+  messages INTEGER NOT NULL DEFAULT 0, last_seq INTEGER NOT NULL DEFAULT 0)""",
+    "CREATE INDEX IF NOT EXISTS sessions_updated ON sessions(updated)",
+    """CREATE TABLE IF NOT EXISTS events (
+  session TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
+  at REAL NOT NULL, PRIMARY KEY (session, seq)) WITHOUT ROWID""",
+    """CREATE INDEX IF NOT EXISTS events_deltas ON events(session, type)
+  WHERE type IN ('text_delta', 'thinking_delta')""",
+    """CREATE TABLE IF NOT EXISTS runs (
+  session TEXT PRIMARY KEY, run_id TEXT NOT NULL, owner TEXT NOT NULL, beat REAL NOT NULL)""",
+)
+# Further settings of a session, as one JSON object: a new setting needs no new column.
+_SETTINGS = ("ALTER TABLE sessions ADD COLUMN settings TEXT NOT NULL DEFAULT '{}'",)
+# Deltas are temporary and have a table of their own. A run has a lease: `fence` grows with each
+# holder, `beat` is the time of its last sign of life, `takeovers` counts its changes of holder,
+# `turn` is its question. Signals are requests to the holder of the run.
+_LEASES = (
+    """CREATE TABLE deltas (
+  session TEXT NOT NULL, seq INTEGER NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
+  at REAL NOT NULL, PRIMARY KEY (session, seq)) WITHOUT ROWID""",
+    """INSERT INTO deltas SELECT session, seq, type, data, at FROM events
+  WHERE type IN ('text_delta', 'thinking_delta')""",
+    "DELETE FROM events WHERE type IN ('text_delta', 'thinking_delta')",
+    "DROP INDEX events_deltas",
+    "ALTER TABLE sessions ADD COLUMN fence INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN fence INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN takeovers INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN turn TEXT NOT NULL DEFAULT '{}'",
+    "UPDATE runs SET beat = 0",  # by another clock
+    """CREATE TABLE signals (
+  id TEXT PRIMARY KEY, session TEXT NOT NULL, run_id TEXT NOT NULL, data TEXT NOT NULL,
+  at REAL NOT NULL)""",
+    "CREATE INDEX signals_session ON signals(session)",
+)
+
+# See `agent.log.events`; NULL for what was written before.
+_CHECKSUMS = ("ALTER TABLE events ADD COLUMN checksum BIGINT",)
+
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS, _LEASES, _CHECKSUMS)

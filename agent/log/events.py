@@ -1,0 +1,364 @@
+"""Event types of a session's log, their checksums, and the fold from log to transcript.
+
+The prompt and the page are both folds of this log; the program saves nothing else.
+
+| type | data |
+|---|---|
+| user_message | text, replaces? (the question that this one stands beside), note?, plan? (its id) |
+| branch_chosen, turn_removed, turn_restored | turn (see `agent.log.branches`) |
+| run_resumed | run_id, takeovers (another process goes on; deltas before it do not count) |
+| run_started | run_id, session_id, model, mode, search, search_path |
+| text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
+| servers_awaited | servers (MCP servers whose tools the turn waits for) |
+| servers_ready | servers, missing (those of them that did not come) |
+| search_started | query, by, years? (past ones in the query that the user never named) |
+| search_finished | query, by, status, results, attempts, error?, years?, invisible? |
+| page_opened | url, status, title?, error?, reader? (who read it, if not we), invisible? |
+| tool_call | call_id, name, arguments, effect, server? |
+| tool_started | call_id (of a call that may change something, once it may run) |
+| approval_requested | call_id, name, arguments, effect, server, why, preview?, definition |
+| approval_decided | call_id, decision, arguments, by, key |
+| tool_result | call_id, name, is_error, content, details, sources |
+| plan | plan_id, title, steps, files, sources, by (see `agent.tools.present_plan`) |
+| files_undone | files (what an answer changed in them was taken back) |
+| message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial? |
+| notice | code, message, remedy? |
+| exchange | what a provider answered, if it is recorded (see `agent.observe.replay`) |
+| run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
+
+`invisible` counts the invisible characters that were removed from a page or from search results.
+`run_finished` of a local model also has `performance`, see `agent.run.run`.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import date
+from functools import lru_cache
+from json import JSONDecoder
+from typing import Any
+from zlib import crc32
+
+from searchloop.agent.log.branches import shown
+from searchloop.agent.log.session import Event as Event
+from searchloop.agent.text import object_in
+from searchloop.agent.types import (
+    Citation,
+    Mark,
+    Message,
+    ProviderData,
+    Source,
+    StopReason,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+
+DELTAS = frozenset({"text_delta", "thinking_delta"})
+_OPAQUE = frozenset({"provider_data", "body", "base64"})
+STOPPED = "The user stopped this call before it gave a result."
+_UNREADABLE = {
+    "code": "damaged",
+    "message": "Something that stood here cannot be read any more.",
+    "remedy": "`searchloop sessions check` says what is damaged.",
+}
+
+
+def event_of(seq: int, kind: str, data: dict[str, Any], at: float) -> Event:
+    """Makes an event of stored data and converts citations of earlier versions."""
+    if data.get("citations"):
+        data["citations"] = [
+            c if "marks" in c else citation_data(citation_from(c)) for c in data["citations"]
+        ]
+    return Event(seq, kind, data, at)
+
+
+def event_in(
+    session: str, seq: int, kind: str, text: str, at: float, checksum: int | None
+) -> Event:
+    """Makes an event of a row; a damaged row becomes a notice that says so."""
+    data = data_in(session, seq, kind, text, at, checksum)
+    return Event(seq, "notice", _UNREADABLE, at) if data is None else event_of(seq, kind, data, at)
+
+
+def message_data(
+    message: Message,
+    *,
+    step: int,
+    usage: Usage,
+    stop_reason: StopReason | None,
+    partial: bool = False,
+) -> dict[str, Any]:
+    """Returns an assistant message as the data of a `message` event."""
+    data: dict[str, Any] = {
+        "text": message.content,
+        "thinking": message.thinking,
+        "tool_calls": [
+            {"id": c.id, "name": c.name, "arguments": dict(c.arguments), "problem": c.problem}
+            for c in message.tool_calls
+        ],
+        "citations": [citation_data(c) for c in message.citations],
+        "sources": [source_data(s) for s in message.sources],
+        "details": dict(message.details),
+        "step": step,
+        "usage": usage.as_dict(),
+        "stop_reason": stop_reason,
+    }
+    raw = message.provider_data
+    if raw:
+        data["provider_data"] = {
+            "provider": raw.provider,
+            "model": raw.model,
+            "version": raw.version,
+            "blocks": list(raw.blocks),
+        }
+    if partial:
+        data["partial"] = True
+    return data
+
+
+def result_data(result: ToolResult) -> dict[str, Any]:
+    """Returns a tool result as the data of a `tool_result` event."""
+    used = {f: n for f, n in result.usage.as_dict().items() if n is not None}
+    return {
+        **({"usage": used} if used else {}),
+        "call_id": result.call_id,
+        "name": result.name,
+        "is_error": result.is_error,
+        "content": result.content,
+        "details": dict(result.details),
+        "sources": [source_data(s) for s in result.sources],
+    }
+
+
+def source_data(source: Source) -> dict[str, Any]:
+    """Returns a source as {n?, url, title, state, published?}."""
+    data: dict[str, Any] = {"url": source.url, "title": source.title, "state": source.state}
+    if source.published:
+        data["published"] = source.published
+    return data if source.n is None else {"n": source.n, **data}
+
+
+def public_data(event: Event) -> dict[str, Any]:
+    """Returns an event for people: without opaque blocks and without the uncut result."""
+    data = {k: v for k, v in event.data.items() if k not in _OPAQUE}
+    if "whole" in data.get("details", ()):
+        data["details"] = {k: v for k, v in data["details"].items() if k != "whole"}
+    return {"type": event.type, "seq": event.seq, "at": event.at, **data}
+
+
+def result_message(result: ToolResult) -> Message:
+    """Returns a tool result as a message of the transcript."""
+    return Message(
+        role="tool",
+        content=result.content,
+        tool_call_id=result.call_id,
+        tool_name=result.name,
+        is_error=result.is_error,
+        details=result.details,
+        sources=result.sources,
+    )
+
+
+def question_text(data: Mapping[str, Any]) -> str:
+    """Returns a `user_message` for a model: the program's own note, then the user's words."""
+    return f"{data['note']}\n\n{data['text']}" if "note" in data else str(data["text"])
+
+
+def messages_from(events: Iterable[Event], *, before: int | None = None) -> list[Message]:
+    """Returns the transcript for a model: of the turns shown, or of those `before` a turn.
+
+    Every call has a result, even after an interruption, and results are in the order of the calls.
+    """
+    transcript: list[Message] = []
+    waiting: dict[str, Message] = {}
+    answered: set[str] = set()
+    partial: list[str] = []
+    for event in shown(events, before=before):
+        data = event.data
+        if event.type == "run_resumed":
+            partial.clear()
+        elif event.type == "user_message":
+            _close(transcript, waiting, partial)
+            transcript.append(dated_question(question_text(data), day_of(event.at), transcript))
+        elif event.type == "text_delta":
+            partial.append(data["text"])
+        elif event.type == "message":
+            partial.clear()
+            _close(transcript, waiting, partial)
+            message = _assistant(data)
+            transcript.append(message)
+            waiting = {call.id: _stopped(call) for call in message.tool_calls}
+            answered.clear()
+        elif event.type == "tool_result" and data["call_id"] in waiting.keys() - answered:
+            waiting[data["call_id"]] = result_message(result_from(data))
+            answered.add(data["call_id"])
+    _close(transcript, waiting, partial)
+    return transcript
+
+
+def unfinished(events: Iterable[Event]) -> str:
+    """Returns the text so far of an answer that has no `message` yet."""
+    pieces: list[str] = []
+    for event in events:
+        if event.type in ("message", "user_message", "run_resumed"):
+            pieces.clear()
+        elif event.type == "text_delta":
+            pieces.append(event.data["text"])
+    return "".join(pieces)
+
+
+def _stopped(call: ToolCall) -> Message:
+    return result_message(ToolResult(call.id, call.name, STOPPED, is_error=True))
+
+
+def _close(transcript: list[Message], waiting: dict[str, Message], partial: list[str]) -> None:
+    transcript.extend(waiting.values())
+    waiting.clear()
+    if partial:
+        transcript.append(Message("assistant", "".join(partial)))
+        partial.clear()
+
+
+def _assistant(data: Mapping[str, Any]) -> Message:
+    raw = data.get("provider_data")
+    return Message(
+        role="assistant",
+        content=data["text"],
+        thinking=data.get("thinking", ""),
+        tool_calls=tuple(ToolCall(**call) for call in data.get("tool_calls", ())),
+        citations=tuple(citation_from(c) for c in data.get("citations", ())),
+        sources=tuple(Source(**s) for s in data.get("sources", ())),
+        details=data.get("details", {}),
+        provider_data=ProviderData(**{**raw, "blocks": tuple(raw["blocks"])}) if raw else None,
+    )
+
+
+def result_from(data: Mapping[str, Any]) -> ToolResult:
+    """Reads a tool result back from its event."""
+    return ToolResult(
+        call_id=data["call_id"],
+        name=data["name"],
+        content=data["content"],
+        is_error=data["is_error"],
+        details=data.get("details", {}),
+        sources=tuple(Source(**s) for s in data.get("sources", ())),
+        usage=Usage(**data.get("usage", {})),
+    )
+
+
+def citation_data(citation: Citation) -> dict[str, Any]:
+    """Returns a citation as {n, url, title, quote, verified, spans, marks}; each mark is
+    {span, quote, verified}, and `quote`, `verified` and `spans` summarize the marks."""
+    return {
+        "n": citation.n,
+        "url": citation.url,
+        "title": citation.title,
+        "quote": citation.quote,
+        "verified": citation.verified,
+        "spans": [list(span) for span in citation.spans],
+        "marks": [
+            {**asdict(mark), "span": list(mark.span) if mark.span else None}
+            for mark in citation.marks
+        ],
+    }
+
+
+def citation_from(data: Mapping[str, Any]) -> Citation:
+    """Reads a citation back from its JSON. Logs from before there were marks have one quote for
+    all spans."""
+    marks = data.get("marks")
+    if marks is None:
+        quoted = {"quote": data.get("quote"), "verified": data.get("verified")}
+        marks = [{"span": span, **quoted} for span in data.get("spans") or (None,)]
+        marks = [mark for mark in marks if mark["span"] or mark["quote"]]
+    return Citation(data["n"], data["url"], data.get("title", ""), tuple(map(_mark, marks)))
+
+
+def _mark(data: Mapping[str, Any]) -> Mark:
+    span = data.get("span")
+    start_end = (int(span[0]), int(span[1])) if span else None
+    return Mark(start_end, data.get("quote"), data.get("verified"))
+
+
+MODULUS = 1 << 32
+_TIME = struct.Struct("<d").pack
+_WRITTEN = JSONDecoder().raw_decode
+_NEEDED = {"user_message": "text", "run_started": "run_id", "run_finished": "run_id"}
+
+
+def unnumbered(session: str, kind: str, text: str, at: float) -> int:
+    """Returns the checksum of an event without its number, which is added later."""
+    return crc32(_TIME(at), crc32(text.encode(), _head(session, kind)))
+
+
+@lru_cache(maxsize=1024)
+def _head(session: str, kind: str) -> int:
+    return crc32(kind.encode(), crc32(session.encode()))
+
+
+def checksum(session: str, seq: int, kind: str, text: str, at: float) -> int:
+    """Returns the checksum of an event, below `MODULUS`."""
+    return (unnumbered(session, kind, text, at) + seq) % MODULUS
+
+
+def data_in(
+    session: str, seq: Any, kind: Any, text: Any, at: Any, stored: int | None
+) -> dict[str, Any] | None:
+    """Returns the data of a row, None when the row does not match its `stored` checksum."""
+    if stored is None:
+        return _unchecked(seq, kind, text, at)
+    try:
+        if stored != checksum(session, seq, kind, text, at):
+            return None
+        data: dict[str, Any] = _WRITTEN(text)[0]  # by us: no blank around it
+    except (AttributeError, TypeError, ValueError, struct.error):  # a column of a wrong type
+        return None
+    return data
+
+
+def _unchecked(seq: Any, kind: Any, text: Any, at: Any) -> dict[str, Any] | None:
+    types = (seq, int), (kind, str), (text, str), (at, float)
+    if not all(isinstance(value, wanted) for value, wanted in types):
+        return None
+    data, needed = object_in(text), _NEEDED.get(kind)
+    return data if data is None or needed is None or isinstance(data.get(needed), str) else None
+
+
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+
+
+def day_of(at: float) -> str:
+    """Returns the local day of a time in epoch seconds, as 2026-11-21."""
+    return date.fromtimestamp(at).isoformat()
+
+
+def dated_question(text: str, day: str, before: Sequence[Message]) -> Message:
+    """Makes a question of the transcript, with its day if that differs from the first day's.
+
+    Only the later question says the date, so a server's cache of the prompt stays valid.
+    """
+    first = first_day(before) or day
+    if day == first:
+        return Message("user", text, details={"day": day})
+    content = f"{text}\n\n[Asked on {day}.]"
+    return Message("user", content, details={"day": day, "asked": text})
+
+
+def first_day(messages: Iterable[Message]) -> str | None:
+    """Returns the day of the first question; None before there is one."""
+    return next((m.details.get("day") for m in messages if m.role == "user"), None)
+
+
+def asked(message: Message) -> str:
+    """Returns the user's own words of a question."""
+    return str(message.details.get("asked", message.content))
+
+
+def strange_years(query: str, said: str, this_year: int) -> list[str]:
+    """Returns the past years in a query that are not in what the user `said`."""
+    own, found = set(_YEAR.findall(said)), dict.fromkeys(_YEAR.findall(query))
+    return [year for year in found if int(year) < this_year and year not in own]

@@ -1,0 +1,196 @@
+"""Leases of runs: one process holds a run, and each holder has a higher fence than the last.
+
+A holder renews its leases every `BEAT` seconds. After `LEASE` seconds of silence any process may
+take the run over; then the log refuses what the old holder writes, because an append compares the
+fence in its own transaction. So a process that was frozen and wakes up does no harm. The time is
+the store's, not the machine's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from searchloop.agent.errors import Conflict, busy
+from searchloop.agent.log.contract import Database
+from searchloop.agent.text import to_json
+
+BEAT = 0.9  # plus the time of a write: a power cut loses less than a second of an answer
+LEASE = 4.0
+_COLUMNS = "session, run_id, owner, fence, takeovers, turn"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A run and its holder. `silent` is the time since the holder's last beat, in seconds."""
+
+    session: str
+    run_id: str
+    owner: str
+    fence: int
+    takeovers: int = 0
+    turn: Mapping[str, Any] = field(default_factory=dict)
+    silent: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A request of any process to the holder of a run: {"kind": ..., ...}."""
+
+    session: str
+    run_id: str
+    data: Mapping[str, Any]
+
+
+class Leases:
+    """The runs of a store. Any thread may call every method."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def claim(
+        self, session_id: str, run_id: str, owner: str, turn: Mapping[str, Any] | None = None
+    ) -> Lease:
+        """Takes the session for this run. `turn` is what a process that takes it over must know.
+
+        Raises Conflict('busy') while another run has it, Conflict('no_session') if it is gone.
+        """
+        with self._db.transaction() as db:
+            done = db.execute(
+                "INSERT INTO runs (session, run_id, owner, beat, turn) VALUES (?, ?, ?, "
+                f"{self._db.clock}, ?) ON CONFLICT (session) DO NOTHING",
+                (session_id, run_id, owner, to_json(turn or {})),
+            )
+            if done.rowcount == 0:
+                raise busy()
+            row = db.execute(
+                "UPDATE sessions SET fence = fence + 1 WHERE id = ? RETURNING fence", (session_id,)
+            ).fetchone()
+            if row is None:
+                raise no_session(session_id)
+            db.execute("UPDATE runs SET fence = ? WHERE session = ?", (row[0], session_id))
+        return Lease(session_id, run_id, owner, row[0], turn=turn or {})
+
+    def take_over(self, lease: Lease, owner: str) -> Lease | None:
+        """Returns the lease of a new holder with a higher fence; None when another was quicker."""
+        with self._db.transaction() as db:
+            row = db.execute(
+                "UPDATE sessions SET fence = fence + 1 WHERE id = ? AND fence = ? RETURNING fence",
+                (lease.session, lease.fence),
+            ).fetchone()
+            if row is None:
+                return None
+            done = db.execute(
+                f"UPDATE runs SET owner = ?, fence = ?, beat = {self._db.clock}, "
+                f"takeovers = takeovers + 1 WHERE session = ? AND fence = ? RETURNING {_COLUMNS}",
+                (owner, row[0], lease.session, lease.fence),
+            ).fetchone()
+            return None if done is None else self._lease(done)
+
+    def beat(self, owner: str) -> dict[str, int]:
+        """Renews the leases of `owner`; returns those it still has, as session -> fence.
+
+        The commit is durable: a power cut loses no more than what came after the last beat.
+        """
+        with self._db.transaction(durable=True) as db:
+            rows = db.execute(
+                f"UPDATE runs SET beat = {self._db.clock} WHERE owner = ? RETURNING session, fence",
+                (owner,),
+            ).fetchall()
+        return dict(rows)
+
+    def release(self, lease: Lease) -> bool:
+        """Ends the lease; False when it was no longer ours."""
+        with self._db.transaction() as db:
+            done = db.execute(
+                "DELETE FROM runs WHERE session = ? AND fence = ?", (lease.session, lease.fence)
+            )
+            if done.rowcount:
+                db.execute("DELETE FROM signals WHERE session = ?", (lease.session,))
+        return bool(done.rowcount)
+
+    def hand_over(self, lease: Lease) -> None:
+        """Gives up the lease of an unfinished run: the first process that asks gets it."""
+        with self._db.transaction() as db:
+            db.execute(
+                "UPDATE runs SET beat = 0, owner = '', takeovers = takeovers - 1 "
+                "WHERE session = ? AND fence = ?",
+                (lease.session, lease.fence),
+            )
+        self._db.tell({"orphan": lease.session})
+
+    def held(self, session_id: str | None = None) -> list[Lease]:
+        """Returns the leases of all runs, or that of one session."""
+        query = f"SELECT {_COLUMNS}, {self._db.clock} - beat FROM runs"
+        where, values = (" WHERE session = ?", (session_id,)) if session_id else ("", ())
+        with self._db.reading() as db:
+            rows = db.execute(query + where, values).fetchall()
+        return [self._lease(row[:-1], row[-1]) for row in rows]
+
+    def signal(self, session_id: str, data: Mapping[str, Any]) -> bool:
+        """Sends a request to the holder of the session's run; False when there is no run."""
+        with self._db.transaction() as db:
+            done = db.execute(
+                "INSERT INTO signals SELECT ?, session, run_id, ?, ? FROM runs WHERE session = ?",
+                (secrets.token_hex(8), to_json(data), time.time(), session_id),
+            )
+        if done.rowcount:
+            self._db.tell({"signal": session_id})
+        return bool(done.rowcount)
+
+    def signals(self, owner: str) -> list[Signal]:
+        """Removes and returns the requests to the runs of `owner`, the oldest first."""
+        mine = "session IN (SELECT session FROM runs WHERE owner = ?)"
+        with self._db.reading() as db:
+            if not db.execute(f"SELECT 1 FROM signals WHERE {mine} LIMIT 1", (owner,)).fetchone():
+                return []
+        with self._db.transaction() as db:
+            rows: Sequence[Any] = db.execute(
+                f"DELETE FROM signals WHERE {mine} RETURNING at, session, run_id, data", (owner,)
+            ).fetchall()
+        with self._db.errors():
+            return [Signal(row[1], row[2], json.loads(row[3])) for row in sorted(rows)]
+
+    def _lease(self, row: Sequence[Any], silent: float = 0.0) -> Lease:
+        with self._db.errors():
+            turn = json.loads(row[5])
+        # A beat in the future is from before a restart of this machine.
+        age = silent if silent > -1 else math.inf
+        return Lease(row[0], row[1], row[2], row[3], row[4], turn, age)
+
+
+def no_session(session_id: str) -> Conflict:
+    """Makes the error for a session that does not exist."""
+    return Conflict(
+        "no_session",
+        f"There is no session {session_id!r}.",
+        "It may have been deleted; `searchloop sessions` lists those there are.",
+    )
+
+
+def holder() -> str:
+    """Returns a unique name for a holder in this process: machine, process, random part."""
+    return f"{platform.node()}/{os.getpid()}/{secrets.token_hex(4)}"
+
+
+def gone(lease: Lease) -> bool:
+    """Returns True when the holder is certainly dead; on another machine its beat decides."""
+    if not lease.owner:  # handed over
+        return True
+    host, pid, _ = lease.owner.rsplit("/", 2)
+    if host != platform.node() or os.name != "posix":
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return False

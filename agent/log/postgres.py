@@ -1,0 +1,369 @@
+"""The event log on PostgreSQL, shared by any number of processes on any number of machines.
+
+An append is one statement, and so are the deltas of all runs at one moment; it notifies the other
+processes, so that they need not poll. Deltas are in an unlogged table: a crash of the server loses
+them, and nothing else. https://www.postgresql.org/docs/current/sql-notify.html
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from psycopg.errors import FeatureNotSupported
+
+from searchloop.agent.errors import StoreError, UnsureError
+from searchloop.agent.log.contract import Batch, Heard, Steps
+from searchloop.agent.log.events import DELTAS, MODULUS, unnumbered
+from searchloop.agent.log.postgres_pool import (
+    CHANNEL,
+    NotificationListener,
+    PostgresPool,
+    TimedConnection,
+)
+from searchloop.agent.log.sqlite_file import newer
+
+T = TypeVar("T")
+
+_LISTENING = 5.0  # seconds of silence after which the listener tests its connection
+_MIGRATION_LIMIT = 600.0  # seconds for the migration of a large store
+_PERHAPS = "What was sent may be stored all the same: look before you send it again."
+_LATER = frozenset({"store_down", "store_refused", "store_busy", "store_slow"})
+_MIGRATING = 0x5EA2C41  # the advisory lock under which the tables are made
+_NO_DELTAS = "FROM (SELECT * FROM events WHERE false) AS deltas"
+_DIALECT = (
+    ("REAL", "DOUBLE PRECISION"),
+    (" WITHOUT ROWID", ""),
+    ("CREATE TABLE deltas", "CREATE UNLOGGED TABLE deltas"),
+)
+
+
+class PostgresDatabase:
+    """See `agent.log.contract.Database`."""
+
+    quick = False
+    clock = "extract(epoch FROM clock_timestamp())::double precision"
+    like = "ILIKE ? ESCAPE '\\'"
+    # JSON's way to write NUL is the one that PostgreSQL has no character for.
+    text_of_data = "replace(data, '\\u0000', '\\ufffd')::json ->> 'text'"
+
+    def __init__(self, url: str, steps: Steps) -> None:
+        self.where = _shown(url)
+        self._process = secrets.token_hex(6)
+        self._starting = threading.Lock()
+        self._steps, self._current = steps, False
+        self.trouble: StoreError | None = None
+        self.connections = PostgresPool(url, self.where)
+        self._listener = NotificationListener(
+            self.connections.own, self._ring, self._process, _LISTENING
+        )
+        try:
+            self._prepare()
+        except StoreError as error:
+            if error.code not in _LATER:  # else the server may come up: the next use tries again
+                raise
+        self.connections.pool.open()
+
+    def _prepare(self) -> None:
+        """Makes or migrates the tables; sets `trouble` if the server only allows reading."""
+        with self._starting:
+            if self._current:
+                return
+            try:
+                with self.errors(), self.connections.own() as db:
+                    self.connections.check_pooler(db)
+                    with db.transaction():
+                        self._migrate(db, self._steps)
+            except StoreError as error:
+                if error.code not in ("newer_store", "store_read_only"):
+                    raise
+                self.trouble = error
+            else:
+                self.trouble, self._current = None, True
+
+    @contextmanager
+    def _connection(self, *, writes: bool = True) -> Iterator[TimedConnection]:
+        if not self._current and (writes or self.trouble is None):
+            self._prepare()
+        if writes and self.trouble is not None:
+            raise self.trouble
+        with self.connections.taken() as db:
+            yield db
+
+    def _migrate(self, db: TimedConnection, steps: Steps) -> None:
+        db.limit = _MIGRATION_LIMIT
+        for name in ("statement_timeout", "lock_timeout"):
+            db.execute(f"SET LOCAL {name} = 0".encode())
+        db.execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
+        db.execute("CREATE TABLE IF NOT EXISTS searchloop_schema (version INTEGER NOT NULL)")
+        row = db.execute("SELECT version FROM searchloop_schema").fetchone()
+        found = row[0] if row else 0
+        if found > len(steps):
+            raise newer(self.where, found, len(steps), "name another database")
+        if found == len(steps):
+            return
+        for statement in (statement for step in steps[found:] for statement in step):
+            for sqlite, postgres in _DIALECT:
+                statement = statement.replace(sqlite, postgres)
+            db.execute(statement.encode())
+        db.execute("DELETE FROM searchloop_schema")
+        db.execute("INSERT INTO searchloop_schema VALUES (%s)", (len(steps),))
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[_Statements]:
+        # Every commit waits for the disk, unless the server is set otherwise.
+        with self._connection() as db, db.transaction():
+            yield _Statements(db)
+
+    @contextmanager
+    def reading(self) -> Iterator[_Statements]:
+        with self._connection(writes=False) as db:
+            yield _ReadOnly(db)
+
+    def append(self, batch: Batch) -> int | None:
+        """Raises UnsureError when the connection broke before the answer came."""
+        values = append_values(batch, self._process)
+        row = self._settled(
+            lambda db: db.execute(APPEND, values).fetchone(), lambda: self._found(batch)
+        )
+        return None if row is None else int(row[0])
+
+    def append_deltas(self, batches: Sequence[Batch]) -> list[int | None]:
+        """Raises UnsureError as `append` does."""
+        values = deltas_values(batches, self._process)
+        rows = self._settled(
+            lambda db: db.execute(DELTAS_OF_ALL, values).fetchall(),
+            lambda: self._deltas_found(batches),
+        )
+        lasts = {row[0]: int(row[1]) for row in rows}
+        return [lasts.get(batch.session) for batch in batches]
+
+    def _settled(self, ask: Callable[[TimedConnection], T], found: Callable[[], T | None]) -> T:
+        """Returns the answer to `ask`, though its connection may break before the answer comes.
+
+        Then `found` looks up what was stored. If nothing was, and the server certainly works no
+        longer on the lost statement, it is sent once more.
+        """
+        for again in (True, False):
+            used: list[TimedConnection] = []
+            try:
+                with self._connection() as db:
+                    used.append(db)
+                    return ask(db)
+            except StoreError as error:
+                if not used or error.code != "store_down":
+                    raise
+                over, there = self._looked_up(used[0], found)
+                if there is not None:
+                    return there
+                if over and not again:
+                    raise
+                if not over:
+                    remedy = f"{error.remedy} {_PERHAPS}"
+                    raise UnsureError(error.code, error.message, remedy) from error
+        raise AssertionError("the second time ends it")
+
+    def _looked_up(
+        self, lost: TimedConnection, found: Callable[[], T | None]
+    ) -> tuple[bool, T | None]:
+        """Returns (True when the server is done with a broken connection, what it stored)."""
+        with suppress(StoreError):
+            return self.connections.settled(lost), found()
+        return False, None
+
+    def _found(self, batch: Batch) -> tuple[int] | None:
+        """Looks up a batch whose append got no answer; returns its last number if it is stored."""
+        parts = (f"SELECT type, data, seq FROM {table}" for table in ("events", "deltas"))
+        where = "WHERE session = ? AND at = ?"
+        query = " UNION ALL ".join(f"{part} {where}" for part in parts)
+        with self.reading() as db:
+            found = db.execute(f"{query} ORDER BY seq", (batch.session, batch.at) * 2).fetchall()
+        whole = [tuple(row[:2]) for row in found] == list(batch.rows)
+        return (int(found[-1][2]),) if whole else None
+
+    def _deltas_found(self, batches: Sequence[Batch]) -> list[tuple[str, int]] | None:
+        """Looks up deltas that got no answer: (session, last number) of those that are stored."""
+        query = "SELECT max(seq) FROM deltas WHERE session = ? AND at = ?"
+        with self.reading() as db:
+            lasts = [db.execute(query, (b.session, b.at)).fetchone()[0] for b in batches]
+        pairs = zip(batches, lasts, strict=True)
+        return [(b.session, last) for b, last in pairs if last is not None] or None
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Changes nothing: this store is not `quick`, so its callers use threads."""
+        yield
+
+    def errors(self) -> AbstractContextManager[None]:
+        return self.connections.errors()
+
+    def tell(self, news: Mapping[str, Any]) -> None:
+        with self.reading() as db:
+            payload = json.dumps({"from": self._process, **news})
+            db.execute("SELECT pg_notify(?, ?)", (CHANNEL, payload))
+
+    def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
+        self._listener.begin(heard)
+
+    def check(self) -> list[str]:
+        """Checks only that the server answers: PostgreSQL checks its own files."""
+        with self.reading() as db:
+            db.execute("SELECT 1").fetchone()
+        return []
+
+    def _ring(self) -> None:
+        """Sends an empty notification, to see whether the listener gets it."""
+        with self.connections.taken(1.0) as db:
+            db.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+
+    def close(self) -> None:
+        self._listener.end()
+        self.connections.pool.close()
+
+
+class _Statements:
+    """A connection with `?` for each value, as in SQLite."""
+
+    def __init__(self, db: TimedConnection) -> None:
+        self._db = db
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> Any:
+        return self._db.execute(query.replace("?", "%s").encode(), values or None)
+
+
+class _ReadOnly(_Statements):
+    """A connection that reads; on a standby, which has no unlogged tables, without deltas."""
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> Any:
+        try:
+            return super().execute(query, values)
+        except FeatureNotSupported:
+            return super().execute(query.replace("FROM deltas", _NO_DELTAS), values)
+
+
+def _shown(url: str) -> str:
+    """Returns the address without user and password, with all of several hosts."""
+    parts = urlsplit(url)
+    return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+MOST_BYTES = 7900  # of a notification, with room for the numbers that the server fills in
+_NUMBER = 20  # bytes of them for each session
+
+APPEND = f"""
+WITH here AS (
+  UPDATE sessions SET last_seq = last_seq + %(count)s, messages = messages + %(questions)s,
+    updated = %(at)s
+  WHERE id = %(session)s AND fence = coalesce(%(fence)s::integer, fence)
+    AND last_seq = coalesce(%(after)s::integer, last_seq) RETURNING last_seq),
+given AS (
+  SELECT (last_seq - %(count)s + place)::integer AS seq, type, data, sum
+  FROM here, unnest(%(types)s::text[], %(texts)s::text[], %(sums)s::bigint[])
+    WITH ORDINALITY AS g(type, data, sum, place)),
+cleared AS (
+  DELETE FROM deltas USING here WHERE %(clears)s AND session = %(session)s),
+stored AS (
+  INSERT INTO events SELECT %(session)s, seq, type, data, %(at)s, (sum + seq) %% {MODULUS}
+  FROM given
+  WHERE type <> ALL (%(deltas)s::text[])),
+passing AS (
+  INSERT INTO deltas SELECT %(session)s, seq, type, data, %(at)s FROM given
+  WHERE type = ANY (%(deltas)s::text[]))
+SELECT last_seq, pg_notify(%(channel)s, %(head)s || %(news)s || last_seq || '}}]}}'),
+  set_config('synchronous_commit', %(waiting)s, true)
+FROM here"""
+
+DELTAS_OF_ALL = """
+WITH given AS (
+  SELECT * FROM unnest(%(sessions)s::text[], %(fences)s::integer[], %(counts)s::integer[],
+    %(packs)s::integer[], %(news)s::text[]) AS g(session, fence, count, pack, news)),
+here AS (
+  UPDATE sessions SET last_seq = last_seq + given.count, updated = %(at)s FROM given
+  WHERE id = given.session AND sessions.fence = coalesce(given.fence, sessions.fence)
+  RETURNING id, last_seq, given.count, pack, news),
+passing AS (
+  INSERT INTO deltas SELECT id, (last_seq - count + place)::integer, type, data, %(at)s
+  FROM here JOIN unnest(%(owners)s::text[], %(places)s::integer[], %(types)s::text[],
+    %(texts)s::text[]) AS r(session, place, type, data) ON r.session = id),
+told AS (
+  SELECT pg_notify(%(channel)s,
+    %(head)s || string_agg(news || last_seq || '}', ',') || ']}') FROM here GROUP BY pack)
+SELECT id, last_seq, (SELECT count(*) FROM told), set_config('synchronous_commit', 'off', true)
+FROM here"""
+
+
+def append_values(batch: Batch, process: str) -> Mapping[str, Any]:
+    """Returns the values of APPEND, which answers with the last number if it was done."""
+    return {
+        "session": batch.session,
+        "count": len(batch.rows),
+        "questions": batch.questions,
+        "at": batch.at,
+        "fence": batch.fence,
+        "after": batch.after,
+        "types": [kind for kind, _ in batch.rows],
+        "texts": [text for _, text in batch.rows],
+        "sums": [unnumbered(batch.session, *row, batch.at) for row in batch.rows],
+        "deltas": list(DELTAS),
+        "clears": batch.clears,
+        "channel": CHANNEL,
+        "head": _head(process),
+        "news": _news(batch, process),
+        "waiting": "on" if batch.durable else "off",
+    }
+
+
+def deltas_values(batches: Sequence[Batch], process: str) -> Mapping[str, Any]:
+    """Returns the values of DELTAS_OF_ALL, which answers (session, last number) of each batch."""
+    news = [_news(batch, process) for batch in batches]
+    rows = [
+        (batch.session, place, kind, text)
+        for batch in batches
+        for place, (kind, text) in enumerate(batch.rows, 1)
+    ]
+    owners, places, types, texts = map(list, zip(*rows, strict=True))
+    return {
+        "sessions": [batch.session for batch in batches],
+        "fences": [batch.fence for batch in batches],
+        "counts": [len(batch.rows) for batch in batches],
+        "packs": _packs(news, len(_head(process))),
+        "news": news,
+        "at": batches[0].at,
+        "owners": owners,
+        "places": places,
+        "types": types,
+        "texts": texts,
+        "channel": CHANNEL,
+        "head": _head(process),
+    }
+
+
+def _head(process: str) -> str:
+    return f'{{"from":"{process}","news":['
+
+
+def _news(batch: Batch, process: str) -> str:
+    """Returns the news of a batch up to the last event's number, which the server fills in."""
+    about = f'{{"session":{json.dumps(batch.session)}'
+    events = ",".join(f"[{json.dumps(kind)},{text}]" for kind, text in batch.rows)
+    inline = f'{about},"at":{batch.at!r},"events":[{events}],"last":'
+    whole = len(_head(process)) + len(inline.encode()) + _NUMBER
+    return inline if whole < MOST_BYTES else f'{about},"last":'
+
+
+def _packs(news: Sequence[str], head: int) -> list[int]:
+    """Returns for each the number of its notification, so that none is too long."""
+    packs: list[int] = []
+    pack, size = 0, head
+    for each in news:
+        own = len(each.encode()) + _NUMBER
+        if size + own >= MOST_BYTES and size > head:
+            pack, size = pack + 1, head
+        size += own
+        packs.append(pack)
+    return packs

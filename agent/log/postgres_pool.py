@@ -1,0 +1,339 @@
+"""The pool of connections to PostgreSQL, and the listener for notifications.
+
+A server, its administrator or the network may end, cut, freeze or refuse a connection at any
+moment: every wait has a limit, and the pool tests a connection before each use.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import select
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from json import JSONDecodeError
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from searchloop.agent.errors import StoreError
+from searchloop.agent.log.contract import Heard
+from searchloop.agent.log.sqlite_file import fault
+
+T = TypeVar("T")
+
+CONNECTIONS = 10
+PATIENCE = 5.0  # seconds for a connection
+LIMIT = 15.0  # seconds for an answer, after which the server counts as gone
+# Limits of our sessions, in milliseconds, in place of the administrator's. The server gives up a
+# statement before we do, so that it is certainly undone; a process of ours that freezes in a
+# transaction soon loses its locks; and the listener's connection may be idle.
+_SESSION = {
+    "statement_timeout": 10_000,
+    "lock_timeout": 5_000,
+    "idle_in_transaction_session_timeout": 4_000,
+    "idle_session_timeout": 0,
+    "transaction_timeout": 0,
+}
+# The first statement: an administrator's limit may be too short for the next one.
+_FIRST = f"SET statement_timeout = {_SESSION['statement_timeout']}".encode()
+# As a join, because not every version knows each of them.
+_BEGIN = f"""
+SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()),
+  (SELECT count(set_config(name, wanted, false)) FROM pg_settings JOIN
+    (VALUES {", ".join(f"('{name}', '{value}')" for name, value in _SESSION.items())})
+    AS own(name, wanted) USING (name))"""
+_END = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
+)
+# NotificationListener a dead host within ten seconds instead of two hours.
+# https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-KEEPALIVES
+_ALIVE: Mapping[str, Any] = {
+    "autocommit": True,
+    "connect_timeout": int(PATIENCE),
+    "keepalives_idle": 4,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+    "fallback_application_name": "searchloop",
+}
+_RECONNECT = 2.0  # seconds; then the next request tries again, with no growing pauses
+# https://www.postgresql.org/docs/current/errcodes-appendix.html
+# read_only_sql_transaction; and feature_not_supported, of a standby about tables without a log
+_STANDBY = ("25006", "0A000")
+_CODES = {
+    **dict.fromkeys(_STANDBY, "store_read_only"),
+    "42501": "store_read_only",  # insufficient_privilege
+    "53100": "disk_full",
+    "53200": "no_memory",
+    "53300": "store_busy",  # too_many_connections
+    "55P03": "store_slow",  # lock_not_available
+    "57014": "store_slow",  # query_canceled
+    "40P01": "store_slow",  # deadlock_detected
+}
+# For a refused connection the driver has no code, only the server's text.
+_FULL = re.compile(r"too many (clients|connections)|connection slots")
+_NOT_YET = re.compile(r"starting up|shutting down|recovery mode|not accepting")
+_never = threading.Event()  # nobody sets it: its `wait` is a sleep
+
+CHANNEL = "searchloop"
+
+
+class Silent(psycopg.OperationalError):
+    """The server has not answered in time."""
+
+
+class Refused(psycopg.OperationalError):
+    """The server refused a connection."""
+
+
+class TimedConnection(psycopg.Connection[Any]):
+    """A connection with a time limit for each answer."""
+
+    connections: PostgresPool
+    limit: float | None = None  # in seconds, in place of that of `connections`
+    backend: tuple[int, object] = (0, None)  # number and start of its process on the server
+
+    @classmethod
+    def connect(  # type: ignore[override]
+        cls, conninfo: str = "", *, connections: PostgresPool, **rest: Any
+    ) -> TimedConnection:
+        """Connects with our limits. Raises psycopg.Error, and saves a refusal in `connections`."""
+        try:
+            db = super().connect(conninfo, **rest)
+        except psycopg.OperationalError as error:
+            connections.refused = Refused(str(error))
+            raise connections.refused from error
+        connections.refused, db.connections = None, connections
+        try:
+            db.execute(_FIRST)
+            row = db.execute(_BEGIN).fetchone()
+            db.backend = (row[0], row[1]) if row else db.backend
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        """Raises Silent and closes the connection when no answer comes in time."""
+        if timeout is not None:  # the listener has a limit of its own
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(_bounded(gen, self.limit or self.connections.limit), interval)
+        except Silent:
+            self.close()
+            raise
+
+
+def _bounded(gen: Generator[Any, Any, T], limit: float) -> Generator[Any, Any, T]:
+    """Runs a generator of psycopg's; raises Silent after `limit` seconds without an answer."""
+    until = time.monotonic() + limit
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > until:
+                raise Silent(f"no answer within {limit:g} s")
+            wanted = gen.send(ready)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+
+
+def _unbroken(db: TimedConnection) -> None:
+    """Raises psycopg.Error for a connection that ended while it was idle; sends nothing."""
+    if _readable(db):
+        try:
+            db.pgconn.consume_input()  # discards notices of the server
+            if _readable(db):
+                raise psycopg.OperationalError("the connection has ended")
+        except psycopg.Error:
+            db.connections.pool.drain()  # the others have probably ended as well
+            raise
+
+
+def _readable(db: TimedConnection) -> bool:
+    if not hasattr(select, "poll"):  # Windows, whose `select` has no limit of sockets
+        return bool(select.select([db.pgconn.socket], [], [], 0)[0])
+    way = select.poll()
+    way.register(db.pgconn.socket, select.POLLIN)
+    return bool(way.poll(0))
+
+
+class PostgresPool:
+    """The connections of one store. `limit` and `patience` are the seconds to wait for an answer
+    and for a connection."""
+
+    def __init__(self, url: str, where: str) -> None:
+        """Opens nothing yet. `where` is the address for messages, without a password."""
+        self._url, self._where = url, where
+        self.limit, self.patience = LIMIT, PATIENCE
+        self.refused: Refused | None = None  # the error of the last attempt to connect
+        self.pool: ConnectionPool[TimedConnection] = ConnectionPool(
+            url,
+            connection_class=TimedConnection,
+            min_size=1,
+            max_size=CONNECTIONS,
+            reconnect_timeout=_RECONNECT,
+            kwargs={**_ALIVE, "connections": self},
+            check=_unbroken,
+            open=False,
+        )
+
+    @contextmanager
+    def taken(self, patience: float | None = None) -> Iterator[TimedConnection]:
+        """Takes a connection of the pool once one is free. Raises StoreError."""
+        with self.errors(), self.pool.connection(patience or self.patience) as db:
+            yield db
+
+    @contextmanager
+    def own(self) -> Iterator[TimedConnection]:
+        """Opens a connection outside the pool. Raises psycopg.Error."""
+        with closing(TimedConnection.connect(self._url, connections=self, **_ALIVE)) as db:
+            yield db
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Converts errors in here to StoreError."""
+        try:
+            yield
+        except PoolTimeout as error:
+            raise self._none_free(error) from error
+        except JSONDecodeError as error:
+            raise fault("damaged", self._where, _line(error)) from error
+        except psycopg.Error as error:
+            code = _code(error)
+            if code == "store_down" or error.sqlstate in _STANDBY:
+                self.pool.drain()  # new connections may reach another server by now
+            raise fault(code, self._where, _line(error)) from error
+
+    def _none_free(self, error: Exception) -> StoreError:
+        if self.refused is not None:
+            return fault(_code(self.refused), self._where, _line(self.refused))
+        taken = self.pool.get_stats()["pool_size"] == CONNECTIONS
+        return fault("store_busy" if taken else "store_down", self._where, error)
+
+    def settled(self, lost: TimedConnection) -> bool:
+        """Ends a broken connection on the server; True when its process there is certainly gone.
+
+        Raises StoreError when the server does not answer.
+        """
+        until = time.monotonic() + self.patience
+        with self.taken() as db:
+            while db.execute(_END, lost.backend).fetchone():
+                if time.monotonic() > until:
+                    return False
+                _never.wait(0.01)
+        return True
+
+    def check_pooler(self, db: TimedConnection) -> None:
+        """Raises StoreError when a pooler shares connections of the server by the transaction.
+
+        `db` is in no transaction, so that such a pooler may use its connection for `other`.
+        """
+        if db.backend[0] == db.info.backend_pid:  # no pooler answered when we connected
+            return
+        with self.own() as other:
+            try:
+                with other.transaction():
+                    shared = _pid(other) == db.backend[0] or _pid(db) != db.backend[0]
+            except psycopg.Error as error:  # pool_mode = statement refuses transactions
+                raise fault("store_pooler", self._where, _line(error)) from error
+        if shared:
+            raise fault("store_pooler", self._where, "two connections of ours are one there")
+
+
+def _pid(db: TimedConnection) -> int:
+    row = db.execute("SELECT pg_backend_pid()").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _code(error: psycopg.Error) -> str:
+    """Returns the code of the StoreError for an error of psycopg."""
+    if isinstance(error, psycopg.DataError | psycopg.IntegrityError):
+        return "damaged"
+    if error.sqlstate in _CODES:
+        return _CODES[error.sqlstate]
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return "store_failed"
+    why = str(error)
+    if not isinstance(error, Refused) or "FATAL" not in why or _NOT_YET.search(why):
+        return "store_down"
+    return "store_busy" if _FULL.search(why) else "store_refused"
+
+
+def _line(error: Exception) -> str:
+    """Returns the first line: the rest is the statement, which may quote a chat."""
+    return str(error).strip().partition("\n")[0]
+
+
+class NotificationListener:
+    """Listens on a thread and on a connection of its own, on a new one when that breaks."""
+
+    def __init__(
+        self,
+        connected: Callable[[], AbstractContextManager[TimedConnection]],
+        ring: Callable[[], None],
+        process: str,
+        patience: float,
+    ) -> None:
+        """Ignores the news of `process` itself.
+
+        After `patience` seconds of silence `ring` sends a notification on another connection. If it
+        does not arrive within as many seconds, this connection is dead.
+        """
+        self._connected = connected
+        self._ring = ring
+        self._process = process
+        self._patience = patience
+        self._starting = threading.Lock()
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, heard: Heard) -> None:
+        """Starts the thread unless it runs already."""
+        with self._starting:
+            if self._thread is None and not self._closed.is_set():
+                self._thread = threading.Thread(
+                    target=self._hear, args=(heard,), name="postgres listener", daemon=True
+                )
+                self._thread.start()
+
+    def _hear(self, heard: Heard) -> None:
+        while not self._closed.is_set():
+            try:
+                with self._connected() as db:
+                    db.execute(f"LISTEN {CHANNEL}".encode())
+                    heard({})
+                    rung = False
+                    while not self._closed.is_set():
+                        notes = list(db.notifies(timeout=self._patience, stop_after=1))
+                        for note in notes:
+                            self._pass_on(note.payload, heard)
+                        if not notes:
+                            if rung:
+                                break
+                            self._ring()
+                        rung = not notes
+            except (psycopg.Error, StoreError):
+                self._closed.wait(0.5)
+
+    def _pass_on(self, payload: str, heard: Heard) -> None:
+        try:
+            news = json.loads(payload)
+        except ValueError:  # of another program on the same channel
+            return
+        if isinstance(news, dict) and news.get("from") != self._process:
+            for each in news.get("news", (news,)):
+                heard(each)
+
+    def end(self) -> None:
+        """Ends the thread; a notification wakes it if the server is there."""
+        self._closed.set()
+        if self._thread is not None:
+            with suppress(StoreError):
+                self._ring()
+            self._thread.join(self._patience + 1)

@@ -1,0 +1,46 @@
+"""A session and one event of its log, as the stores return them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from searchloop.agent.types import Mode, Search
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of a log: `seq` grows within a session, `at` is in epoch seconds."""
+
+    seq: int
+    type: str
+    data: Mapping[str, Any]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A chat and its settings. `search_path` is the one that the last turn really used; `settings`
+    is a JSON object of options that few sessions have."""
+
+    id: str
+    title: str
+    model: str
+    mode: Mode
+    search: Search
+    search_path: str
+    workspace: str | None
+    created: float
+    updated: float
+    messages: int
+    running: bool
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the session object of every surface; `agent` names its preset, if any.
+
+        The session's copy of that preset is left out: it can be long, and lists have many sessions.
+        """
+        shown = {name: value for name, value in self.settings.items() if name != "preset"}
+        return {**asdict(self), "settings": shown, "agent": self.settings.get("agent")}

@@ -1,0 +1,373 @@
+"""Opens, migrates and replaces the SQLite file, and converts every error to StoreError.
+
+Replacing is atomic: whenever the process dies, the name refers to the old store or to the new one,
+and the next process that opens it finishes the replacement.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from json import JSONDecodeError
+from pathlib import Path
+
+from searchloop.agent.errors import StoreError
+from searchloop.agent.log.contract import Steps
+from searchloop.agent.settings.keys import sync_folder
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+_HOME = "or set SEARCHLOOP_HOME to a folder"
+_WORDS = {
+    "not_a_folder": (
+        "A file stands where the data folder should be",
+        f"Move that file away, {_HOME}.",
+    ),
+    "read_only": ("The data folder cannot be written", f"Make it writable, {_HOME} that is."),
+    "disk_full": (
+        "The disk is full",
+        "Free some space and send the message again; nothing that was saved is lost.",
+    ),
+    "disk_failed": (
+        "The disk did not do what it was asked",
+        "Look at the system's log; nothing that was saved before is touched.",
+    ),
+    "too_many_files": (
+        "Too many files are open",
+        "Close some pages, or raise the limit (`ulimit -n`).",
+    ),
+    "no_memory": (
+        "There is no memory left for the session store",
+        "Close other programs, then try again; nothing that was saved is lost.",
+    ),
+    "not_a_file": (
+        "A folder stands where the session store should be",
+        f"Move that folder away, {_HOME}.",
+    ),
+    "file_gone": (
+        "The session store was deleted or moved away while it was in use",
+        "Put the file back. What is open can be read and exported until searchloop ends; it begins "
+        "a new store when it is started again.",
+    ),
+    "locked": (
+        "Another process holds the session store",
+        "Close the other searchloop, or try again in a moment.",
+    ),
+    "damaged": (
+        "The session store is damaged",
+        "`searchloop sessions restore` sets it aside and brings back what can be read of it, "
+        "`searchloop sessions restore FILE` what a copy holds as well.",
+    ),
+    "store_down": (
+        "The session database does not answer",
+        "Start it, or correct SEARCHLOOP_DATABASE_URL; runs go on once it is back.",
+    ),
+    "store_busy": (
+        "The session database has no connection to spare",
+        "Try again in a moment; if it lasts, look what holds its connections.",
+    ),
+    "store_refused": (
+        "The session database refuses the connection",
+        "Correct SEARCHLOOP_DATABASE_URL, or what the database lets its user do.",
+    ),
+    "store_slow": (
+        "The session database took too long, and did nothing",
+        "Try again; if it lasts, look what it waits for: locks, long statements, its disk.",
+    ),
+    "store_read_only": (
+        "The session database can only be read at the moment",
+        "Chats can be read meanwhile. If it is a standby, name the server that can be written in "
+        "SEARCHLOOP_DATABASE_URL; else look at default_transaction_read_only and at its user.",
+    ),
+    "store_pooler": (
+        "A pooler before the session database hands out connections by the transaction",
+        "Set pool_mode = session there, or name PostgreSQL itself in SEARCHLOOP_DATABASE_URL: "
+        "servers tell each other of events by LISTEN, which needs a connection that stays.",
+    ),
+    "store_failed": ("The session store failed", "See the log, then try again."),
+}
+# https://www.sqlite.org/rescode.html, primary codes
+_SQLITE = {
+    sqlite3.SQLITE_READONLY: "read_only",
+    sqlite3.SQLITE_PERM: "read_only",
+    sqlite3.SQLITE_AUTH: "read_only",
+    sqlite3.SQLITE_FULL: "disk_full",
+    sqlite3.SQLITE_IOERR: "disk_failed",
+    sqlite3.SQLITE_BUSY: "locked",
+    sqlite3.SQLITE_LOCKED: "locked",
+    sqlite3.SQLITE_CORRUPT: "damaged",
+    sqlite3.SQLITE_NOTADB: "damaged",
+    sqlite3.SQLITE_FORMAT: "damaged",
+    sqlite3.SQLITE_CONSTRAINT: "damaged",  # our statements break none
+    sqlite3.SQLITE_MISMATCH: "damaged",
+    sqlite3.SQLITE_ERROR: "damaged",  # our statements are right: the tables are not ours
+}
+_SYSTEM = {
+    errno.EROFS: "read_only",
+    errno.EACCES: "read_only",
+    errno.EPERM: "read_only",
+    errno.EISDIR: "not_a_file",
+    errno.EEXIST: "not_a_folder",
+    errno.ENOTDIR: "not_a_folder",
+    errno.ENOSPC: "disk_full",
+    errno.EDQUOT: "disk_full",
+    errno.EFBIG: "disk_full",
+    errno.EIO: "disk_failed",
+    errno.EMFILE: "too_many_files",
+    errno.ENFILE: "too_many_files",
+    errno.ENOMEM: "no_memory",
+}
+
+
+def corrupt(error: object) -> bool:
+    """Returns True when SQLite calls the file damaged, or its tables are not ours."""
+    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+
+
+def illegible(error: object) -> bool:
+    """Returns True for a text that is not UTF-8, which Python reports without SQLite's code."""
+    return isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
+
+
+def fault(code: str, where: object, why: object) -> StoreError:
+    """Makes the error of this code for the store at `where`."""
+    what, remedy = _WORDS[code]
+    return StoreError(code, f"{what} ({where}: {why}).", remedy)
+
+
+def newer(where: object, found: int, known: int, way_out: str) -> StoreError:
+    """Makes the error for a store that a later version has migrated."""
+    return StoreError(
+        "newer_store",
+        f"{where} is of a newer searchloop (schema {found}; this one knows {known}).",
+        f"Update searchloop, or {way_out}.",
+    )
+
+
+@contextmanager
+def sqlite_errors(path: Path | str) -> Iterator[None]:
+    """Converts SQLite's and the system's errors to StoreError."""
+    try:
+        yield
+    except (JSONDecodeError, UnicodeDecodeError) as error:
+        raise fault("damaged", path, error) from error
+    except sqlite3.Error as error:
+        other = sqlite3.SQLITE_CORRUPT if illegible(error) else sqlite3.SQLITE_INTERNAL
+        primary = getattr(error, "sqlite_errorcode", other) & 0xFF
+        code = _unopened(path) if primary == sqlite3.SQLITE_CANTOPEN else _SQLITE.get(primary)
+        raise fault(code or "store_failed", path, error) from error
+    except MemoryError as error:
+        raise fault("no_memory", path, "out of memory") from error
+    except OSError as error:
+        raise fault(_SYSTEM.get(error.errno or 0, "store_failed"), path, error) from error
+
+
+def _unopened(path: Path | str) -> str:
+    """Asks the system why a file could not be opened: SQLite does not say."""
+    try:
+        os.close(os.open(path, os.O_RDWR))
+    except OSError as error:
+        return _SYSTEM.get(error.errno or 0, "read_only")
+    return "read_only"  # the file opens: its side files cannot be made
+
+
+_TRIES = 50
+
+
+def open_database(path: Path, steps: Steps) -> sqlite3.Connection:
+    """Makes and migrates the file; returns a connection in autocommit mode.
+
+    Step n (statements) migrates a file from version n to n + 1. Raises StoreError when the folder
+    cannot be written or the file is newer than this program.
+    """
+    with sqlite_errors(path):
+        _prepare(path)
+        db = connect(path)
+        try:
+            _migrate(db, path, steps)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+
+def connect(path: Path | str, *, uri: bool = False) -> sqlite3.Connection:
+    """Opens a connection with the function that our statements use; reads and makes nothing."""
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10, uri=uri)
+    # The same clock for every process of the machine; a changed date does not move it.
+    db.create_function("boot_seconds", 0, time.monotonic)
+    return db
+
+
+def legible(text: bytes) -> str:
+    """Decodes text of a damaged file, with replacement characters for bad bytes."""
+    return text.decode("utf-8", "replace")
+
+
+def _migrate(db: sqlite3.Connection, path: Path | str, steps: Steps) -> None:
+    _use_wal(db)
+    db.execute("PRAGMA synchronous = NORMAL")
+    if _version(db) < len(steps):
+        db.execute("BEGIN IMMEDIATE")
+        for step in steps[_version(db) :]:  # another process may have done some by now
+            for statement in step:
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {max(_version(db), len(steps))}")
+        db.execute("COMMIT")
+    if _version(db) > len(steps):
+        raise newer(path, _version(db), len(steps), "set SEARCHLOOP_HOME to another folder")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    """Switches a new file to WAL while other processes may do the same.
+
+    SQLite does not wait for a lock here but fails at once; an empty transaction does wait.
+    """
+    for attempt in range(_TRIES):
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or attempt == _TRIES - 1:
+                raise
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("COMMIT")
+
+
+def _prepare(path: Path) -> None:
+    """Makes folder (0700) and file (0600) before SQLite does; its side files copy the mode."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    finish(path)
+    fresh = not path.exists()
+    if not fresh and not path.stat().st_size and wal_size(path):  # SQLite would discard the log
+        raise fault("damaged", path, "the file is empty, and its log of changes is not")
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    if fresh:  # after a power cut the file needs its name
+        sync_folder(path.parent)
+        sync_folder(path.parent.parent)
+    if path.stat().st_mode & 0o077:
+        path.chmod(0o600)
+
+
+def wal_size(path: Path) -> int:
+    """Returns the size in bytes of a file's write-ahead log, 0 without one."""
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+_SIDES = ("-wal", "-shm", "-journal")
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """Yields the path for a file that will replace `path`; removes it before, and after errors."""
+    half = path.with_name(f".{path.name}.half")
+    _remove(half, "", *_SIDES)
+    try:
+        yield half
+    except BaseException:
+        _remove(half, "", *_SIDES)
+        raise
+
+
+def _remove(path: Path, *sides: str) -> None:
+    for side in sides:
+        Path(f"{path}{side}").unlink(missing_ok=True)
+
+
+def check_closed(path: Path) -> None:
+    """Raises StoreError when a closed store is not all in its file; removes its side files."""
+    if wal_size(path):
+        raise fault("disk_full", path, "not all of it could be written")
+    _remove(path, *_SIDES)
+
+
+def replace_store(path: Path, new: Path) -> Path:
+    """Replaces a store by a closed one; returns the path where the old one is now.
+
+    Raises OSError, and StoreError when `new` is not whole.
+    """
+    check_closed(new)
+    aside = next(_twins(path), None) or _unused(path)
+    for side in ("-wal", ""):  # the file itself last: with it all of them are there
+        if Path(f"{path}{side}").exists() and not Path(f"{aside}{side}").exists():
+            _also(Path(f"{path}{side}"), Path(f"{aside}{side}"))
+    with _locked(new):
+        os.replace(new, _whole(path))
+        sync_folder(path.parent)
+        _put(path)
+    return aside
+
+
+def finish(path: Path) -> bool:
+    """Finishes the `replace_store` of a process that died; False when there is none.
+
+    Of several processes one does it, and the others wait.
+    """
+    whole = _whole(path)
+    with suppress(FileNotFoundError), _locked(whole) as found:
+        if not os.path.samestat(whole.stat(), found):
+            return False
+        if next(_twins(path), None) is None:
+            whole.unlink()  # it was of another store, which is not here any more
+            return False
+        _put(path)
+        return True
+    return False
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[os.stat_result]:
+    """Locks this file, whatever its name is by now, against other replacements."""
+    with path.open("rb") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield os.fstat(file.fileno())
+
+
+def _whole(path: Path) -> Path:
+    return path.with_name(f".{path.name}.whole")
+
+
+def _put(path: Path) -> None:
+    """Renames the new store, after removing the old one's log: SQLite would apply it to the new."""
+    _remove(path, *_SIDES)
+    os.replace(_whole(path), path)
+    sync_folder(path.parent)
+
+
+def _twins(path: Path) -> Iterator[Path]:
+    """Yields the other names that a `replace_store` gave to the same file."""
+    return (p for p in path.parent.glob(f"{path.name}.damaged-*") if p.samefile(path))
+
+
+def _unused(path: Path) -> Path:
+    name = f"{path.name}.damaged-{datetime.now():%Y%m%d-%H%M%S}"
+    names = (path.with_name(f"{name}{more}") for more in ("", *(f"-{n}" for n in range(2, 1000))))
+    return next(each for each in names if not each.exists())
+
+
+def _also(path: Path, name: Path) -> None:
+    """Links a file to a second name, or copies it on a system without links."""
+    try:
+        os.link(path, name)
+    except OSError:
+        shutil.copyfile(path, name)

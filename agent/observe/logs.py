@@ -1,0 +1,248 @@
+"""The structured log: one line a record, with its run's id, and without content.
+
+`SEARCHLOOP_LOG` is `text` or `json`, optionally with the level of our own loggers: `json,info`. No
+line has a question, answer, query, page address or key: our own lines name only kinds, counts and
+codes. A library's record may quote anything, so only the literal words of its code stay, and of an
+exception its type and place. Every line passes the redactor last.
+"""
+
+from __future__ import annotations
+
+import base64
+import gc
+import json
+import logging
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TextIO
+from urllib.parse import quote
+
+from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.log.events import Event
+from searchloop.agent.observe import Observer, ProviderRequest, current
+
+OURS = "searchloop"
+FORMS = ("text", "json")
+LEVELS = ("debug", "info", "warning", "error")
+_LEAST = 8  # characters; a shorter secret could be any word
+_ASSIGNED = re.compile(
+    r"(?i)((?:authorization|bearer|api[-_]?key|x-goog-api-key|token|password|secret)"
+    r"[\"']?\s*[:=]\s*[\"']?(?:bearer\s+)?|bearer\s+)[\w.~+/=-]{6,}"
+)
+_SHAPES = re.compile(r"\b(?:sk|tvly|pplx|ghp|gho|hf|xox[abp])[-_][\w-]{8,}|\bAIza[\w-]{10,}")
+_USERINFO = re.compile(r"(\w+://)[^\s/@]+@")
+
+_run = logging.getLogger("searchloop.run")
+
+
+class Redactor:
+    """Removes secrets from a text, in the forms in which they turn up in messages."""
+
+    def __init__(self, secrets: Callable[[], Iterable[str]]) -> None:
+        """Calls `secrets` for each text: keys can be saved while the program runs."""
+        self._secrets = secrets
+        self._known: frozenset[str] = frozenset()
+        self._pattern: re.Pattern[str] | None = None
+
+    def known(self, text: str) -> str:
+        """Returns the text without the secrets that we know."""
+        known = frozenset(secret for secret in self._secrets() if len(secret) >= _LEAST)
+        if known != self._known:
+            self._known, self._pattern = known, _pattern(known)
+        return self._pattern.sub("[secret]", text) if self._pattern else text
+
+    def __call__(self, text: str) -> str:
+        """Returns the text without known secrets and without what looks like one."""
+        text = self.known(text)
+        text = _USERINFO.sub(r"\1[secret]@", text)
+        return _SHAPES.sub("[secret]", _ASSIGNED.sub(r"\1[secret]", text))
+
+
+def _pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
+    """Matches each secret plain, URL-encoded, in base64 at any offset, or by its first letters."""
+    found: set[str] = set()
+    for secret in secrets:
+        found |= {re.escape(form) for form in (secret, quote(secret, safe=""))}
+        found.add(re.escape(secret[:_LEAST]) + r"[\w.~+/=-]*")
+        for skip in range(3):  # without the characters that depend on what stands beside it
+            coded = base64.b64encode(b"\0" * skip + secret.encode()).decode().rstrip("=")
+            inside = coded[(0, 2, 3)[skip] : -1]
+            for form in {inside, inside.replace("+", "-").replace("/", "_")}:
+                found.add(rf"[\w+/-]?{re.escape(form)}[\w+/=-]*")
+    return re.compile("|".join(sorted(found, key=len, reverse=True))) if found else None
+
+
+class Formatter(logging.Formatter):
+    """Formats a record as one line; line breaks in it are escaped."""
+
+    def __init__(self, form: str, redact: Callable[[str], str]) -> None:
+        super().__init__()
+        self._json = form == "json"
+        self._redact = redact
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Makes the line before the handler's lock is taken: secrets may have to be waited for."""
+        record.line = self._line(record)
+        return True
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: str = record.__dict__["line"]
+        return line
+
+    def _line(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = {
+            "time": _time(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": self._message(record),
+        }
+        running = current.get()
+        if running:
+            fields["run_id"] = running.run_id
+        fields.update(getattr(record, "fields", {}))
+        if record.exc_info and record.exc_info[1]:
+            fields["error"] = " <- ".join(_places(record.exc_info[1]))
+        if self._json:
+            clean = {k: self._redact(v) if isinstance(v, str) else v for k, v in fields.items()}
+            return json.dumps(clean, ensure_ascii=False, default=str)
+        head = " ".join(str(fields.pop(name)) for name in ("time", "level", "logger", "message"))
+        rest = "".join(f" {name}={value}" for name, value in fields.items())
+        return self._redact(f"{head}{rest}".replace("\r", "\\r").replace("\n", "\\n"))
+
+    def _message(self, record: logging.LogRecord) -> str:
+        if record.name.partition(".")[0] == OURS:
+            return record.getMessage()
+        # A message with arguments is the literal of a library's code; one without may be an
+        # f-string that quotes anything. uvicorn's few are known to quote nothing.
+        if record.args or record.name.startswith("uvicorn"):
+            return str(record.msg).strip()
+        return "(a message that may quote content)"
+
+
+def _places(error: BaseException | None) -> Iterable[str]:
+    """Yields type and place of an error and of its causes; our own errors keep their code."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        code = f"({error.code})" if isinstance(error, AgentError) else ""
+        frames = traceback.extract_tb(error.__traceback__)[-12:]
+        at = ", ".join(f"{_file(f.filename)}:{f.lineno} {f.name}" for f in frames)
+        yield f"{type(error).__qualname__}{code} at {at or 'no frame'}"
+        error = error.__cause__ or error.__context__
+
+
+def _file(name: str) -> str:
+    return "/".join(name.replace("\\", "/").split("/")[-2:])
+
+
+def _time(seconds: float) -> str:
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
+
+
+def configure(
+    env: Mapping[str, str], secrets: Callable[[], Iterable[str]], out: TextIO | None = None
+) -> logging.Handler:
+    """Sends all records of this process to `out`, stderr by default. Raises ConfigError."""
+    form, level = _form_and_level(env)
+    handler = logging.StreamHandler(out or sys.stderr)
+    formatter = Formatter(form, Redactor(secrets))
+    handler.setFormatter(formatter)
+    handler.addFilter(formatter)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger(OURS).setLevel(level.upper())
+    return handler
+
+
+def configure_if_asked(env: Mapping[str, str], secrets: Callable[[], Iterable[str]]) -> None:
+    """Configures the log of a terminal command if the settings name one. Raises ConfigError."""
+    if env.get("SEARCHLOOP_LOG"):
+        configure(env, secrets)
+
+
+def _form_and_level(env: Mapping[str, str]) -> tuple[str, str]:
+    """Parses SEARCHLOOP_LOG: a form, a level, or both in either order. Raises ConfigError."""
+    text = (env.get("SEARCHLOOP_LOG") or "").lower()
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    forms, levels = ([w for w in words if w in known] for known in (FORMS, LEVELS))
+    if len(forms) > 1 or len(levels) > 1 or len(forms) + len(levels) < len(words):
+        raise ConfigError(
+            "bad_log",
+            f"SEARCHLOOP_LOG is {text[:40]!r}.",
+            f"Write one of {', '.join(FORMS)}, and one of {', '.join(LEVELS)} for a level: "
+            "SEARCHLOOP_LOG=json,info.",
+        )
+    return (forms or ["text"])[0], (levels or ["warning"])[0]
+
+
+_KEPT: Mapping[str, tuple[str, ...]] = {
+    "run_started": ("model", "mode", "search", "search_path"),
+    "run_resumed": ("takeovers",),
+    "run_finished": ("model", "reason", "search_path", "limit"),
+    "search_finished": ("by", "status"),
+    "page_opened": ("status",),
+    "tool_call": ("call_id", "effect"),
+    "tool_result": ("call_id", "is_error"),
+    "approval_requested": ("call_id", "effect"),
+    "approval_decided": ("call_id", "decision"),
+    "notice": ("code",),
+}
+_COUNTS = ("input_tokens", "output_tokens", "searches", "pages", "seconds")
+
+
+class RunLog(Observer):
+    """An observer that writes a line for each step of a run: kinds, counts and codes."""
+
+    def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
+        if not _run.isEnabledFor(logging.INFO):
+            return
+        for event in events:
+            kept = _KEPT.get(event.type)
+            if kept is None:
+                continue
+            data = event.data
+            fields = {name: data[name] for name in kept if data.get(name) is not None}
+            if "run_id" in data:
+                fields = {"run_id": data["run_id"], "session_id": session_id, **fields}
+            usage = data.get("usage") if event.type == "run_finished" else None
+            fields.update({n: usage[n] for n in _COUNTS if usage and usage.get(n) is not None})
+            if event.type == "run_finished" and data.get("error"):
+                fields["code"] = data["error"]["code"]
+            _run.info(event.type, extra={"fields": fields})
+
+    def lost(self, session_id: str) -> None:
+        _run.warning("run_lost", extra={"fields": {"session_id": session_id}})
+
+    def requested(self, request: ProviderRequest) -> None:
+        fields = {"provider": request.provider, "seconds": round(request.seconds, 3)}
+        if request.problem:
+            _run.info("provider_asked", extra={"fields": {**fields, "code": request.problem}})
+        else:
+            _run.debug("provider_asked", extra={"fields": fields})
+
+
+_FILES = 65_536
+
+
+def be_a_server() -> None:
+    """Makes room for many readers: each is an open file and some objects that live long.
+
+    The garbage collector runs less often than in a script and leaves out what was there at the
+    start: to go over some hundred thousand long-lived objects makes pauses that readers can see.
+    """
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+    try:  # usual systems start a program with room for 1,024 files and let it ask for more
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+        if soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (ImportError, OSError, ValueError):  # Windows; or a system that says no after all
+        pass

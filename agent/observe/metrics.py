@@ -1,0 +1,138 @@
+"""Counts for Prometheus what happens in this process (`prometheus-client`, extra `metrics`).
+
+The log feeds it as it appends, so a scrape reads no log. Labels are names of our own, of providers
+and of engines, and error codes: nothing that a user, a model or a page wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.log.events import Event
+from searchloop.agent.observe import Observer, ProviderRequest
+
+try:
+    import prometheus_client
+except ImportError:
+    client: Any = None
+else:
+    client = prometheus_client
+
+CONTENT_TYPE = "text/plain; version=0.0.4"
+_APPENDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)  # seconds
+_ANSWERS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_MOST = 200  # label sets of one counter; those that come later count as "other"
+_NAME = re.compile(r"[\w.:/-]{1,60}")
+_COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "runs_total": ("Runs that ended, by reason.", ("provider", "reason")),
+    "provider_requests_total": ("Requests to providers.", ("provider",)),
+    "provider_errors_total": (
+        "Requests to providers that failed, by code or status.",
+        ("code", "provider"),
+    ),
+    "tokens_total": ("Tokens as providers count them.", ("kind", "provider")),
+    "searches_total": ("Searches, one for each engine that was asked.", ("engine", "status")),
+    "pages_total": ("Pages that were read, or could not be.", ("status",)),
+    "tool_calls_total": ("Tool calls, by effect.", ("effect", "status")),
+    "approvals_total": ("Approvals asked for, and what was decided.", ("decision",)),
+}
+_APPEND = "Time of one append to the log."
+_ANSWER = "Time of one answer of a provider, to its end."
+
+
+class Metrics(Observer):
+    """An observer that counts; without `prometheus-client` it does nothing."""
+
+    def __init__(self) -> None:
+        self._effects: dict[str, dict[str, str]] = {}  # session -> effects of its open calls
+        self._labels: dict[str, set[tuple[str, ...]]] = {name: set() for name in _COUNTERS}
+        if client is None:
+            return
+        client.disable_created_metrics()
+        self._registry = own = client.CollectorRegistry()
+        self._counters = {
+            name: client.Counter(f"searchloop_{name}", words, labels, registry=own)
+            for name, (words, labels) in _COUNTERS.items()
+        }
+        append, answer = "searchloop_append_seconds", "searchloop_provider_answer_seconds"
+        self._appends = client.Histogram(append, _APPEND, buckets=_APPENDS, registry=own)
+        self._answers = client.Histogram(
+            answer, _ANSWER, ["provider"], buckets=_ANSWERS, registry=own
+        )
+        client.ProcessCollector("searchloop", registry=own)
+        self.gauge("runs_active", "Runs under way in this process.", lambda: len(self._effects))
+
+    def gauge(self, name: str, words: str, ask: Callable[[], float]) -> None:
+        """Adds a number that each scrape asks for."""
+        if client is not None:
+            client.Gauge(f"searchloop_{name}", words, registry=self._registry).set_function(ask)
+
+    def text(self) -> str:
+        """Returns all numbers in Prometheus' text format. Raises ConfigError without the extra."""
+        if client is None:
+            raise ConfigError(
+                "missing_extra",
+                "Numbers for Prometheus need a package that is not installed.",
+                "Install it with `pip install 'searchloop[metrics]'`.",
+            )
+        return str(client.generate_latest(self._registry).decode())
+
+    def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
+        if client is not None:
+            self._appends.observe(seconds)
+            for event in events:
+                self._fold(event.type, event.data, session_id)
+
+    def lost(self, session_id: str) -> None:
+        self._effects.pop(session_id, None)
+
+    def requested(self, request: ProviderRequest) -> None:
+        if client is not None:
+            self._count("provider_requests_total", request.provider)
+            if request.problem:
+                self._count("provider_errors_total", request.problem, request.provider)
+            self._answers.labels(request.provider).observe(request.seconds)
+
+    def _count(self, name: str, *labels: str, by: float = 1) -> None:
+        """Counts under these labels, as "other" where a name from elsewhere is no plain one."""
+        key = tuple(label if _NAME.fullmatch(label) else "other" for label in labels)
+        known = self._labels[name]
+        if key not in known and len(known) >= _MOST:
+            key = ("other",) * len(key)
+        known.add(key)
+        self._counters[name].labels(*key).inc(by)
+
+    def _fold(self, kind: str, data: Mapping[str, Any], session_id: str) -> None:
+        match kind:
+            case "run_started" | "run_resumed":
+                self._effects[session_id] = {}
+            case "run_finished":
+                self._effects.pop(session_id, None)
+                self._ended(data)
+            case "search_finished":
+                tried = data.get("attempts") or [{"engine": data["by"], "status": data["status"]}]
+                for each in tried:
+                    self._count("searches_total", each["engine"], each["status"])
+            case "page_opened":
+                self._count("pages_total", data["status"])
+            case "tool_call":
+                effects = self._effects.setdefault(session_id, {})
+                effects[data["call_id"]] = data.get("effect") or "unknown"
+            case "tool_result":
+                effect = self._effects.get(session_id, {}).pop(data["call_id"], "unknown")
+                self._count("tool_calls_total", effect, "error" if data["is_error"] else "ok")
+            case "approval_requested":
+                self._count("approvals_total", "asked")
+            case "approval_decided":
+                self._count("approvals_total", data["decision"])
+
+    def _ended(self, data: Mapping[str, Any]) -> None:
+        provider = str(data.get("model") or "").partition(":")[0]
+        self._count("runs_total", provider, str(data["reason"]))
+        for kind in ("input", "output", "cached", "reasoning"):
+            tokens = (data.get("usage") or {}).get(f"{kind}_tokens")
+            if tokens:
+                self._count("tokens_total", kind, provider, by=tokens)

@@ -1,0 +1,412 @@
+"""Encodes messages and tools for the Messages API, so that no history is ever refused.
+
+An answer of this model is replayed as it came, that of another model as text and calls. Left out is
+only what the server would refuse:
+
+- thinking, if tools or system text have changed since (newer models bind a thinking block to all
+  that precedes it), or if its message loses another block,
+- the server's searches, if the request offers none, and those without their result, except at the
+  end, before the provider goes on with them,
+- citations that count positions in an earlier request.
+
+Spec: https://platform.claude.com/docs/en/build-with-claude/working-with-messages
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from searchloop.agent.providers._common import (
+    LOST,
+    dump,
+    function_name,
+    hashed_id,
+    remembered,
+    stray_text,
+)
+from searchloop.agent.providers.anthropic.models import BASIC, FETCH_TOKENS, FETCHES, ClaudeModel
+from searchloop.agent.providers.anthropic.passages import Block, passages
+from searchloop.agent.types import Message, NativeSearch, ToolCall, ToolSpec
+
+CACHED = {"type": "ephemeral"}
+PROVIDER = "anthropic"
+VERSION = "1"
+LOOKBACK = 16  # blocks: a cache mark is found again up to 20 blocks later
+_MARK = b',"cache_control":' + dump(CACHED)
+
+Replay = Literal["whole", "unsigned", "neutral"]
+Piece = tuple[str, bytes, int]  # role, JSON, number of blocks
+_NOT_ON_TOP = frozenset({"anyOf", "oneOf", "allOf"})  # refused there; the tool checks by itself
+_COUNTRY = re.compile(r"[A-Za-z]{2}")
+THINKING = ("thinking", "redacted_thinking")
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+# Citations of other kinds name positions in the request that they were made for.
+_LASTING_CITATION = "web_search_result_location"
+
+
+def function_tool(tool: ToolSpec) -> dict[str, Any]:
+    """Describes a function. Its schema is not enforced: that would refuse many that are fine."""
+    return {
+        "name": function_name(tool.name),
+        "description": tool.description,
+        "input_schema": {"type": "object"}
+        | {key: value for key, value in tool.parameters.items() if key not in _NOT_ON_TOP},
+    }
+
+
+def server_tools(search: NativeSearch, model: ClaudeModel, official: bool) -> list[dict[str, Any]]:
+    """Describes the server's search, and its reading of pages if live pages are allowed.
+
+    Newer versions may be run from code that the model writes; what is read that way is not cited,
+    so they are offered for direct calls only.
+    Spec: https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool
+    """
+    tools = [_search(search, (model.search or BASIC[0]) if official else BASIC[0])]
+    if search.external_access and model.fetch:
+        tools.append(_fetch(search, model.fetch if official else BASIC[1]))
+    return tools
+
+
+def _search(search: NativeSearch, version: str) -> dict[str, Any]:
+    tool: dict[str, Any] = {"type": version, "name": "web_search", **_direct(version)}
+    if search.max_searches is not None:
+        tool["max_uses"] = max(1, search.max_searches)
+    tool |= _domains(search, paths=True)
+    country = (search.country or "").strip()
+    if _COUNTRY.fullmatch(country):
+        tool["user_location"] = {"type": "approximate", "country": country.upper()}
+    return tool
+
+
+def _fetch(search: NativeSearch, version: str) -> dict[str, Any]:
+    return {
+        "type": version,
+        "name": "web_fetch",
+        **_direct(version),
+        "max_uses": FETCHES,
+        "max_content_tokens": FETCH_TOKENS[search.context_size or "medium"],
+        "citations": {"enabled": True},
+        **_domains(search, paths=False),
+    }
+
+
+def _direct(version: str) -> dict[str, Any]:
+    return {} if version in BASIC else {"allowed_callers": ["direct"]}
+
+
+def _domains(search: NativeSearch, *, paths: bool) -> dict[str, list[str]]:
+    """Returns allowed or blocked domains, never both: the API refuses that."""
+    allowed = _tidy(search.allowed_domains, paths)
+    blocked = _tidy(search.blocked_domains, paths)
+    if allowed:
+        return {"allowed_domains": [d for d in allowed if d not in blocked] or allowed}
+    return {"blocked_domains": blocked} if blocked else {}
+
+
+def _tidy(domains: tuple[str, ...], paths: bool) -> list[str]:
+    """Removes schemes, repetitions, and paths where they would match nothing."""
+    found: dict[str, None] = {}
+    for domain in domains:
+        text = domain.strip().rpartition("://")[2].rstrip("/")
+        host, slash, path = text.partition("/")
+        found[f"{host}{slash}{path}" if paths else host] = None
+    return [domain for domain in found if domain]
+
+
+def text_block(text: str) -> Block:
+    """Makes a text block, which may not be blank."""
+    return {"type": "text", "text": text if text.strip() else "(empty)"}
+
+
+def call_block(call: ToolCall) -> Block:
+    """Makes a block of a call that another model made."""
+    return {
+        "type": "tool_use",
+        "id": call_id(call.id),
+        "name": function_name(call.name),
+        "input": dict(call.arguments),
+    }
+
+
+def result_block(message: Message, *, cites: bool) -> Block:
+    """Makes a block of a tool result: plain text, or citable blocks of our search and pages."""
+    content: str | list[Block] = message.content if message.content.strip() else "(empty)"
+    if cites and not message.is_error:
+        content = passages(message) or content
+    block: Block = {
+        "type": "tool_result",
+        "tool_use_id": call_id(message.tool_call_id or ""),
+        "content": content,
+    }
+    return {**block, "is_error": True} if message.is_error else block
+
+
+def call_id(given: str) -> str:
+    """Replaces ids of other makers that contain characters refused here."""
+    return given if _ID.fullmatch(given) else hashed_id(given, "toolu_")
+
+
+def open_calls(blocks: Iterable[Mapping[str, Any]]) -> tuple[Sequence[str], Sequence[str]]:
+    """Returns ids of server calls without their result, and of results without their call."""
+    opened: dict[str, None] = {}
+    late: list[str] = []
+    for block in blocks:
+        own_id, answers = _server_call(block), block.get("tool_use_id")
+        if own_id:
+            opened[own_id] = None
+        elif isinstance(answers, str):
+            if answers in opened:
+                del opened[answers]
+            else:
+                late.append(answers)
+    return list(opened), late
+
+
+def _server_call(block: Mapping[str, Any]) -> str | None:
+    kind = str(block.get("type"))
+    own_id = block.get("id")
+    return own_id if kind.endswith("_tool_use") and isinstance(own_id, str) else None
+
+
+def without_refused(
+    blocks: Iterable[Block],
+    *,
+    answered: Collection[str],
+    searching: bool,
+    thinking: bool,
+    left_out: Collection[str],
+) -> list[Block]:
+    """Returns the blocks that can be sent back, in their order and otherwise untouched.
+
+    `answered` are the calls that have a result; `left_out` are ids of the server's own calls
+    without their other half. Thinking stays only beside all that it came with.
+    """
+    kept: list[Block] = []
+    for block in blocks:
+        kind = block.get("type")
+        if kind == "text":
+            if block.get("text"):
+                kept.append(_text(block))
+            continue
+        if kind == "tool_use":
+            gone = block.get("id") not in answered
+        elif kind in THINKING:
+            gone = False
+        else:
+            # Without the search, unknown blocks go as well: they may rest on it.
+            gone = not searching or (_server_call(block) or block.get("tool_use_id")) in left_out
+        if gone:
+            thinking = False
+        elif kind == "tool_use":
+            kept.append({**block, "name": function_name(block["name"])})
+        else:
+            kept.append(block)
+    if not thinking:
+        kept = [block for block in kept if block.get("type") not in THINKING]
+    while kept and kept[-1].get("type") in THINKING:
+        kept.pop()
+    if not searching:
+        kept = [_uncited(block) for block in kept]
+    return kept
+
+
+def _text(block: Block) -> Block:
+    """Keeps the citations that last, and removes a null for none."""
+    lasting = [
+        note
+        for note in block.get("citations") or ()
+        if isinstance(note, dict) and note.get("type") == _LASTING_CITATION
+    ]
+    return {**block, "citations": lasting} if lasting else _uncited(block)
+
+
+def _uncited(block: Block) -> Block:
+    return {key: value for key, value in block.items() if key != "citations"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayView:
+    """Decides how much of a raw answer is sent back. `prefix` hashes tools and system text."""
+
+    model: str
+    prefix: str
+    searching: bool
+    cites: bool
+    replay: Replay = "whole"
+
+
+def version_of(prefix: str) -> str:
+    """Marks raw blocks with our version and the prefix that their model had."""
+    return f"{VERSION}:{prefix}"
+
+
+def is_own(message: Message, view: ReplayView) -> bool:
+    """Returns True if this model made the message, so that its raw blocks can be replayed."""
+    data = message.provider_data
+    return (
+        data is not None
+        and view.replay != "neutral"
+        and (data.provider, data.model) == (PROVIDER, view.model)
+        and data.version.partition(":")[0] == VERSION
+    )
+
+
+def container(messages: Sequence[Message], model: str) -> str | None:
+    """Returns the id of the server's workspace while the answer that began in it is not over."""
+    for message in reversed(messages):
+        if message.role == "user":
+            return None
+        data = message.provider_data
+        if data is not None and (data.provider, data.model) == (PROVIDER, model):
+            used = message.details.get("container")
+            return used if isinstance(used, str) else None
+    return None
+
+
+def assemble(messages: Sequence[Message], view: ReplayView) -> bytes:
+    """Returns the elements of `messages`, joined by commas. Encodes each message once."""
+    pieces: list[Piece] = []
+    results: list[bytes] = []
+    strays: list[bytes] = []
+    waiting: dict[str, None] = {}
+    left_out = _unpaired(messages, view) if view.searching else {}
+    for index, message in enumerate(messages):
+        if message.role == "tool":
+            known = message.tool_call_id in waiting
+            waiting.pop(message.tool_call_id or "", None)
+            (results if known else strays).append(_result(message, view, stray=not known))
+            continue
+        _answer_calls(pieces, results, strays, waiting)
+        data = _encoded(message, view, left_out.get(index, ()))
+        if data:
+            size = len(message.provider_data.blocks) if message.provider_data else 1
+            pieces.append((message.role, data, size))
+            waiting.update((call.id, None) for call in message.tool_calls)
+    _answer_calls(pieces, results, strays, waiting)
+    _open_and_close(pieces, messages, view)
+    _mark_long_step(pieces)
+    return b",".join(piece[1] for piece in pieces)
+
+
+def _answer_calls(
+    pieces: list[Piece], results: list[bytes], strays: list[bytes], waiting: dict[str, None]
+) -> None:
+    """Adds the user message that answers the calls before it; it contains nothing else."""
+    for call_id in waiting:
+        lost = Message("tool", LOST, tool_call_id=call_id, is_error=True)
+        results.append(dump(result_block(lost, cites=False)))
+    for blocks in (results, strays):
+        if blocks:
+            pieces.append(("user", _message("user", blocks), len(blocks)))
+        blocks.clear()
+    waiting.clear()
+
+
+def _open_and_close(pieces: list[Piece], messages: Sequence[Message], view: ReplayView) -> None:
+    """Makes the user begin and end the conversation, unless a paused answer is to go on."""
+    if pieces and pieces[0][0] == "assistant":
+        pieces.insert(0, _said("(The beginning of this conversation is not shown.)"))
+    last = messages[-1] if messages else None
+    paused = last is not None and bool(last.details.get("paused")) and is_own(last, view)
+    paused = paused and view.searching
+    if not pieces or (pieces[-1][0] == "assistant" and not paused):
+        pieces.append(_said("Continue."))
+
+
+def _said(text: str) -> Piece:
+    return "user", _message("user", [dump(text_block(text))]), 1
+
+
+def _mark_long_step(pieces: list[Piece]) -> None:
+    """Marks what preceded the last step for the cache, if the step is longer than it looks back.
+
+    The mark is not in the remembered bytes: it moves, and is no part of the prompt.
+    """
+    blocks, seen = 0, False
+    for index in range(len(pieces) - 1, -1, -1):
+        role, data, size = pieces[index]
+        if role == "assistant":
+            blocks += size
+            seen = True
+        elif seen:
+            if blocks >= LOOKBACK:
+                pieces[index] = (role, data[:-3] + _MARK + data[-3:], size)
+            return
+
+
+def _encoded(message: Message, view: ReplayView, left_out: Collection[str]) -> bytes:
+    def encode() -> bytes:
+        blocks = [dump(block) for block in _blocks(message, view, left_out)]
+        return _message(message.role, blocks) if blocks else b""
+
+    return remembered(message, _variant(message, view, left_out), encode)
+
+
+def _variant(message: Message, view: ReplayView, left_out: Collection[str]) -> str:
+    if not is_own(message, view):
+        return "anthropic"
+    kept = f"{'t' if _keeps_thinking(message, view) else ''}{'s' if view.searching else ''}"
+    return f"anthropic:raw:{kept}:{','.join(sorted(left_out))}"
+
+
+def _keeps_thinking(message: Message, view: ReplayView) -> bool:
+    assert message.provider_data is not None
+    told = message.provider_data.version.partition(":")[2]
+    return view.replay == "whole" and told in ("", view.prefix)
+
+
+def _blocks(message: Message, view: ReplayView, left_out: Collection[str]) -> Iterable[Block]:
+    if message.role == "user":
+        return [text_block(message.content)]
+    if not is_own(message, view):
+        said = [text_block(message.content)] if message.content.strip() else []
+        return [*said, *map(call_block, message.tool_calls)]
+    assert message.provider_data is not None
+    return without_refused(
+        message.provider_data.blocks,
+        answered={call.id for call in message.tool_calls},
+        searching=view.searching,
+        thinking=_keeps_thinking(message, view),
+        left_out=left_out,
+    )
+
+
+def _result(message: Message, view: ReplayView, *, stray: bool) -> bytes:
+    """Encodes a result; one without its call becomes text, because the API refuses it."""
+    if stray:
+        return remembered(message, "anthropic:stray", lambda: dump(text_block(stray_text(message))))
+    variant = f"anthropic:{'cited' if view.cites else 'plain'}"
+    return remembered(message, variant, lambda: dump(result_block(message, cites=view.cites)))
+
+
+def _unpaired(messages: Sequence[Message], view: ReplayView) -> dict[int, set[str]]:
+    """Returns, by message, ids of server calls without a result and of results without a call.
+
+    A result may come one answer later than its call, after a pause or after the results of calls
+    beside it. At the end of the transcript a call may still wait for its result.
+    """
+    left_out: dict[int, set[str]] = {}
+    pending: dict[str, int] = {}
+    calls: set[str] = set()
+    for index, message in enumerate(messages):
+        if message.role == "tool" and message.tool_call_id in calls:
+            continue
+        data = message.provider_data if is_own(message, view) else None
+        if data is None and not pending:
+            continue
+        opened, late = open_calls(data.blocks if data else ())
+        for call_id in late:
+            if pending.pop(call_id, None) is None:
+                left_out.setdefault(index, set()).add(call_id)
+        for call_id, where in pending.items():
+            left_out.setdefault(where, set()).add(call_id)
+        pending = dict.fromkeys(opened, index)
+        calls = {call.id for call in message.tool_calls}
+    return left_out
+
+
+def _message(role: str, blocks: Iterable[bytes]) -> bytes:
+    return b'{"role":"%b","content":[%b]}' % (role.encode(), b",".join(blocks))

@@ -1,0 +1,379 @@
+"""Decodes responses of the Messages API, streamed or whole, into events.
+
+A block counts when it is stopped, the answer when `message_stop` has come. The decoder passes over
+unknown events and blocks, and keeps every block as it came for the next request.
+
+Spec: https://platform.claude.com/docs/en/build-with-claude/streaming
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from searchloop.agent.calls.arguments import read_arguments
+from searchloop.agent.providers._common import DecoderBase
+from searchloop.agent.providers.anthropic.errors import classify, details_of
+from searchloop.agent.providers.anthropic.passages import Block
+from searchloop.agent.providers.anthropic.request import PROVIDER, version_of
+from searchloop.agent.providers.anthropic.searches import ServerTools
+from searchloop.agent.search.citations import numbered, sources
+from searchloop.agent.search.vendor_marks import Residue
+from searchloop.agent.transport.sse import incomplete
+from searchloop.agent.types import (
+    Citation,
+    Finished,
+    Mark,
+    Message,
+    ProviderData,
+    Request,
+    StopReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+)
+
+Event = Mapping[str, Any]
+JOINER = "\n\n"
+Locate = Callable[[Mapping[str, Any]], tuple[str, str] | None]
+
+
+class _Stretch:
+    """Text blocks in a row; vendor marks are taken out across their borders."""
+
+    def __init__(self) -> None:
+        self.residue = Residue()
+        self.base: int | None = None  # where it begins in the answer
+        self.raw = 0
+
+    def place(self, raw: int) -> int:
+        return (self.base or 0) + self.residue.position(raw)
+
+
+class MessageText:
+    """Joins the text blocks of one response and places their citations.
+
+    The server cites whole blocks. Blocks are joined as they are; where something else stands
+    between them (a search, a call), a blank line separates two sentences.
+    """
+
+    def __init__(self) -> None:
+        self._shown: list[str] = []
+        self._length = 0
+        self._stretch: _Stretch | None = None
+        self._blocks: list[tuple[_Stretch, int, int, list[Mapping[str, Any]]]] = []
+        self._began = 0
+
+    @property
+    def text(self) -> str:
+        """The text shown so far."""
+        return "".join(self._shown)
+
+    def begin(self) -> None:
+        """Begins a text block."""
+        if self._stretch is None:
+            self._stretch = _Stretch()
+        self._began = self._stretch.raw
+
+    def add(self, piece: str) -> str:
+        """Adds to the block that began. Returns the text that can be shown now."""
+        stretch = self._stretch
+        if stretch is None:
+            return ""
+        stretch.raw += len(piece)
+        return self._show(stretch, stretch.residue.feed(piece))
+
+    def end(self, citations: Iterable[Mapping[str, Any]]) -> None:
+        """Ends the block; its citations are for all of it."""
+        notes = list(citations)
+        if notes and self._stretch is not None:
+            self._blocks.append((self._stretch, self._began, self._stretch.raw, notes))
+
+    def interrupt(self) -> str:
+        """Ends a row of text blocks. Returns the text that was held back."""
+        stretch, self._stretch = self._stretch, None
+        return self._show(stretch, stretch.residue.close()) if stretch else ""
+
+    def citations(self, locate: Locate) -> tuple[Citation, ...]:
+        """Numbers the cited addresses by first appearance; `locate` returns address and title."""
+        found: list[tuple[Mark, str, str]] = []
+        for stretch, begin, end, notes in self._blocks:
+            first, last = stretch.place(begin), min(stretch.place(end), self._length)
+            span = (first, last) if first < last else None
+            for note in notes:
+                page = locate(note)
+                if page is not None:
+                    quote = note.get("cited_text")
+                    quote = quote if isinstance(quote, str) and quote.strip() else None
+                    found.append((Mark(span, quote), *page))
+        return numbered(found)
+
+    def _show(self, stretch: _Stretch, text: str) -> str:
+        if not text:
+            return ""
+        if stretch.base is None:
+            before = self._shown[-1][-1] if self._shown else " "
+            joiner = "" if before.isspace() or text[0].isspace() else JOINER
+            stretch.base = self._length + len(joiner)
+            text = joiner + text
+        self._shown.append(text)
+        self._length += len(text)
+        return text
+
+
+_STOPS: dict[str, StopReason] = {
+    "pause_turn": "pause",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
+
+
+def add_streamed(block: Block, streamed: str) -> str | None:
+    """Adds what streamed to a finished block. Returns the problem with its arguments, if any."""
+    match block["type"]:
+        case "text":
+            block["text"] = (block.get("text") or "") + streamed
+            if not block["citations"]:
+                del block["citations"]
+        case "thinking":
+            block["thinking"] = (block.get("thinking") or "") + streamed
+        case "tool_use" | "server_tool_use" if streamed.strip():
+            block["input"], problem = read_arguments(streamed)
+            return problem
+    return None
+
+
+def calls(
+    blocks: Iterable[Block], problems: Mapping[int, str], *, complete: bool
+) -> tuple[tuple[ToolCall, ...], list[Block]]:
+    """Splits off the calls to answer; drops repeated calls, and all calls of a cut answer.
+
+    `problems` are those with the arguments, by the block's identity.
+    """
+    found: dict[str, ToolCall] = {}
+    kept: list[Block] = []
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            call_id = block.get("id") or f"toolu_{secrets.token_hex(12)}"
+            if not complete or not isinstance(call_id, str) or call_id in found:
+                continue
+            given, problem = block.get("input"), problems.get(id(block))
+            if not isinstance(given, dict):
+                given, problem = {}, problem or "The arguments must be a JSON object."
+            found[call_id] = ToolCall(call_id, str(block.get("name") or ""), given, problem)
+            block = {**block, "id": call_id, "input": given}
+        kept.append(block)
+    return tuple(found.values()), kept
+
+
+def stop_reason(said: object, tool_calls: tuple[ToolCall, ...]) -> StopReason:
+    """Returns the reason why the answer ends here; an unknown one is an ordinary end."""
+    return "tool_calls" if tool_calls else _STOPS.get(str(said), "stop")
+
+
+def details(end: Mapping[str, Any], reason: str) -> dict[str, Any]:
+    """Returns what the next request of the same turn needs: a pause, the server's workspace."""
+    found: dict[str, Any] = {"paused": True} if reason == "pause" else {}
+    used = end.get("container")
+    if isinstance(used, dict) and isinstance(used.get("id"), str):
+        found["container"] = used["id"]
+    return found
+
+
+def refusal_words(details: object) -> str:
+    """Words a refusal, because the server sends no text with it."""
+    given = details if isinstance(details, Mapping) else {}
+    category, explanation = given.get("category"), given.get("explanation")
+    why = f" ({category.replace('_', ' ')})" if isinstance(category, str) and category else ""
+    more = f" {explanation}" if isinstance(explanation, str) and explanation else ""
+    return f"The model declined to answer{why}.{more}"
+
+
+def usage(counts: Mapping[str, Any], searches: ServerTools) -> Usage:
+    """Returns the reported counts; tokens read from or written to the cache are input as well."""
+    parts = [
+        counts.get(name)
+        for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    ]
+    told = [part for part in parts if isinstance(part, int)]
+    details = counts.get("output_tokens_details") or {}
+    billed = counts.get("server_tool_use") or {}
+    searched, read = billed.get("web_search_requests"), billed.get("web_fetch_requests")
+    return Usage(
+        input_tokens=sum(told) if told else None,
+        output_tokens=counts.get("output_tokens"),
+        cached_tokens=counts.get("cache_read_input_tokens"),
+        reasoning_tokens=details.get("thinking_tokens"),
+        searches=searches.searches if searched is None else searched,
+        pages=searches.pages if read is None else read,
+    )
+
+
+class MessagesDecoder(DecoderBase):
+    """Decodes the answer to one request. See `agent.providers.Decoder` and `ReplayView.prefix`."""
+
+    api = "the Messages API"
+
+    def __init__(self, request: Request, prefix: str, server: str, content_type: str) -> None:
+        super().__init__(server, content_type)
+        self._model = request.model
+        self._prefix = prefix
+        self._answer = MessageText()
+        self._searches = ServerTools(request.messages)
+        self._open: dict[int, Block] = {}
+        self._done: dict[int, Block] = {}
+        self._pieces: dict[int, list[str]] = {}
+        self._problems: dict[int, str] = {}
+        self._thinking: list[str] = []
+        self._section = -1
+        self._end: dict[str, Any] = {}
+        self._counts: dict[str, Any] = {}
+
+    def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
+        """Reads a message that came whole as if its blocks had streamed."""
+        if not isinstance(document, dict):
+            raise incomplete(self._server)
+        if document.get("type") == "error" or document.get("error"):
+            raise classify(details_of(document), None, self._server)
+        if not isinstance(document.get("content"), list):
+            raise incomplete(self._server)
+        for index, block in enumerate(document["content"]):
+            yield from self._block_start({"index": index, "content_block": block})
+            yield from self._block_stop({"index": index})
+        self._end = dict(document)
+        self._count(document)
+        yield from self._message_stop({})
+
+    def _read(self, event: Event) -> Iterable[StreamEvent]:
+        read = _READERS.get(event.get("type"))
+        if read is not None:
+            return read(self, event)
+        if event.get("type") == "error" or event.get("error"):
+            raise classify(details_of(event), None, self._server)
+        return ()
+
+    def _message_start(self, event: Event) -> Iterable[StreamEvent]:
+        self._count(event["message"])
+        self._end.update({k: v for k, v in event["message"].items() if k == "container" and v})
+        return ()
+
+    def _count(self, value: Event) -> None:
+        """Updates the counts: each is the sum so far."""
+        counts = value.get("usage") or {}
+        self._counts.update({k: v for k, v in counts.items() if v is not None})
+
+    def _block_start(self, event: Event) -> Iterable[StreamEvent]:
+        index, block = event["index"], dict(event["content_block"])
+        if index in self._open or index in self._done:
+            return
+        self._open[index], self._pieces[index] = block, []
+        kind = block["type"]
+        if kind == "text":
+            # An empty list comes with some blocks, null with others, and nothing with most.
+            block = self._open[index] = {**block, "citations": [*(block.get("citations") or ())]}
+            self._answer.begin()
+            yield from self._show(self._answer.add(block.get("text") or ""))
+            return
+        yield from self._show(self._answer.interrupt())
+        if kind == "thinking":
+            yield from self._think(index, block.get("thinking") or "")
+        elif "tool_use_id" in block:
+            yield from self._searches.ended(block)
+
+    def _block_delta(self, event: Event) -> Iterable[StreamEvent]:
+        index, delta = event["index"], event["delta"]
+        block = self._open.get(index)
+        if block is None:
+            return ()
+        match delta.get("type"):
+            case "text_delta":
+                text = delta["text"]
+                self._pieces[index].append(text)
+                shown = self._answer.add(text)
+                return (TextDelta(shown),) if shown else ()
+            case "input_json_delta":
+                self._pieces[index].append(delta["partial_json"])
+            case "citations_delta":
+                block.setdefault("citations", []).append(delta["citation"])
+            case "thinking_delta":
+                self._pieces[index].append(delta["thinking"])
+                return self._think(index, delta["thinking"])
+            case "signature_delta":
+                block["signature"] = delta["signature"]
+        return ()
+
+    def _show(self, text: str) -> Iterable[StreamEvent]:
+        return (TextDelta(text),) if text else ()
+
+    def _think(self, index: int, text: str) -> Iterable[StreamEvent]:
+        if not text:
+            return ()
+        if self._thinking and index != self._section:
+            text = JOINER + text
+        self._section = index
+        self._thinking.append(text)
+        return (ThinkingDelta(text),)
+
+    def _block_stop(self, event: Event) -> Iterable[StreamEvent]:
+        index = event["index"]
+        block = self._open.pop(index, None)
+        if block is None:
+            return ()
+        self._done[index] = block
+        problem = add_streamed(block, "".join(self._pieces.pop(index)))
+        if problem:
+            self._problems[id(block)] = problem
+        if block["type"] == "text":
+            self._answer.end(note for note in block.get("citations", ()) if isinstance(note, dict))
+        return self._searches.began(block) if block["type"] == "server_tool_use" else ()
+
+    def _message_delta(self, event: Event) -> Iterable[StreamEvent]:
+        self._end.update({k: v for k, v in event["delta"].items() if v is not None})
+        self._count(event)
+        return ()
+
+    def _message_stop(self, event: Event) -> Iterable[StreamEvent]:
+        yield from self._show(self._answer.interrupt())
+        said = self._end.get("stop_reason")
+        if said == "refusal":
+            words = refusal_words(self._end.get("stop_details"))
+            self._answer.begin()
+            yield from self._show(self._answer.add(words) + self._answer.interrupt())
+        self._finished = True
+        yield self._result(said)
+
+    def _result(self, said: object) -> Finished:
+        for index in [i for i, block in self._open.items() if block["type"] == "text"]:
+            self._block_stop({"index": index})  # half a text is text all the same, half a call none
+        blocks = [self._done[index] for index in sorted(self._done)]
+        complete = _STOPS.get(str(said)) not in ("length", "refusal")
+        tool_calls, blocks = calls(blocks, self._problems, complete=complete)
+        citations = self._answer.citations(self._searches.locate)
+        reason = stop_reason(said, tool_calls)
+        data = ProviderData(PROVIDER, self._model, version_of(self._prefix), tuple(blocks))
+        message = Message(
+            "assistant",
+            self._answer.text,
+            thinking="".join(self._thinking),
+            tool_calls=tool_calls,
+            details=details(self._end, reason),
+            citations=citations,
+            sources=sources(self._searches.consulted, citations),
+            # A refused text would be refused again: of that only our words are kept.
+            provider_data=data if blocks and reason != "refusal" else None,
+        )
+        return Finished(message, reason, usage(self._counts, self._searches))
+
+
+_READERS: dict[Any, Callable[[MessagesDecoder, Event], Iterable[StreamEvent]]] = {
+    "message_start": MessagesDecoder._message_start,
+    "content_block_start": MessagesDecoder._block_start,
+    "content_block_delta": MessagesDecoder._block_delta,
+    "content_block_stop": MessagesDecoder._block_stop,
+    "message_delta": MessagesDecoder._message_delta,
+    "message_stop": MessagesDecoder._message_stop,
+}

@@ -1,0 +1,323 @@
+"""Encodes messages as `contents` that the server accepts, and reads function calls.
+
+Roles alternate; all results of a step follow its calls in their order, one for each. An answer of
+the same model goes back part by part with its signatures, any other as plain text and calls. Newer
+models demand a signature on the first call of each step, else the documented placeholder; old turns
+get it too, so that the bytes of a message never change. Parts with the server's own searches go
+back only while it may search. A call may arrive in pieces, each with a path like `$.rows[0].name`.
+
+Spec: https://ai.google.dev/gemini-api/docs/thought-signatures
+      https://ai.google.dev/gemini-api/docs/function-calling
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from searchloop.agent.types import Message, ToolCall
+
+PROVIDER = "gemini"
+VERSION = "1"
+TOKEN = "continuationToken"  # in a block of its own: continues a paused answer
+UNSIGNED = "skip_thought_signature_validator"
+SERVER_SIDE = frozenset({"toolCall", "toolResponse"})
+_BAD_NAME = re.compile(r"[^a-zA-Z0-9_.:\-]")
+_LOST = "No result: the call was interrupted."
+
+Part = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Contents:
+    """`body` is the elements of `contents`; `server_side` is True if they hold searches."""
+
+    body: bytes = b""
+    server_side: bool = False
+    token: str | None = None
+    turns: list[tuple[str, list[bytes]]] = field(default_factory=list)
+
+    def add(self, role: str, parts: bytes) -> None:
+        """Adds parts to the current turn, or begins the next one."""
+        if not parts:
+            return
+        if self.turns and self.turns[-1][0] == role:
+            self.turns[-1][1].append(parts)
+        else:
+            self.turns.append((role, [parts]))
+
+    def forget_question(self, question: bytes) -> None:
+        """Removes a blocked question: with it the server would refuse every later request."""
+        if self.turns and self.turns[-1][0] == "user" and self.turns[-1][1][-1] is question:
+            self.turns[-1][1].pop()
+            if not self.turns[-1][1]:
+                self.turns.pop()
+
+    def close(self) -> None:
+        """Makes the conversation begin and end with the user, and joins it."""
+        if self.turns and self.turns[0][0] == "model":
+            self.turns.insert(0, ("user", [_dump({"text": "(The conversation goes on.)"})]))
+        if not self.turns or self.turns[-1][0] == "model":
+            self.turns.append(("user", [_dump({"text": "Continue."})]))
+        self.body = b",".join(
+            b'{"role":"%s","parts":[%s]}' % (role.encode(), b",".join(parts))
+            for role, parts in self.turns
+        )
+
+
+def encode_contents(
+    messages: Sequence[Message], model: str, *, searching: bool, signs: bool
+) -> Contents:
+    """Encodes the conversation. `Message.encoded` caches the bytes of each message."""
+    contents = Contents()
+    messages, contents.token = _resumed(messages, model)
+    waiting: dict[str, tuple[ToolCall, bool]] = {}
+    results: dict[str, Message] = {}
+    strays: list[Message] = []
+    question = b""
+    for message in messages:
+        if message.role == "tool":
+            if message.tool_call_id in waiting and message.tool_call_id not in results:
+                results[str(message.tool_call_id)] = message
+            else:
+                strays.append(message)
+            continue
+        _answer(contents, waiting, results, strays)
+        if message.role == "user":
+            question = _cached(message, "gemini")
+            contents.add("user", question)
+            continue
+        if message.details.get("blocked") == "prompt":
+            contents.forget_question(question)
+            continue
+        variant = _variant(message, model, searching, signs)
+        contents.server_side |= variant.endswith("+search")
+        contents.add("model", _cached(message, variant))
+        ids = _server_ids(message) if ":raw" in variant else frozenset()
+        waiting = {call.id: (call, call.id in ids) for call in message.tool_calls}
+        results, strays = {}, []
+    _answer(contents, waiting, results, strays)
+    contents.close()
+    return contents
+
+
+def _answer(
+    contents: Contents,
+    waiting: dict[str, tuple[ToolCall, bool]],
+    results: dict[str, Message],
+    strays: list[Message],
+) -> None:
+    """Adds one result for each call, in the order of the calls, then results without a call."""
+    for call_id, (call, known) in waiting.items():
+        lost = Message("tool", _LOST, is_error=True)
+        result = results.get(call_id, lost)
+        key = "gemini:id" if known else "gemini"
+        if key not in result.encoded:
+            part = _result(call, known, result.content, error=result.is_error)
+            result.encoded[key] = _dump(part)
+        contents.add("user", result.encoded[key])
+    for stray in strays:
+        contents.add("user", _cached(stray, "gemini:stray"))
+    waiting.clear()
+    results.clear()
+    strays.clear()
+
+
+def _resumed(messages: Sequence[Message], model: str) -> tuple[Sequence[Message], str | None]:
+    """The messages without the paused beginning of an answer, and the token that replaces it."""
+    token, end = None, len(messages)
+    while end and messages[end - 1].role == "assistant" and _own(messages[end - 1], model):
+        found = _token(messages[end - 1])
+        if found is None:
+            break
+        token, end = token or found, end - 1
+    return (messages[:end], token) if token else (messages, None)
+
+
+def _token(message: Message) -> str | None:
+    data = message.provider_data
+    last = data.blocks[-1] if data and data.blocks else {}
+    found = last.get(TOKEN)
+    return found if isinstance(found, str) and not message.tool_calls else None
+
+
+def _own(message: Message, model: str) -> bool:
+    data = message.provider_data
+    made = (data.provider, data.model, data.version) if data else None
+    return made == (PROVIDER, model, VERSION)
+
+
+def _variant(message: Message, model: str, searching: bool, signs: bool) -> str:
+    if not _own(message, model) or len(_calls(message)) != len(message.tool_calls):
+        return "gemini:signed" if signs else "gemini"
+    assert message.provider_data is not None
+    served = any(SERVER_SIDE & block.keys() for block in message.provider_data.blocks)
+    variant = "gemini:raw:signed" if signs else "gemini:raw"
+    return f"{variant}+search" if served and searching else variant
+
+
+def _calls(message: Message) -> list[Part]:
+    blocks = message.provider_data.blocks if message.provider_data else ()
+    return [block["functionCall"] for block in blocks if block.get("functionCall")]
+
+
+def _server_ids(message: Message) -> frozenset[str]:
+    """The ids that the server made; it does not know ours."""
+    return frozenset(call["id"] for call in _calls(message) if call.get("id"))
+
+
+def _cached(message: Message, variant: str) -> bytes:
+    if variant not in message.encoded:
+        message.encoded[variant] = b",".join(map(_dump, _parts(message, variant)))
+    return message.encoded[variant]
+
+
+def _parts(message: Message, variant: str) -> Iterable[Part]:
+    if message.role == "user":
+        return ({"text": message.content or "(empty)"},)
+    if message.role == "tool":
+        name = message.tool_name or "a tool"
+        return ({"text": f"(Result of {name}, out of order)\n{message.content}"},)
+    raw, searching = ":raw" in variant, variant.endswith("+search")
+    parts = _replayed(message, searching) if raw else _neutral(message)
+    return _signed(parts) if ":signed" in variant else parts
+
+
+def _neutral(message: Message) -> Iterator[Part]:
+    if message.content:
+        yield {"text": message.content}
+    for call in message.tool_calls:
+        yield {"functionCall": {"name": _name(call.name), "args": dict(call.arguments)}}
+
+
+def _replayed(message: Message, searching: bool) -> list[Part]:
+    assert message.provider_data is not None
+    parts = [
+        _named(block)
+        for block in message.provider_data.blocks
+        if TOKEN not in block and (searching or not SERVER_SIDE & block.keys())
+    ]
+    # Thoughts alone are no answer, and a content of nothing else may be refused.
+    return parts if any(not part.get("thought") for part in parts) else []
+
+
+def _named(part: Part) -> Part:
+    """Sanitizes the name of a call: models invent names that the server does not take back."""
+    call = part.get("functionCall")
+    if call is None or _name(call["name"]) == call["name"]:
+        return part
+    return {**part, "functionCall": {**call, "name": _name(call["name"])}}
+
+
+def _signed(parts: Iterable[Part]) -> list[Part]:
+    """Adds a signature to the first call, unless the step has one."""
+    parts = list(parts)
+    calls = [at for at, part in enumerate(parts) if "functionCall" in part]
+    if calls and not any(parts[at].get("thoughtSignature") for at in calls):
+        parts[calls[0]] = {**parts[calls[0]], "thoughtSignature": UNSIGNED}
+    return parts
+
+
+def _result(call: ToolCall, known: bool, text: str, *, error: bool) -> Part:
+    named: Part = {"id": call.id} if known else {}
+    named["name"] = _name(call.name)
+    named["response"] = {"error" if error else "output": text}
+    return {"functionResponse": named}
+
+
+def _name(name: str) -> str:
+    """Sanitizes names from other providers; a call and its result change alike."""
+    name = _BAD_NAME.sub("_", name)[:128] or "unknown"
+    return name if name[0].isalpha() or name[0] == "_" else f"_{name[:127]}"
+
+
+def _dump(part: Part) -> bytes:
+    return json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\[['\"]([^'\"]*)['\"]\]")
+_VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
+
+
+class FunctionCalls:
+    """Assembles the calls of one answer, in order; `done` has the complete ones."""
+
+    def __init__(self) -> None:
+        self.done: list[ToolCall] = []
+        self._ids: set[str] = set()
+        self._open: Part | None = None
+        self._problem: str | None = None
+
+    @property
+    def pending(self) -> bool:
+        """True while a call is incomplete."""
+        return self._open is not None
+
+    def add(self, part: Part) -> Part | None:
+        """Adds a functionCall part. Returns the part to keep once its call is complete."""
+        call = part["functionCall"]
+        if self._open is None:
+            if not call.get("name"):
+                return None
+            if not (call.get("willContinue") or call.get("partialArgs")):
+                return self._finish(part, call)
+            begun = {k: v for k, v in call.items() if k in ("id", "name")}
+            begun["args"] = dict(call.get("args") or {})
+            self._open, self._problem = {**part, "functionCall": begun}, None
+        for piece in call.get("partialArgs") or ():
+            if not _put(self._open["functionCall"], piece):
+                self._problem = "Some of its arguments came in a form that is not known."
+        if call.get("willContinue"):
+            return None
+        whole, self._open = self._open, None
+        return self._finish(whole, whole["functionCall"])
+
+    def _finish(self, part: Part, call: Mapping[str, Any]) -> Part | None:
+        arguments, problem = call.get("args") or {}, self._problem
+        self._problem = None
+        if not isinstance(arguments, dict):
+            problem = f"The arguments must be a JSON object, not {type(arguments).__name__}."
+            arguments = {}
+            part = {**part, "functionCall": {**call, "args": {}}}
+        # We never send an id of our own: without ids the server matches results by their order.
+        call_id = call.get("id") or f"gemini-{secrets.token_hex(8)}"
+        if call_id in self._ids:
+            return None  # sent twice
+        self._ids.add(call_id)
+        self.done.append(ToolCall(call_id, call["name"], arguments, problem))
+        return part
+
+
+def _put(root: dict[str, Any], piece: Mapping[str, Any]) -> bool:
+    """Stores one value at its path. Returns False for a path that is not known."""
+    path = str(piece.get("jsonPath") or "").removeprefix("$")
+    if _STEP.sub("", path):
+        return False
+    steps: list[str | int] = ["args"]
+    for name, index, quoted in _STEP.findall(path):
+        steps.append(int(index) if index else name or quoted)
+    kind = next((kind for kind in _VALUES if kind in piece), None)
+    value = None if kind in (None, "nullValue") else piece[kind]
+    return _store(root, steps, value) if kind else True
+
+
+def _store(target: Any, steps: list[str | int], value: Any) -> bool:
+    """Sets the value at the end of the steps; appends to a string that is already there."""
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        kind: type[Any] = list if isinstance(step, int) else dict
+        if not isinstance(target, kind):
+            return False
+        if isinstance(step, int):
+            target.extend([None] * (step + 1 - len(target)))
+        old = target[step] if isinstance(step, int) else target.get(step)
+        if following is None:
+            joined = isinstance(value, str) and isinstance(old, str)
+            target[step] = old + value if joined else value
+        elif old is None:
+            target[step] = [] if isinstance(following, int) else {}
+        target = target[step]
+    return True

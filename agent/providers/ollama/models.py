@@ -1,0 +1,265 @@
+"""Lists the models of an Ollama server and what they can do.
+
+Newer servers describe models in `/api/tags`; for older ones the catalog asks `/api/show`, a few at
+a time and once per version of a model. The catalog remembers the answers, because `capabilities`
+must not wait. It states a window only where it knows one: `/api/show` names the window that a model
+was trained for, not the one that this server gives it.
+
+https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from searchloop.agent.errors import ProviderError
+from searchloop.agent.providers.ollama.config import Config
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import Capabilities, Loaded
+
+TIMEOUT_S = 4.0  # for a list that a user waits for
+PATIENT_S = 15.0  # where an answer depends on it: a machine at work on another answer is slow
+SHOW_TOTAL_S = 6.0
+SHOW_AT_ONCE = 4
+_NEVER = 4e9  # the year 2096
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An installed model. `remote_host` is set when it runs in the cloud."""
+
+    name: str
+    digest: str = ""
+    size: str = ""
+    remote_host: str = ""
+    trained: int | None = None
+    capabilities: frozenset[str] | None = None
+    family: str = ""
+    disk: int | None = None
+
+
+Shown = tuple[frozenset[str] | None, int | None]
+"""Capabilities (None on servers too old to say) and the window a model was trained for."""
+
+
+class ModelCatalog:
+    """The models of one server, as of the last look. `cloud`: it may use its cloud, if known."""
+
+    def __init__(self, config: Config, transport: Transport) -> None:
+        self._config = config
+        self._transport = transport
+        self._models: dict[str, Installed] = {}
+        self._shown: dict[str, Shown] = {}
+        self._loaded: dict[str, Loaded] = {}
+        self.cloud: bool | None = None
+
+    def names(self) -> list[str]:
+        """The chat models, as users write them."""
+        return [m.name for m in self._models.values() if can_chat(m)]
+
+    def find(self, model: str) -> Installed | None:
+        """The model by any of its names, None for an unknown one."""
+        return self._models.get(full_name(model))
+
+    def capabilities(self, model: str) -> Capabilities:
+        """The capabilities of `model`; an unknown model is assumed to call tools."""
+        found = self.find(model)
+        context = self._window(found, model)
+        if found is None or found.capabilities is None:
+            return Capabilities(context=context)
+        able = {name: name in found.capabilities for name in ("tools", "thinking", "vision")}
+        return Capabilities(**able, context=context)
+
+    async def look(self, seconds: float = TIMEOUT_S) -> list[Installed]:
+        """The installed models. Raises ProviderError when the server does not answer in time."""
+        tags, loaded = await asyncio.gather(self._get("/api/tags", seconds), self._running())
+        found = list(read_tags(tags))
+        self._loaded = loaded
+        unknown = [m for m in found if m.capabilities is None and self._key(m) not in self._shown]
+        await self._show_all(unknown)
+        if any(m.remote_host for m in found):
+            await self.look_cloud()
+        self._models = {full_name(m.name): self._with_shown(m) for m in found}
+        return list(self._models.values())
+
+    async def look_cloud(self) -> None:
+        """Asks whether the server may use its cloud; older servers do not say."""
+        with suppress(ProviderError):
+            self.cloud = read_cloud(await self._get("/api/status"))
+
+    async def version(self) -> str | None:
+        """The server's version, None when it does not answer."""
+        try:
+            version = _at(await self._get("/api/version"), "version")
+        except ProviderError:
+            return None
+        return version if isinstance(version, str) else None
+
+    def loaded(self, model: str) -> Loaded | None:
+        """Its size and window in memory at the last look, None if it was not loaded."""
+        return self._loaded.get(full_name(model))
+
+    async def look_loaded(self) -> None:
+        """Asks which models are loaded now, and with which windows."""
+        self._loaded = await self._running()
+
+    def is_remote(self, model: str) -> bool:
+        """True if it runs in the cloud, which gives each model its full window."""
+        found = self.find(model)
+        return bool(found and found.remote_host)
+
+    def digest(self, model: str) -> str:
+        """The digest of the installed version, empty for an unknown model."""
+        found = self.find(model)
+        return found.digest if found else ""
+
+    async def _get(self, path: str, seconds: float = TIMEOUT_S) -> Any:
+        url, headers = self._config.address.base + path, self._config.headers
+        return await self._transport.get_json(url, headers, timeout=seconds)
+
+    async def _running(self) -> dict[str, Loaded]:
+        try:
+            return read_loaded(await self._get("/api/ps"))
+        except ProviderError:
+            return {}
+
+    async def _show_all(self, models: list[Installed]) -> None:
+        gate = asyncio.Semaphore(SHOW_AT_ONCE)
+
+        async def show(model: Installed) -> None:
+            async with gate:
+                shown = await self._show(model.name)
+            if shown is not None:
+                self._shown[self._key(model)] = shown
+
+        if models:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SHOW_TOTAL_S):
+                    await asyncio.gather(*map(show, models))
+
+    async def _show(self, name: str) -> Shown | None:
+        """The server's description of one model, None without an answer."""
+        url, headers = f"{self._config.address.base}/api/show", self._config.headers
+        try:
+            status, body = await self._transport.post_json(
+                url, {"model": name}, headers, timeout=TIMEOUT_S
+            )
+        except ProviderError:
+            return None
+        return (read_capabilities(body), read_trained(body)) if status == 200 else None
+
+    def _with_shown(self, model: Installed) -> Installed:
+        able, trained = self._shown.get(self._key(model), (None, None))
+        return replace(
+            model, capabilities=model.capabilities or able, trained=model.trained or trained
+        )
+
+    def _key(self, model: Installed) -> str:
+        return f"{model.name}@{model.digest}"
+
+    def _window(self, found: Installed | None, model: str) -> int | None:
+        trained = found.trained if found else None
+        if found and found.remote_host:
+            return trained
+        if self._config.num_ctx:
+            return min(self._config.num_ctx, trained or self._config.num_ctx)
+        loaded = self.loaded(model)
+        return loaded.window if loaded else None
+
+
+def read_tags(body: Any) -> Iterable[Installed]:
+    """The models in the answer of `/api/tags`. Raises ProviderError for any other answer."""
+    listed = body.get("models", ...) if isinstance(body, dict) else ...
+    if not isinstance(listed, list | None):
+        raise ProviderError(
+            "not_ollama",
+            "What answers there is not Ollama.",
+            "Set OLLAMA_HOST to the server itself, without /v1 or /api at the end.",
+        )
+    for entry in listed or ():
+        name, details = _at(entry, "model") or _at(entry, "name"), _at(entry, "details")
+        if isinstance(name, str):
+            yield Installed(
+                name=name,
+                digest=str(_at(entry, "digest") or ""),
+                size=str(_at(details, "parameter_size") or ""),
+                remote_host=str(_at(entry, "remote_host") or ""),
+                trained=_count(_at(details, "context_length")),
+                capabilities=read_capabilities(entry),
+                family=str(_at(details, "family") or ""),
+                disk=_count(_at(entry, "size")),
+            )
+
+
+def read_capabilities(body: Any) -> frozenset[str] | None:
+    """The list under `capabilities`, None on servers that do not say."""
+    named = _at(body, "capabilities")
+    if not isinstance(named, list) or not named:
+        return None
+    return frozenset(item for item in named if isinstance(item, str))
+
+
+def read_trained(body: Any) -> int | None:
+    """`/api/show`: the window a model was trained for, under the name of its architecture."""
+    info = _at(body, "model_info")
+    return _count(_at(info, f"{_at(info, 'general.architecture')}.context_length"))
+
+
+def read_loaded(body: Any) -> dict[str, Loaded]:
+    """The loaded models in the answer of `/api/ps`, by full name."""
+    listed = _at(body, "models")
+    return {
+        full_name(str(entry.get("model") or entry.get("name"))): Loaded(
+            size=_count(entry.get("size")) or 0,
+            gpu=_count(entry.get("size_vram")) or 0,
+            window=_count(entry.get("context_length")),
+            until=_epoch(entry.get("expires_at")),
+        )
+        for entry in (listed if isinstance(listed, list) else [])
+        if isinstance(entry, Mapping)
+    }
+
+
+def read_cloud(body: Any) -> bool | None:
+    """`/api/status`: True if the server may use its cloud, None if it does not say."""
+    disabled = _at(_at(body, "cloud"), "disabled")
+    return not disabled if isinstance(disabled, bool) else None
+
+
+def _at(body: Any, key: str) -> Any:
+    """The value of `key`, None for anything that is no object."""
+    return body.get(key) if isinstance(body, Mapping) else None
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value > 0 else None
+
+
+def _epoch(value: Any) -> float | None:
+    """A time in seconds since 1970; one a lifetime away means never."""
+    try:
+        at = datetime.fromisoformat(value).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return at if 0 < at < _NEVER else None
+
+
+def can_chat(model: Installed) -> bool:
+    """True for a chat model, False for one that only makes embeddings or images."""
+    return model.capabilities is None or "completion" in model.capabilities
+
+
+def full_name(model: str) -> str:
+    """The name with its tag: `llama3.2` is `llama3.2:latest`."""
+    return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
+
+
+def names_cloud(model: str) -> bool:
+    """True if the name itself asks for Ollama's cloud (`name:cloud`, `name:120b-cloud`)."""
+    tag = full_name(model).rpartition(":")[2]
+    return tag == "cloud" or tag.endswith("-cloud")

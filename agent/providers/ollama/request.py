@@ -1,0 +1,204 @@
+"""Encodes a request as the body of `POST /api/chat`, also for models without tool calls.
+
+Messages come last and each is encoded once, so that the body of step n begins the body of step n+1
+and the server's prompt cache stays valid. Thinking goes back only inside the current turn: the
+model needs it between its calls. A model without tool calls gets calls and results as plain
+messages. It writes an envelope, a JSON object that names a tool and its arguments or says that it
+will answer; a second request then asks for the answer in plain words. For a model that cannot write
+envelopes the program searches with the question and opens the first pages.
+
+https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from searchloop.agent.calls.schema import takes
+from searchloop.agent.log.events import asked
+from searchloop.agent.providers.ollama.config import Config
+from searchloop.agent.transport.sse import document_of
+from searchloop.agent.types import Message, Request, ToolCall, ToolSpec
+
+PROVIDER = "ollama"
+VERSION = "1"
+_PLAIN, _THINKING, _WORDS = "ollama", "ollama+thinking", "ollama+words"
+
+
+def encode_request(
+    request: Request,
+    config: Config,
+    tools: bytes,
+    words: bool = False,
+    shape: Any = None,
+) -> bytes:
+    """The whole body; `tools` comes from `encode_tools`, empty for none.
+
+    `words` writes calls and results as plain messages, `shape` is the JSON Schema of the answer.
+    """
+    head: dict[str, Any] = {"model": request.model, "stream": True, "truncate": False}
+    window = request.context_limit or config.num_ctx
+    options = {"num_ctx": window, "num_predict": request.max_output_tokens}
+    if chosen := {name: value for name, value in options.items() if value is not None}:
+        head["options"] = chosen
+    parts = [_json({"role": "system", "content": request.system})] if request.system else []
+    if shape is not None:
+        head["format"] = shape
+    parts += encode_messages(request.messages, request.model, words)
+    listed = b',"tools":' + tools if tools else b""
+    return b"".join((_json(head)[:-1], listed, b',"messages":[', b",".join(parts), b"]}"))
+
+
+def encode_tools(tools: Sequence[ToolSpec]) -> bytes:
+    """The tools with their whole schema; the server drops fields that it does not know."""
+    listed = [{"type": "function", "function": _function(tool)} for tool in tools]
+    return _json(listed) if listed else b""
+
+
+def encode_messages(messages: Sequence[Message], model: str, words: bool = False) -> list[bytes]:
+    """Encodes each message once; `Message.encoded` caches the bytes."""
+    turn = len(messages)
+    while turn and messages[turn - 1].role != "user":
+        turn -= 1
+    out: list[bytes] = []
+    for index, message in enumerate(messages):
+        thinking = not words and index >= turn and _own_thinking(message, model)
+        key = _WORDS if words else _THINKING if thinking else _PLAIN
+        encoded = message.encoded.get(key)
+        if encoded is None:
+            wire = _in_words(message) if words else _message(message, thinking)
+            encoded = message.encoded[key] = _json(wire)
+        out.append(encoded)
+    return out
+
+
+def _own_thinking(message: Message, model: str) -> bool:
+    made = message.provider_data
+    return bool(message.thinking and made and made.provider == PROVIDER and made.model == model)
+
+
+def _function(tool: ToolSpec) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+
+
+def _message(message: Message, thinking: bool) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": message.role}
+    if message.role == "tool":
+        wire["tool_name"] = message.tool_name or ""
+        wire["tool_call_id"] = message.tool_call_id or ""
+    wire["content"] = message.content
+    if thinking:
+        wire["thinking"] = message.thinking
+    if message.tool_calls:
+        wire["tool_calls"] = [_call(i, call) for i, call in enumerate(message.tool_calls)]
+    return wire
+
+
+def _in_words(message: Message) -> dict[str, Any]:
+    """A message with its calls as the JSON that the model would have written."""
+    if message.role == "tool":
+        return {"role": "user", "content": f"Result of {message.tool_name}:\n{message.content}"}
+    asked = [{"tool": c.name, "arguments": c.arguments} for c in message.tool_calls]
+    lines = [message.content, *(_json(call).decode() for call in asked)]
+    return {"role": message.role, "content": "\n".join(filter(None, lines))}
+
+
+def _call(index: int, call: ToolCall) -> dict[str, Any]:
+    function = {"index": index, "name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "function": function}
+
+
+def _json(value: Any) -> bytes:
+    """Compact JSON. Any mapping is an object; half a surrogate pair becomes `?`."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
+    return text.encode("utf-8", "replace")
+
+
+ANSWER = "answer"
+_PAGES = 2
+_QUERY = 200  # characters of a question that are searched for
+_FEW = 4
+_HOW = """\
+You use a tool by writing one JSON object: {{"tool": NAME, "arguments": {{...}}}}. When you know \
+enough, write {{"tool": "answer", "arguments": {{}}}}. The tools:
+{tools}
+What a tool gave stands in messages that begin with "Result of"."""
+FOUND = """\
+You cannot call tools here. What was looked up for you stands in messages that begin with \
+"Result of"."""
+_NOW = """\
+Answer my last question now, in plain words and in its language, from what stands above. Put the \
+number of the source in brackets right after each claim, like [1]."""
+
+
+def shape_of(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+    """The JSON Schema of one envelope."""
+    choices = [_choice(tool.name, tool.parameters) for tool in tools]
+    return {"anyOf": [*choices, _choice(ANSWER, {"type": "object", "properties": {}})]}
+
+
+def _choice(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"tool": {"type": "string", "enum": [name]}, "arguments": dict(parameters)},
+        "required": ["tool", "arguments"],
+        "additionalProperties": False,
+    }
+
+
+def asking(request: Request) -> Request:
+    """The request for one envelope."""
+    listed = "\n".join(f"- {t.name}: {t.description} {takes(t.parameters)}" for t in request.tools)
+    return replace(request, system=_joined(request.system, _HOW.format(tools=listed)))
+
+
+def answering(request: Request, how: str = "") -> Request:
+    """The request for the answer in words: without tools, and with a reminder after results."""
+    last = request.messages[-1] if request.messages else None
+    messages = list(request.messages)
+    if last is None or last.role != "user":
+        messages.append(Message("user", _NOW, details={"nudge": True}))
+    return replace(request, system=_joined(request.system, how), tools=(), messages=messages)
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(filter(None, parts))
+
+
+def is_envelope(text: str) -> bool:
+    """True for a JSON object that names a tool."""
+    value = document_of(text.encode("utf-8", "replace"))
+    return isinstance(value, dict) and isinstance(value.get("tool"), str)
+
+
+def first_calls(request: Request) -> tuple[ToolCall, ...]:
+    """The calls that the program makes for the model: a search, then the first pages."""
+    offered = {tool.name for tool in request.tools}
+    last = max((i for i, m in enumerate(request.messages) if m.role == "user"), default=-1)
+    turn = request.messages[last + 1 :]
+    used = {m.tool_name for m in turn if m.role == "tool"}
+    if last < 0 or request.answer_now:
+        return ()
+    if "web_search" in offered and not used:
+        return (_call_of("web_search", {"query": _query(request.messages, last)}),)
+    if "open_page" in offered and used == {"web_search"}:
+        rows = [row["url"] for m in turn for row in m.details.get("results", ())]
+        return tuple(_call_of("open_page", {"url": url}) for url in rows[:_PAGES])
+    return ()
+
+
+def _query(messages: Sequence[Message], last: int) -> str:
+    """The question; a question of a few words is joined to the one before it."""
+    words = asked(messages[last]).split()
+    if len(words) <= _FEW:
+        earlier = (m for m in reversed(messages[:last]) if m.role == "user")
+        words = [*asked(next(earlier, Message("user", ""))).split(), *words]
+    return " ".join(words)[-_QUERY:].strip()
+
+
+def _call_of(name: str, arguments: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(f"call_{uuid.uuid4().hex}", name, arguments)

@@ -1,0 +1,156 @@
+"""Pulls, unloads and deletes models of an Ollama server.
+
+A model's name may begin with a host, from which the server would then load it. The request may come
+from a web page, so `checked_name` passes only the hosts that Ollama itself knows. A pull answers
+with one JSON object a line until `success`; progress is the sum of the layers listed so far.
+
+https://github.com/ollama/ollama/blob/main/docs/api.md#pull-a-model
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
+from searchloop.agent.providers import PullProgress
+from searchloop.agent.providers.ollama.config import Config
+from searchloop.agent.providers.ollama.errors import explain, provider_error, read_fault
+from searchloop.agent.transport.sse import NdjsonSplitter
+from searchloop.agent.transport.transport import Transport
+
+_SECONDS = 10.0
+_PART = r"[A-Za-z0-9_][\w.-]{0,79}"
+_NAME = re.compile(rf"(?:{_PART}/)?(?:{_PART}/)?{_PART}(?::{_PART})?", re.ASCII)
+_LIBRARIES = frozenset({"registry.ollama.ai", "ollama.com", "hf.co", "huggingface.co"})
+
+
+def checked_name(model: str) -> str:
+    """Returns a valid name. Raises ConfigError for any other text, and for a foreign host."""
+    host, slash, rest = model.partition("/")
+    foreign = "/" in rest and host.lower() not in _LIBRARIES
+    if not _NAME.fullmatch(model) or foreign or (slash and (":" in host or host == "localhost")):
+        raise ConfigError(
+            "bad_model_name",
+            f"{model[:100]!r} is not the name of a model in Ollama's library.",
+            "Write a name like qwen3:8b; from a registry of your own, get it with `ollama pull`.",
+        )
+    return model
+
+
+async def unload(config: Config, transport: Transport, model: str) -> None:
+    """Takes the model out of memory now."""
+    body = {"model": model, "messages": [], "keep_alive": 0, "stream": False}
+    await _send(config, transport, "POST", "/api/chat", body)
+
+
+async def remove(config: Config, transport: Transport, model: str) -> None:
+    """Deletes the model from that machine's disk."""
+    await _send(config, transport, "DELETE", "/api/delete", {"model": model})
+
+
+async def _send(
+    config: Config, transport: Transport, method: str, path: str, body: dict[str, Any]
+) -> None:
+    url, data = config.address.base + path, json.dumps(body).encode()
+    try:
+        async with (
+            asyncio.timeout(_SECONDS),
+            transport.post(url, config.headers, data, method) as response,
+        ):
+            status, answer = response.status, await response.read()
+    except TimeoutError as error:
+        raise explain(ProviderError("timeout", ""), config) from error
+    except ProviderError as error:
+        raise explain(error, config) from error
+    if status >= 400:
+        raise provider_error(read_fault(answer, status), config)
+
+
+class Layers:
+    """Turns the lines of a pull into progress."""
+
+    def __init__(self, config: Config, model: str) -> None:
+        self._config = config
+        self._model = model
+        self._lines = NdjsonSplitter()
+        self._done: dict[str, int] = {}
+        self._sizes: dict[str, int] = {}
+        self.succeeded = False
+
+    def feed(self, data: bytes) -> list[PullProgress]:
+        """The progress in these bytes. Raises ProviderError for an error line."""
+        return [self._read(line) for line in self._lines.feed(data)]
+
+    def close(self) -> list[PullProgress]:
+        """Reads a last line without its end. Raises IncompleteError without a success."""
+        out = [self._read(line) for line in self._lines.close()]
+        if not self.succeeded:
+            raise IncompleteError(
+                "incomplete",
+                f"{self._model} was not got completely.",
+                "Run the same command again: what was loaded is kept.",
+            )
+        return out
+
+    def _read(self, line: bytes) -> PullProgress:
+        try:
+            row: Any = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ProviderError(
+                "bad_response",
+                "The answer is not what Ollama sends.",
+                "Check OLLAMA_HOST and what stands before that server.",
+            ) from error
+        row = row if isinstance(row, dict) else {}
+        if row.get("error"):
+            raise refusal(self._model, read_fault(row).text, self._config)
+        status = str(row.get("status") or "")
+        self.succeeded = self.succeeded or status == "success"
+        layer, size = row.get("digest"), row.get("total")
+        if isinstance(layer, str) and isinstance(size, int):
+            done = row.get("completed")
+            self._sizes[layer] = size
+            self._done[layer] = done if isinstance(done, int) else self._done.get(layer, 0)
+        return PullProgress(status, sum(self._done.values()), sum(self._sizes.values()))
+
+
+async def pull(
+    config: Config, transport: Transport, model: str
+) -> AsyncGenerator[PullProgress, None]:
+    """Progress until the model is there. Raises ProviderError with what to do."""
+    body = json.dumps({"model": model, "stream": True}).encode()
+    layers = Layers(config, model)
+    try:
+        async with transport.post(
+            f"{config.address.base}/api/pull", config.headers, body
+        ) as response:
+            if response.status >= 400:
+                fault = read_fault(await response.read(), response.status)
+                raise refusal(model, fault.text, config, response.status)
+            async for data in response.chunks():
+                for progress in layers.feed(data):
+                    yield progress
+            for progress in layers.close():
+                yield progress
+    except ProviderError as error:
+        raise explain(error, config) from error
+
+
+def refusal(model: str, said: str, config: Config, status: int | None = None) -> ProviderError:
+    """The error of a pull that the server refuses."""
+    if "file does not exist" in said or "not found" in said.lower():
+        return ProviderError(
+            "unknown_model",
+            f"Ollama's library has no model {model!r}.",
+            "See https://ollama.com/library for the names, for example qwen3:8b.",
+            status=status,
+        )
+    error = provider_error(read_fault({"error": said}, status), config)
+    if error.code in ("server_error", "bad_request"):
+        error.message = f"Ollama could not get {model}: {said or 'no reason given'}"
+        error.remedy = "Check the connection and the disk of that machine, then try again."
+    return error

@@ -1,0 +1,211 @@
+"""Encodes messages as input items of the Responses API, so that no history is ever refused.
+
+The server checks by their ids that a reasoning item and what followed from it come together. So the
+items of an answer form groups: a reasoning item and all that follows it up to the next. A group is
+replayed as it came, or flattened to text and calls without ids, which the server never checks: when
+its reasoning has no encrypted content, when an item is unfinished or a call without an answer, or
+when it belongs to a native search and the request offers none.
+
+Spec: https://platform.openai.com/docs/guides/conversation-state
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from searchloop.agent.providers._common import (
+    LOST,
+    dump,
+    function_name,
+    hashed_id,
+    remembered,
+    result_text,
+    stray_text,
+)
+from searchloop.agent.types import Message
+
+PROVIDER = "openai"
+VERSION = "1"
+
+Item = dict[str, Any]
+
+
+def encode_items(messages: Sequence[Message], model: str, searching: bool) -> bytes:
+    """Returns the elements of `input`, joined by commas. Encodes each message once."""
+    pieces: list[bytes] = []
+    waiting: dict[str, None] = {}
+    strays: list[bytes] = []  # results without a call: after those that have one
+    for message in messages:
+        if message.role == "tool":
+            if message.tool_call_id in waiting:
+                del waiting[message.tool_call_id]
+                pieces.append(_remembered(message, "openai"))
+            else:
+                strays.append(_remembered(message, "openai:stray"))
+            continue
+        if waiting or strays:
+            pieces += [*_interrupted(waiting), *strays]
+            waiting, strays = {}, []
+        pieces.append(_remembered(message, _variant(message, model, searching)))
+        waiting.update((call.id, None) for call in message.tool_calls)
+    pieces += [*_interrupted(waiting), *strays]
+    return b",".join(filter(None, pieces))
+
+
+def _variant(message: Message, model: str, searching: bool) -> str:
+    data = message.provider_data
+    if data is None or (data.provider, data.model, data.version) != (PROVIDER, model, VERSION):
+        return "openai"
+    return "openai:raw+search" if searching else "openai:raw"
+
+
+def _remembered(message: Message, variant: str) -> bytes:
+    return remembered(message, variant, lambda: b",".join(map(dump, _items(message, variant))))
+
+
+def _items(message: Message, variant: str) -> Iterator[Item]:
+    if message.role == "tool":
+        if variant.endswith("stray"):
+            yield {"role": "user", "content": stray_text(message)}
+        else:
+            yield _output(message.tool_call_id or "", result_text(message))
+    elif message.role == "user":
+        yield {"role": "user", "content": message.content}
+    elif variant == "openai":
+        if message.content:
+            yield {"role": "assistant", "content": message.content}
+        for call in message.tool_calls:
+            yield _call(call.id, call.name, json.dumps(call.arguments, ensure_ascii=False))
+    else:
+        yield from _replayed(message, searching=variant.endswith("search"))
+
+
+def _replayed(message: Message, searching: bool) -> Iterator[Item]:
+    assert message.provider_data is not None
+    answered = {call.id for call in message.tool_calls}
+    blocks = message.provider_data.blocks
+    allowed = searching or not any(item.get("type") == "web_search_call" for item in blocks)
+    for group in _groups(blocks):
+        whole = allowed and all(_replayable(item, answered) for item in group)
+        if whole and not (len(group) == 1 and group[0].get("type") == "reasoning"):
+            yield from map(_clean, group)
+        else:
+            yield from _flat(group, answered)
+
+
+def _groups(blocks: Iterable[Any]) -> Iterator[list[Item]]:
+    """Yields each reasoning item with what follows from it."""
+    group: list[Item] = []
+    for item in blocks:
+        if item.get("type") == "reasoning" and group:
+            yield group
+            group = []
+        group.append(item)
+    if group:
+        yield group
+
+
+def _replayable(item: Item, answered: set[str]) -> bool:
+    if item.get("status") in ("in_progress", "incomplete", "searching"):
+        return False
+    match item.get("type"):
+        case "reasoning":
+            return bool(item.get("encrypted_content") and item.get("id"))
+        case "web_search_call":
+            return bool(item.get("id") and item.get("action"))
+        case "function_call":
+            name = item.get("name") or ""
+            return item.get("call_id") in answered and name == function_name(name)
+        case "message":
+            return bool(item.get("id"))
+    return True
+
+
+def _clean(item: Item) -> Item:
+    """Removes what the server sends and does not take back: nulls, sources, logprobs."""
+    clean = {key: value for key, value in item.items() if value is not None}
+    match item.get("type"):
+        case "reasoning":
+            clean.setdefault("summary", [])
+            if not clean.get("content"):
+                clean.pop("content", None)
+        case "web_search_call":
+            action = item["action"]
+            clean.pop("results", None)
+            clean["action"] = {k: v for k, v in action.items() if v is not None and k != "sources"}
+        case "message":
+            clean["content"] = [_part(part) for part in item.get("content") or []]
+    return clean
+
+
+def _part(part: Mapping[str, Any]) -> Item:
+    clean = {k: v for k, v in part.items() if v is not None and k != "logprobs"}
+    if "annotations" in clean:
+        clean["annotations"] = [a for a in clean["annotations"] if a and a.get("url", "x")]
+    return clean
+
+
+def _flat(group: list[Item], answered: set[str]) -> Iterator[Item]:
+    for item in group:
+        if item.get("type") == "message":
+            parts = item.get("content") or []
+            text = "".join(part.get("text") or part.get("refusal") or "" for part in parts)
+            phase = {"phase": item["phase"]} if item.get("phase") else {}
+            if text:
+                yield {"role": "assistant", "content": text, **phase}
+        elif item.get("type") == "function_call" and item.get("call_id") in answered:
+            call = _call(item["call_id"], item.get("name") or "", item.get("arguments") or "{}")
+            namespace = item.get("namespace")
+            yield {**call, "namespace": namespace} if namespace else call
+
+
+def _call(call_id: str, name: str, arguments: str) -> Item:
+    return {
+        "type": "function_call",
+        "call_id": _short(call_id),
+        "name": function_name(name),
+        "arguments": arguments,
+    }
+
+
+def _output(call_id: str, text: str) -> Item:
+    return {"type": "function_call_output", "call_id": _short(call_id), "output": text}
+
+
+def _interrupted(call_ids: Iterable[str]) -> Iterator[bytes]:
+    for call_id in call_ids:
+        yield dump(_output(call_id, LOST))
+
+
+def _short(call_id: str) -> str:
+    """Shortens ids of other makers to the 64 characters allowed here."""
+    return call_id if len(call_id) <= 64 else hashed_id(call_id, "call_")
+
+
+_ENFORCEABLE = frozenset(
+    {"type", "description", "title", "enum", "properties", "required", "additionalProperties"}
+    | {"items", "anyOf"}
+)
+
+
+def is_strict(schema: Any) -> bool:
+    """Returns True for a JSON Schema that the provider can enforce as it stands.
+
+    It would rewrite any other schema, and optional arguments would come as explicit nulls.
+    Spec: https://platform.openai.com/docs/guides/structured-outputs
+    """
+    if not isinstance(schema, Mapping) or not set(schema) <= _ENFORCEABLE:
+        return False
+    if schema.get("type") == "object" or "properties" in schema:
+        properties = schema.get("properties") or {}
+        if schema.get("additionalProperties") is not False:
+            return False
+        if set(schema.get("required") or ()) != set(properties):
+            return False
+        return all(map(is_strict, properties.values()))
+    if not ("type" in schema or "anyOf" in schema or "enum" in schema):
+        return False
+    inner = [schema["items"]] if "items" in schema else []
+    return all(map(is_strict, [*inner, *(schema.get("anyOf") or ())]))

@@ -1,0 +1,436 @@
+"""Decodes responses of the Responses API, streamed or whole, into events.
+
+`response.output_item.done` and the terminal event count; deltas are shown meanwhile. The decoder
+passes over unknown events and items, and keeps every finished item as it came for the next request.
+
+Spec: https://platform.openai.com/docs/api-reference/responses-streaming
+
+A blank line separates message items. One part is shown as it streams; others wait until it is done,
+so that the shown text is always a beginning of the final text. Offsets of citations count in the
+part as the server wrote it; removed vendor marks shift them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+from searchloop.agent.calls.arguments import read_arguments
+from searchloop.agent.providers._common import DecoderBase
+from searchloop.agent.providers.openai.errors import classify
+from searchloop.agent.providers.openai.request import PROVIDER, VERSION
+from searchloop.agent.search.citations import locate, numbered, sources, widen
+from searchloop.agent.search.vendor_marks import Residue
+from searchloop.agent.transport.sse import incomplete
+from searchloop.agent.types import (
+    Citation,
+    Finished,
+    Mark,
+    Message,
+    PageOpened,
+    ProviderData,
+    SearchFinished,
+    SearchStarted,
+    Source,
+    StopReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    Usage,
+)
+
+Key = tuple[int, int]  # output index, content index
+
+
+class _Part:
+    """One content part: its pieces as they came, and where it begins in the answer."""
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.raw: list[str] = []
+        self.residue = Residue()
+        self.base: int | None = None
+        self.done = False
+        self.annotations: list[Any] = []
+
+
+class ResponseText:
+    """Collects the text of one response."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Key, _Part] = {}
+        self._shown: list[str] = []
+        self._open: _Part | None = None
+        self._last_item: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The text shown so far."""
+        return "".join(self._shown)
+
+    def add(self, key: Key, piece: str) -> str:
+        """Adds a piece to a part. Returns the text that can be shown now."""
+        part = self._part(key)
+        if part.done:
+            return ""
+        part.raw.append(piece)
+        if self._open is None:
+            self._open = part
+        return self._show(part, part.residue.feed(piece)) if self._open is part else ""
+
+    def finish(self, key: Key, full: str, annotations: Iterable[Any]) -> str:
+        """Ends a part whose whole text is `full`. Returns the text that was not shown yet."""
+        part = self._part(key)
+        if annotations:
+            part.annotations = list(annotations)
+        if part.done:
+            return ""
+        streamed = "".join(part.raw)
+        missing = full[len(streamed) :] if full.startswith(streamed) else ""
+        shown = self.add(key, missing) if missing else ""
+        part.done = True
+        if self._open not in (None, part):
+            return shown
+        return shown + self._close(part) + self._show_waiting()
+
+    def end(self) -> str:
+        """Ends all parts. Returns the text that was not shown yet."""
+        return "".join(self.finish(key, "", ()) for key in sorted(self._parts))
+
+    def citations(self) -> tuple[Citation, ...]:
+        """Returns the cited addresses, numbered by first appearance in the text."""
+        text = self.text
+        return numbered(
+            (Mark(self._span(part, note, text)), note["url"], note.get("title") or "")
+            for part in self._parts.values()
+            for note in part.annotations
+            if _is_citation(note)
+        )
+
+    def _part(self, key: Key) -> _Part:
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = _Part(key)
+        return part
+
+    def _span(self, part: _Part, note: Mapping[str, Any], text: str) -> tuple[int, int] | None:
+        start, end = (note.get(name) for name in ("start_index", "end_index"))
+        start, end = (at if isinstance(at, int) else 0 for at in (start, end))
+        where = locate("".join(part.raw), start, end, note["url"])
+        if where is None or part.base is None:
+            return None
+        first, last = (min(part.base + part.residue.position(at), len(text)) for at in where)
+        return (first, last) if first < last else widen(text, first)
+
+    def _show(self, part: _Part, text: str) -> str:
+        if not text:
+            return ""
+        if part.base is None:
+            item = part.key[0]
+            joiner = "\n\n" if self._last_item not in (None, item) else ""
+            self._last_item = item
+            part.base = sum(map(len, self._shown)) + len(joiner)
+            text = joiner + text
+        self._shown.append(text)
+        return text
+
+    def _close(self, part: _Part) -> str:
+        if self._open is part:
+            self._open = None
+        return self._show(part, part.residue.close())
+
+    def _show_waiting(self) -> str:
+        """Shows parts that came meanwhile, in order, up to one that is not done yet."""
+        shown = ""
+        for key in sorted(self._parts):
+            part = self._parts[key]
+            if part.base is None and part.raw and self._open is None:
+                self._open = part
+                shown += self._show(part, part.residue.feed("".join(part.raw)))
+                if part.done:
+                    shown += self._close(part)
+        return shown
+
+
+def _is_citation(note: Any) -> bool:
+    if not isinstance(note, dict) or note.get("type") != "url_citation":
+        return False
+    return isinstance(note.get("url"), str) and bool(note["url"])
+
+
+Event = Mapping[str, Any]
+Item = dict[str, Any]
+
+_PAGE_ACTIONS = frozenset({"open_page", "find_in_page", "find"})
+
+
+class WebSearchCalls:
+    """Turns the provider's searches and page visits into events; `consulted` lists pages in order.
+
+    Only a finished item tells what it does, so a search is announced when an item appears. An item
+    that turns out to be a page visit leaves its announcement to the next search.
+    """
+
+    def __init__(self) -> None:
+        self.consulted: list[Source] = []
+        self.searches = 0
+        self.pages = 0
+        self._announced = False
+        self._visited: set[str] = set()
+
+    def began(self, item: Mapping[str, Any]) -> Iterable[StreamEvent]:
+        """Reads an item that has appeared."""
+        action = item.get("action") or {}
+        if self._announced or action.get("type") in _PAGE_ACTIONS:
+            return ()
+        self._announced = True
+        return (SearchStarted(_query(action)),)
+
+    def ended(self, item: Mapping[str, Any]) -> Iterable[StreamEvent]:
+        """Reads an item that is done."""
+        action = item.get("action") or {}
+        failed = item.get("status") in ("failed", "incomplete")
+        if action.get("type") in _PAGE_ACTIONS:
+            yield from self._visit(action, failed)
+            return
+        query = _query(action)
+        if not self._announced:
+            yield SearchStarted(query)
+        self._announced = False
+        self.searches += 1
+        listed = action.get("sources")
+        results = len(listed) if isinstance(listed, list) else None
+        for source in listed or ():
+            if isinstance(source, dict) and source.get("url"):
+                self.consulted.append(Source(source["url"], source.get("title") or ""))
+        status: Literal["ok", "empty", "error"] = "error" if failed else "ok"
+        if results == 0 and not failed:
+            status = "empty"
+        yield SearchFinished(query, status, results, "The search failed." if failed else None)
+
+    def _visit(self, action: Mapping[str, Any], failed: bool) -> Iterable[StreamEvent]:
+        url = action.get("url")
+        opening = action["type"] == "open_page"
+        self.pages += opening
+        if not isinstance(url, str) or not url or (not opening and url in self._visited):
+            return
+        self._visited.add(url)
+        if not failed:
+            self.consulted.append(Source(url, state="opened"))
+        yield PageOpened(url, "error" if failed else "ok")
+
+
+def _query(action: Mapping[str, Any]) -> str:
+    queries = action.get("queries") or [action.get("query")]
+    return "; ".join(query for query in queries if isinstance(query, str) and query)
+
+
+def calls(items: Iterable[Item], *, complete: bool) -> tuple[tuple[ToolCall, ...], list[Item]]:
+    """Splits off the calls to answer; drops repeated calls, and all calls of a cut answer."""
+    found: dict[str, ToolCall] = {}
+    kept: list[Item] = []
+    for item in items:
+        if item.get("type") == "function_call":
+            call_id = item.get("call_id") or item.get("id") or f"call_{len(found)}"
+            if not complete or item.get("status") == "incomplete" or call_id in found:
+                continue
+            arguments, problem = read_arguments(item.get("arguments"))
+            found[call_id] = ToolCall(call_id, item.get("name") or "", arguments, problem)
+            item = {**item, "call_id": call_id}
+        kept.append(item)
+    return tuple(found.values()), kept
+
+
+def stop_reason(
+    response: Mapping[str, Any], items: Iterable[Item], tool_calls: tuple[ToolCall, ...]
+) -> StopReason:
+    """Returns the reason why the answer ends here."""
+    if response.get("status") == "incomplete":
+        details = response.get("incomplete_details") or {}
+        return "refusal" if details.get("reason") == "content_filter" else "length"
+    if tool_calls:
+        return "tool_calls"
+    messages = [item for item in items if item.get("type") == "message"]
+    parts = [part for item in messages for part in item.get("content") or ()]
+    return "refusal" if any(part.get("type") == "refusal" for part in parts) else "stop"
+
+
+def usage(response: Mapping[str, Any], searches: WebSearchCalls) -> Usage:
+    """Returns the reported counts; searches are those billed, if the server says how many."""
+    counts = response.get("usage") or {}
+    billed = ((response.get("tool_usage") or {}).get("web_search") or {}).get("num_requests")
+    return Usage(
+        input_tokens=counts.get("input_tokens"),
+        output_tokens=counts.get("output_tokens"),
+        cached_tokens=(counts.get("input_tokens_details") or {}).get("cached_tokens"),
+        reasoning_tokens=(counts.get("output_tokens_details") or {}).get("reasoning_tokens"),
+        searches=searches.searches if billed is None else billed,
+        pages=searches.pages,
+    )
+
+
+class ResponsesDecoder(DecoderBase):
+    """Decodes one response of `model`. See `agent.providers.Decoder`."""
+
+    api = "the Responses API"
+
+    def __init__(self, model: str, server: str, content_type: str) -> None:
+        super().__init__(server, content_type)
+        self._model = model
+        self._last: Event = {}
+        self._numbered = False
+        self._text = ResponseText()
+        self._searches = WebSearchCalls()
+        self._items: dict[int, Item] = {}
+        self._thinking: list[str] = []
+        self._thought: set[int] = set()
+        self._section: tuple[int, int | None] = (-1, None)
+
+    def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
+        if not isinstance(document, dict):
+            raise incomplete(self._server)
+        if document.get("error"):
+            raise classify(_error(document), None, self._server)
+        if document.get("status") in ("queued", "in_progress"):
+            raise incomplete(self._server)
+        return self._terminal({"response": document})
+
+    def _read(self, event: Event) -> Iterable[StreamEvent]:
+        if self._is_repeated(event):
+            return ()
+        kind = event.get("type") or ""
+        if kind == "error" or (event.get("error") and not kind.startswith("response.")):
+            raise classify(_error(event), None, self._server)
+        read = _READERS.get(kind)
+        return read(self, event) if read else ()
+
+    def _is_repeated(self, event: Event) -> bool:
+        """Tells an event that was sent twice from two that look the same.
+
+        Some servers give all events one number or none; there nothing is dropped.
+        """
+        if self._numbered and event == self._last:
+            return True
+        before, number = self._last.get("sequence_number"), event.get("sequence_number")
+        self._numbered = isinstance(before, int) and isinstance(number, int) and number > before
+        self._last = event
+        return False
+
+    def _text_delta(self, event: Event) -> Iterable[StreamEvent]:
+        return self._show(self._text.add(_key(event), event["delta"]))
+
+    def _show(self, text: str) -> Iterable[StreamEvent]:
+        return (TextDelta(text),) if text else ()
+
+    def _part_done(self, event: Event) -> Iterable[StreamEvent]:
+        return self._show(self._finish_part(_key(event), event.get("part") or {}))
+
+    def _finish_part(self, key: tuple[int, int], part: Event) -> str:
+        full = part.get("text") or part.get("refusal") or ""
+        return self._text.finish(key, full, part.get("annotations") or ())
+
+    def _thinking_delta(self, event: Event) -> Iterable[StreamEvent]:
+        return self._think(event["output_index"], event.get("summary_index"), event["delta"])
+
+    def _think(self, index: int, part: int | None, text: str) -> Iterable[StreamEvent]:
+        if not text:
+            return
+        section = (index, part)
+        if self._thinking and section != self._section:
+            text = "\n\n" + text
+        self._section = section
+        self._thought.add(index)
+        self._thinking.append(text)
+        yield ThinkingDelta(text)
+
+    def _item_added(self, event: Event) -> Iterable[StreamEvent]:
+        item = event["item"]
+        if item.get("type") == "web_search_call" and event["output_index"] not in self._items:
+            return self._searches.began(item)
+        return ()
+
+    def _item_done(self, event: Event) -> Iterable[StreamEvent]:
+        index, item = event["output_index"], event["item"]
+        if index in self._items:
+            return
+        self._items[index] = item
+        match item.get("type"):
+            case "message":
+                text = ""
+                for number, part in enumerate(item.get("content") or ()):
+                    text += self._finish_part((index, number), part)
+                yield from self._show(text)
+            case "reasoning" if index not in self._thought:
+                parts = item.get("summary") or item.get("content") or ()
+                for number, part in enumerate(parts):
+                    yield from self._think(index, number, part.get("text") or "")
+            case "web_search_call":
+                yield from self._searches.ended(item)
+
+    def _terminal(self, event: Event) -> Iterable[StreamEvent]:
+        response = event["response"]
+        status = response.get("status")
+        if status in ("failed", "cancelled") or event.get("type") == "response.failed":
+            raise classify(_error(response), None, self._server)
+        yield from self._missed(response.get("output") or ())
+        yield from self._show(self._text.end())
+        self._finished = True
+        yield self._result(response)
+
+    def _missed(self, output: Iterable[Item]) -> Iterable[StreamEvent]:
+        """Reads items that only the terminal event contains."""
+        known = {item.get("id") for item in self._items.values()}
+        for index, item in enumerate(output):
+            own = item.get("id")
+            if (own in known) if own else (index in self._items):
+                continue
+            free = index if index not in self._items else max(self._items) + 1
+            yield from self._item_done({"output_index": free, "item": item})
+
+    def _result(self, response: Event) -> Finished:
+        blocks = [self._items[index] for index in sorted(self._items)]
+        tool_calls, blocks = calls(blocks, complete=response.get("status") != "incomplete")
+        citations = self._text.citations()
+        shown = self._text.text
+        # Without an item that holds the text, raw blocks would replay less than was said.
+        raw = bool(blocks) and (not shown or any(b.get("type") == "message" for b in blocks))
+        data = ProviderData(PROVIDER, self._model, VERSION, tuple(blocks)) if raw else None
+        message = Message(
+            "assistant",
+            shown,
+            thinking="".join(self._thinking),
+            tool_calls=tool_calls,
+            citations=citations,
+            sources=sources(self._searches.consulted, citations),
+            provider_data=data,
+        )
+        return Finished(
+            message, stop_reason(response, blocks, tool_calls), usage(response, self._searches)
+        )
+
+
+_READERS: dict[str, Callable[[ResponsesDecoder, Event], Iterable[StreamEvent]]] = {
+    "response.output_text.delta": ResponsesDecoder._text_delta,
+    "response.refusal.delta": ResponsesDecoder._text_delta,
+    "response.content_part.done": ResponsesDecoder._part_done,
+    "response.reasoning_summary_text.delta": ResponsesDecoder._thinking_delta,
+    "response.reasoning_text.delta": ResponsesDecoder._thinking_delta,
+    "response.output_item.added": ResponsesDecoder._item_added,
+    "response.output_item.done": ResponsesDecoder._item_done,
+    "response.completed": ResponsesDecoder._terminal,
+    "response.incomplete": ResponsesDecoder._terminal,
+    "response.failed": ResponsesDecoder._terminal,
+}
+
+
+def _key(event: Event) -> tuple[int, int]:
+    return event.get("output_index", 0), event.get("content_index", 0)
+
+
+def _error(value: Event) -> Mapping[str, Any]:
+    """Returns the error object, which an event contains flat or nested."""
+    inner = value.get("error")
+    if isinstance(inner, dict):
+        return inner
+    return {"message": inner} if isinstance(inner, str) else value

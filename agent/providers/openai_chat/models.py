@@ -1,0 +1,139 @@
+"""The server and its key, and what its models can do: as it reports itself, else by name.
+
+Only models that are known to search have native search, and those search always: the switch cannot
+turn it off, so they are refused while it is off. Every other model is assumed to call functions.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from searchloop.agent.settings import Setting
+from searchloop.agent.transport.exchange import Endpoint, origin_of
+from searchloop.agent.types import Capabilities
+
+UNKNOWN = Capabilities()
+
+
+SEARCHING = Capabilities(native_search=True, tools=False)
+# Function tools beside their search are documented for none of them.
+# By pattern: True for models that accept `web_search_options`.
+SEARCHERS = {
+    "*gpt-5-search-api*": True,
+    "*gpt-4o-search-preview*": True,
+    "*gpt-4o-mini-search-preview*": True,
+    "*:online": False,
+    "perplexity/*": True,
+    "sonar*": True,
+}
+_OFFICIAL = ("gpt-", "o1", "o3", "o4", "ft:", "chatgpt-")
+_NOT_CHAT = (
+    *("audio", "realtime", "transcribe", "tts", "image", "embedding", "instruct", "moderation"),
+    *("deep-research", "whisper", "codex", "-pro", "live"),
+)
+
+
+def searcher(model: str) -> bool | None:
+    """Returns the `SEARCHERS` value of a model that always searches; None for every other."""
+    return next((takes for name, takes in SEARCHERS.items() if fnmatchcase(model, name)), None)
+
+
+def answers_questions(model: str) -> bool:
+    """Returns True for a listed model of the official server that takes chat completions."""
+    return model.startswith(_OFFICIAL) and not any(word in model for word in _NOT_CHAT)
+
+
+class ListedModels:
+    """Remembers the models that one server listed."""
+
+    def __init__(self) -> None:
+        self._learnt: dict[str, Capabilities] = {}
+
+    def capabilities(self, model: str) -> Capabilities:
+        learnt = self._learnt.get(model, UNKNOWN)
+        return learnt if searcher(model) is None else replace(SEARCHING, context=learnt.context)
+
+    def learn(self, answer: Any) -> list[str]:
+        """Reads the answer of `GET /models`. Returns the names, sorted."""
+        listed = answer.get("data", answer.get("models")) if isinstance(answer, dict) else answer
+        for entry in listed if isinstance(listed, list) else ():
+            name = entry.get("id") if isinstance(entry, dict) else None
+            if isinstance(name, str) and name:
+                self._learnt[name] = _read(entry)
+        return sorted(self._learnt)
+
+
+def _read(entry: Mapping[str, Any]) -> Capabilities:
+    parameters = entry.get("supported_parameters")
+    listed = parameters if isinstance(parameters, list) else None
+    architecture = entry.get("architecture")
+    inputs = architecture.get("input_modalities") if isinstance(architecture, dict) else None
+    meta = entry.get("meta")
+    # A window that the server was started with says more than what the model was trained for.
+    sizes = (entry.get("max_model_len"), entry.get("context_length"), entry.get("context_window"))
+    loaded = meta.get("n_ctx") if isinstance(meta, dict) else None
+    return Capabilities(
+        tools=listed is None or "tools" in listed,
+        thinking=listed is not None and "reasoning" in listed,
+        vision=isinstance(inputs, list) and "image" in inputs,
+        context=next((n for n in (loaded, *sizes) if type(n) is int and n > 0), None),
+    )
+
+
+DEFAULT_BASE = "https://api.openai.com/v1"
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "OPENAI_CHAT_BASE_URL",
+        "A server of the Chat Completions API (default: OPENAI_BASE_URL)",
+        aliases=("OPENAI_BASE_URL",),
+    ),
+    Setting("OPENAI_CHAT_API_KEY", "Key for that server, if it wants one", secret=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatServer(Endpoint):
+    """One server; `chosen` is True if the user named it, False for our default."""
+
+    chosen: bool = True
+    vendor: str = field(default="OpenAI", kw_only=True)
+    home: str = field(default=DEFAULT_BASE, kw_only=True)
+    setting: str = field(default="OPENAI_CHAT_BASE_URL", kw_only=True)
+
+    @property
+    def loopback(self) -> bool:
+        """True for this machine."""
+        if self.host == "localhost" or self.host.endswith(".localhost"):
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def own(self) -> bool:
+        """True for this machine or one beside it, where the user decides on the window."""
+        try:
+            return self.loopback or ipaddress.ip_address(self.host).is_private
+        except ValueError:
+            return bool(self.host) and "." not in self.host.removesuffix(".local")
+
+
+def find_server(env: Mapping[str, str]) -> ChatServer:
+    """Returns the server that the settings name.
+
+    OPENAI_API_KEY goes only to OpenAI and to the origin of OPENAI_BASE_URL.
+    """
+    names = ("OPENAI_CHAT_BASE_URL", "OPENAI_BASE_URL", "OPENAI_CHAT_API_KEY", "OPENAI_API_KEY")
+    own, shared, key, general_key = ((env.get(name) or "").strip() for name in names)
+    base = own or shared or DEFAULT_BASE
+    origin = origin_of(base)
+    official = origin == origin_of(DEFAULT_BASE)
+    chosen = bool(own or key) or not official
+    if official or (origin is not None and origin == origin_of(shared)):
+        key = key or general_key
+    return ChatServer(base, key, chosen)

@@ -1,0 +1,392 @@
+"""Decodes Chat Completions answers, streamed or whole, into events.
+
+The end is `[DONE]`, or the end of the bytes after a `finish_reason`: the counts come after that
+reason, and some servers send no reason at all. Anything that ends otherwise is incomplete.
+
+Spec: https://platform.openai.com/docs/api-reference/chat/streaming
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from searchloop.agent.calls.as_text import TextCalls
+from searchloop.agent.providers._common import DecoderBase
+from searchloop.agent.providers._thinking import ThinkSplitter
+from searchloop.agent.providers.openai_chat.calls import StreamedCalls
+from searchloop.agent.providers.openai_chat.errors import classify, find_error
+from searchloop.agent.providers.openai_chat.models import ChatServer
+from searchloop.agent.providers.openai_chat.request import PROVIDER, version
+from searchloop.agent.search.citations import locate, numbered, sources, widen
+from searchloop.agent.search.vendor_marks import Residue, page_date
+from searchloop.agent.transport.sse import incomplete
+from searchloop.agent.types import (
+    Citation,
+    Finished,
+    Mark,
+    Message,
+    ProviderData,
+    Request,
+    SearchFinished,
+    SearchStarted,
+    Source,
+    StopReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    ToolSpec,
+    Usage,
+)
+
+
+def read_usage(usage: Any) -> Usage:
+    """Returns the reported counts; prompt tokens include cached ones."""
+    if not isinstance(usage, dict):
+        return Usage()
+    prompt = usage.get("prompt_tokens_details")
+    completion = usage.get("completion_tokens_details")
+    server = usage.get("server_tool_use_details")
+    cost = usage.get("cost")
+    return Usage(
+        input_tokens=_count(usage, "prompt_tokens"),
+        output_tokens=_count(usage, "completion_tokens"),
+        cached_tokens=_count(prompt, "cached_tokens"),
+        reasoning_tokens=_count(completion, "reasoning_tokens"),
+        searches=_count(server, "web_search_requests"),
+        cost_usd=float(cost) if isinstance(cost, int | float) else None,
+    )
+
+
+def read_times(times: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the speed that llama.cpp reports: milliseconds, and tokens a second.
+
+    https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
+    """
+    named = {
+        "prompt_ms": "prompt_ms",
+        "predicted_ms": "eval_ms",
+        "predicted_per_second": "tokens_per_second",
+    }
+    return {
+        ours: round(float(times[theirs]), 3)
+        for theirs, ours in named.items()
+        if type(times.get(theirs)) in (int, float) and times[theirs] > 0
+    }
+
+
+def _count(counts: Any, name: str) -> int | None:
+    value = counts.get(name) if isinstance(counts, dict) else None
+    return value if type(value) is int and value >= 0 else None
+
+
+Delta = TextDelta | ThinkingDelta
+_REASONING = ("reasoning_content", "reasoning")
+_STOPS: dict[str, StopReason] = {
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "refusal",
+}
+
+
+class ChatAnswer:
+    """Collects one choice: text, thinking, calls and citations.
+
+    `reason` is the server's `finish_reason`; `tools` are those whose calls may stand in the text,
+    as small models print them. Text is shown without printed thinking and vendor marks, so offsets
+    of citations, which count in the server's text, are moved and mapped.
+    """
+
+    def __init__(self, model: str, host: str, tools: Iterable[ToolSpec] = ()) -> None:
+        self._model = model
+        self._host = host
+        self.reason = ""
+        self.begun = False
+        self._content: list[str] = []  # as the server wrote it
+        self._answered = 0  # how much of it came after the thinking printed before it
+        self._shown: list[str] = []
+        self._thinking: list[str] = []
+        self._splitter = ThinkSplitter()
+        self._residue = Residue()
+        self._written = TextCalls(tools)
+        self._times: dict[str, Any] = {}
+        self._calls = StreamedCalls()
+        self._refused = False
+        self._annotations: list[Mapping[str, Any]] = []
+        self._reasoning: dict[str, list[str]] = {}
+        self._details: list[dict[str, Any]] = []
+        self._consulted: list[Source] = []
+        self._usage = Usage()
+
+    @property
+    def annotated(self) -> bool:
+        """True once the server has named a page."""
+        return bool(self._annotations)
+
+    def add(self, delta: Mapping[str, Any], *, whole: bool) -> list[Delta]:
+        """Adds a piece of the answer, or the whole. Returns the deltas that can be shown now."""
+        self.begun = True
+        out: list[Delta] = []
+        content = delta.get("content")
+        if len(delta) > 1 or content is None:
+            self._add_rest(delta, out, whole=whole)
+        if content:
+            if type(content) is str:
+                self._text(content, out)
+            else:
+                self._parts(content, out)
+        return out
+
+    def end(self) -> list[Delta]:
+        """Ends the answer. Returns the deltas that were not shown yet."""
+        out: list[Delta] = []
+        for piece in self._splitter.close():
+            self._show(piece, out)
+        self._say(self._written.feed(self._residue.close()) + self._written.close(), out)
+        return out
+
+    def note(self, chunk: Mapping[str, Any]) -> None:
+        """Notes counts and pages consulted; later values replace earlier ones."""
+        if chunk.get("usage"):
+            self._usage = read_usage(chunk["usage"])
+        if isinstance(chunk.get("timings"), dict):
+            self._times = read_times(chunk["timings"])
+        results = chunk.get("search_results")
+        if isinstance(results, list):
+            self._consulted = [
+                Source(url, _string(page, "title"), published=page_date(page.get("date")))
+                for page in results
+                if (url := _string(page, "url"))
+            ]
+
+    def result(self) -> tuple[Message, StopReason, Usage]:
+        """Returns the whole answer. Drops the calls of one that was cut or filtered."""
+        stop = _STOPS.get(self.reason, "refusal" if self._refused else "stop")
+        calls, raw = ((), []) if stop != "stop" else self._calls.build()
+        details = dict(self._times)
+        if stop == "stop" and not calls and self._written.calls:
+            details["calls"] = "text"
+            calls = tuple(
+                ToolCall(f"call_{uuid.uuid4().hex}", name, arguments)
+                for name, arguments in self._written.calls
+            )
+        citations, found = self._citations()
+        message = Message(
+            "assistant",
+            "".join(self._shown),
+            thinking="".join(self._thinking),
+            tool_calls=calls,
+            citations=citations,
+            sources=sources((*self._consulted, *found), citations),
+            details=details,
+            provider_data=self._block(raw) if raw else None,
+        )
+        return message, "tool_calls" if calls else stop, self._usage
+
+    def _add_rest(self, delta: Mapping[str, Any], out: list[Delta], *, whole: bool) -> None:
+        details = delta.get("reasoning_details")
+        if isinstance(details, list):
+            self._keep_details(details)
+        for name in _REASONING:
+            if thought := _string(delta, name):
+                self._reasoning.setdefault(name, []).append(thought)
+                self._think(thought, out)
+                break
+        else:
+            for detail in details if isinstance(details, list) else ():
+                self._think(_thought(detail), out)
+        if delta.get("tool_calls"):
+            self._calls.add(delta["tool_calls"], whole=whole)
+        annotations = delta.get("annotations")
+        if isinstance(annotations, list):
+            self._annotations += [note for note in annotations if isinstance(note, dict)]
+        if refusal := _string(delta, "refusal"):
+            self._refused = True
+            self._text(refusal, out)
+
+    def _text(self, text: str, out: list[Delta]) -> None:
+        self._content.append(text)
+        if self._splitter.passing:
+            self._show(TextDelta(text), out)
+        else:
+            for piece in self._splitter.feed(text):
+                self._show(piece, out)
+
+    def _show(self, piece: Delta, out: list[Delta]) -> None:
+        if type(piece) is ThinkingDelta:
+            self._think(piece.text, out)
+            return
+        self._answered += len(piece.text)
+        text = self._residue.feed(piece.text)
+        if text:
+            self._say(self._written.feed(text), out)
+
+    def _say(self, text: str, out: list[Delta]) -> None:
+        if text:
+            self._shown.append(text)
+            out.append(TextDelta(text))
+
+    def _think(self, text: str, out: list[Delta]) -> None:
+        if text:
+            self._thinking.append(text)
+            out.append(ThinkingDelta(text))
+
+    def _parts(self, content: Any, out: list[Delta]) -> None:
+        """Adds content as a list of parts, which some servers stream too."""
+        for part in content if isinstance(content, list) else ():
+            if not isinstance(part, dict):
+                continue
+            if text := _string(part, "text"):
+                self._text(text, out)
+            elif isinstance(part.get("thinking"), list):
+                for inner in part["thinking"]:
+                    self._think(_thought(inner), out)
+
+    def _keep_details(self, details: list[Any]) -> None:
+        """Joins the pieces of each reasoning block, which goes back to the server."""
+        for detail in details:
+            if not isinstance(detail, dict):
+                continue
+            last = self._details[-1] if self._details else {}
+            if all(last.get(k) == detail.get(k) for k in ("type", "index")) and last:
+                for key, value in detail.items():
+                    joined = key in ("text", "summary", "data") and isinstance(last.get(key), str)
+                    if value is not None:
+                        last[key] = last[key] + value if joined else value
+            else:
+                self._details.append(dict(detail))
+
+    def _block(self, calls: list[dict[str, Any]]) -> ProviderData:
+        block: dict[str, Any] = {"role": "assistant", "tool_calls": calls}
+        block |= {name: "".join(pieces) for name, pieces in self._reasoning.items()}
+        if self._details:
+            block["reasoning_details"] = self._details
+        return ProviderData(PROVIDER, self._model, version(self._host), (block,))
+
+    def _citations(self) -> tuple[tuple[Citation, ...], list[Source]]:
+        """Returns the pages cited at a place in the text, and all pages named."""
+        raw, text = "".join(self._content), "".join(self._shown)
+        found: list[tuple[Mark, str, str]] = []
+        named: list[Source] = []
+        for note in self._annotations:
+            note = _citation(note)
+            url, title = _string(note, "url"), _string(note, "title")
+            if not url:
+                continue
+            named.append(Source(url, title))
+            where = locate(raw, _number(note, "start_index"), _number(note, "end_index"), url)
+            span = self._span(where, raw, text) if where else None
+            if span:
+                found.append((Mark(span), url, title))
+        return numbered(found), named
+
+    def _span(self, where: tuple[int, int], raw: str, text: str) -> tuple[int, int] | None:
+        printed = len(raw) - self._answered
+        first, last = (self._residue.position(max(0, at - printed)) for at in where)
+        first, last = min(first, len(text)), min(last, len(text))
+        return (first, last) if first < last else widen(text, first)
+
+
+def _citation(note: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the citation, which the API nests and some servers do not."""
+    inner = note.get("url_citation")
+    if isinstance(inner, dict):
+        return inner
+    return note if note.get("type") == "url_citation" else {}
+
+
+def _number(note: Mapping[str, Any], name: str) -> int:
+    value = note.get(name)
+    return value if type(value) is int else 0
+
+
+def _string(value: Any, key: str) -> str:
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _thought(detail: Any) -> str:
+    return _string(detail, "text") or _string(detail, "summary")
+
+
+class ChatDecoder(DecoderBase):
+    """Decodes the answer to one request. See `agent.providers.Decoder`."""
+
+    api = "the Chat Completions API"
+    begins = (b"{", b"[")
+
+    def __init__(self, request: Request, server: ChatServer, content_type: str) -> None:
+        super().__init__(server.name, content_type)
+        self._endpoint = server
+        tools = () if server.official else request.tools  # its calls are never printed
+        self._answer = ChatAnswer(request.model, server.host, tools)
+        # The API reports no searches, but these models always make one.
+        self._search = "due" if request.native_search is not None else "none"
+        self._ended = False
+
+    def _read_done(self) -> Iterable[StreamEvent]:
+        if not (self._ended or self._answer.begun):
+            raise incomplete(self._server)
+        return self._finish()
+
+    def _end_of_stream(self) -> Iterable[StreamEvent]:
+        if not self._ended:
+            raise incomplete(self._server)
+        return self._finish()
+
+    def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
+        if document is None:
+            raise incomplete(self._server)
+        answer = document[0] if isinstance(document, list) and document else document
+        error = find_error(answer)
+        if error is not None:
+            raise classify(error, None, self._endpoint)
+        if not isinstance(answer, dict) or not answer.get("choices"):
+            raise self._unreadable()
+        yield from self._read(answer)
+        yield from self._finish()
+
+    def _read(self, event: Any) -> Iterable[StreamEvent]:
+        if event.get("error") or event.get("object") == "error":
+            raise classify(find_error(event) or {}, None, self._endpoint)
+        if "usage" in event or "search_results" in event or "timings" in event:
+            self._answer.note(event)
+        for choice in event.get("choices") or ():
+            if not choice.get("index"):
+                yield from self._choice(choice)
+
+    def _choice(self, choice: Mapping[str, Any]) -> Iterable[StreamEvent]:
+        if self._search == "due":
+            self._search = "begun"
+            yield SearchStarted()
+        delta = choice.get("delta")
+        whole = not isinstance(delta, dict)
+        message = choice.get("message") if whole else delta
+        if isinstance(message, dict):
+            shown = self._answer.add(message, whole=whole)
+            if shown or self._answer.annotated:
+                yield from self._searched()
+            yield from shown
+        elif isinstance(choice.get("text"), str):
+            yield from self._answer.add({"content": choice["text"]}, whole=False)
+        reason = choice.get("finish_reason")
+        if reason:
+            if reason == "error" or choice.get("error"):
+                raise classify(find_error(choice) or {}, None, self._endpoint)
+            self._ended = True
+            self._answer.reason = str(reason)
+
+    def _searched(self) -> Iterable[StreamEvent]:
+        if self._search == "begun":
+            self._search = "done"
+            yield SearchFinished("")
+
+    def _finish(self) -> Iterable[StreamEvent]:
+        rest = self._answer.end()
+        yield from self._searched()
+        yield from rest
+        self._finished = True
+        yield Finished(*self._answer.result())

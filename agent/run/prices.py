@@ -1,0 +1,140 @@
+"""Prices: computes the cost of an answer from a dated table that people can edit. It never guesses.
+
+Each price is looked up by itself: in the user's table before ours, a longer pattern before a
+shorter one. So one line in the user's file adds a token price and leaves the search fee alone.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.types import Usage
+
+PRICES = ("input", "cached_input", "output", "searches")
+PACKAGED = Path(__file__).with_name("prices.toml")
+_MILLION, _THOUSAND = 1e6, 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTable:
+    """Prices in US dollars by model pattern: per million tokens, per thousand searches."""
+
+    models: Mapping[str, Mapping[str, float]]
+    as_of: date | None = None
+
+    def price(self, model: str, name: str) -> float | None:
+        """Returns one price of `provider:model`; None if this table does not have it."""
+        fitting = (p for p in self.models if name in self.models[p] and fnmatchcase(model, p))
+        pattern = max(fitting, key=len, default=None)
+        return None if pattern is None else self.models[pattern][name]
+
+
+def cost(model: str, usage: Usage, tables: Iterable[PriceTable] | None = None) -> float | None:
+    """Returns US dollars for `usage` of `provider:model`; None if a price or count is unknown.
+
+    `usage.searches` counts the provider's own searches. `tables` are asked in order, by default
+    only the packaged one.
+    """
+    return pricer(model, tables)(usage)
+
+
+def search_price(model: str, tables: Iterable[PriceTable]) -> float | None:
+    """Returns US dollars for one search by the provider; None if no table has it."""
+    rate = _rate(model, "searches", tables)
+    return None if rate is None else rate / _THOUSAND
+
+
+def _rate(model: str, name: str, tables: Iterable[PriceTable]) -> float | None:
+    return next((p for table in tables if (p := table.price(model, name)) is not None), None)
+
+
+def pricer(
+    model: str, tables: Iterable[PriceTable] | None = None
+) -> Callable[[Usage], float | None]:
+    """Returns `cost` for one model, with its prices looked up once."""
+    asked = (packaged(),) if tables is None else tuple(tables)
+    rates = {name: _rate(model, name, asked) for name in PRICES}
+
+    def charge(usage: Usage) -> float | None:
+        if usage.cost_usd is not None:
+            return usage.cost_usd
+        cached = usage.cached_tokens or 0
+        fresh = None if usage.input_tokens is None else max(0, usage.input_tokens - cached)
+        total = 0.0
+        for count, name, unit in (
+            (fresh, "input", _MILLION),
+            (cached, "cached_input", _MILLION),
+            (usage.output_tokens, "output", _MILLION),
+            (usage.searches or 0, "searches", _THOUSAND),
+        ):
+            rate = rates[name]
+            if count == 0 or rate == 0:
+                continue
+            if count is None or rate is None:
+                return None
+            total += count * rate / unit
+        return total
+
+    return charge
+
+
+@cache
+def packaged() -> PriceTable:
+    """Reads the table that comes with the program."""
+    return parse_prices(PACKAGED.read_text("utf-8"), PACKAGED.name)
+
+
+def load_prices(home: Path) -> tuple[PriceTable, ...]:
+    """Reads the tables, the user's first. Raises ConfigError when that one cannot be read."""
+    path = home / "prices.toml"
+    try:
+        text = path.read_text("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return (packaged(),)
+    except (OSError, UnicodeDecodeError) as error:
+        raise _wrong(str(path), str(error)) from error
+    return parse_prices(text, str(path)), packaged()
+
+
+def parse_prices(text: str, name: str) -> PriceTable:
+    """Reads the table in `text`. Raises ConfigError that names the mistake in the file `name`."""
+    try:
+        data = tomllib.loads(text)
+    except ValueError as error:
+        raise _wrong(name, f"it is not valid TOML ({error})") from error
+    models = data.get("models", {})
+    unknown = set(data) - {"as_of", "models"}
+    if unknown or not isinstance(models, dict):
+        raise _wrong(name, f"only as_of and models belong there, not {sorted(unknown) or models}")
+    as_of = data.get("as_of")
+    return PriceTable(
+        {pattern: _read(pattern, prices, name) for pattern, prices in models.items()},
+        as_of if isinstance(as_of, date) else None,
+    )
+
+
+def _read(pattern: str, prices: Any, name: str) -> dict[str, float]:
+    if not isinstance(prices, dict):
+        raise _wrong(name, f"{pattern!r} is not a table of prices")
+    for key, value in prices.items():
+        if key not in PRICES:
+            raise _wrong(name, f"{pattern!r} has {key!r}; prices are {', '.join(PRICES)}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+            raise _wrong(name, f"{key!r} of {pattern!r} is {value!r} and not a price")
+    return {key: float(value) for key, value in prices.items()}
+
+
+def _wrong(name: str, why: str) -> ConfigError:
+    return ConfigError(
+        "bad_prices",
+        f"{name} cannot be used: {why}.",
+        'Write for example [models."openai-chat:my-model"] and below it input = 2.0.',
+    )

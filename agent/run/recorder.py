@@ -1,0 +1,340 @@
+"""Writes a run to the log: deltas in batches, everything else when the run next waits.
+
+The first delta goes out at once and later ones in batches, so a fast stream costs a few dozen
+appends a second and a slow one shows as it comes. The log has a call that changes something before
+the call begins, and the results of a step before the model is asked again.
+
+`BatchWriter` puts the deltas of all runs of a process into one transaction. A run that is alone
+writes at once; with many, each waits a moment for the others, longer the busier the loop is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from contextvars import Context
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from searchloop.agent.errors import Conflict, UnsureError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.contract import Pending, RunDeltas
+from searchloop.agent.types import (
+    Notice,
+    PageOpened,
+    SearchFinished,
+    SearchStarted,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
+
+WINDOW = 0.03  # seconds for which deltas are gathered
+
+
+class Recorder:
+    """The emitter of one run. `said` is the text since the last message, for a stop or a crash."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        session_id: str,
+        path: str,
+        fence: int | None = None,
+        batches: BatchWriter | None = None,
+    ) -> None:
+        self._log = log
+        self._batches = batches or BatchWriter(log)
+        self._session = session_id
+        self._fence = fence
+        self.path = path
+        self._pieces: list[str] = []
+        self._events: list[Pending] = []
+        self._kind: type[TextDelta] | type[ThinkingDelta] = TextDelta
+        self._timer: asyncio.TimerHandle | None = None
+        self._failed: Exception | None = None
+        self._durable = False  # whether something in `_events` must outlive a power cut
+        self._writing: asyncio.Task[None] | None = None
+        self._calls: set[str] = set()  # begun and not answered yet
+        self._effects: set[str] = set()
+        self.said: list[str] = []
+        self.searches = 0
+        self.pages = 0
+        self.engine: str | None = None
+        self.usage = Usage()
+
+    def delta(self, event: TextDelta | ThinkingDelta) -> None:
+        if self._failed:
+            raise self._failed
+        kind = type(event)
+        if kind is not self._kind:
+            self._flush()
+            self._kind = kind
+        self._pieces.append(event.text)
+        if self._timer is None:
+            self._batches.want(self)
+            self._timer = asyncio.get_running_loop().call_later(WINDOW, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self._pieces:
+            self._batches.want(self)
+            self._timer = asyncio.get_running_loop().call_later(WINDOW, self._tick)
+
+    def _gather(self) -> None:
+        """Makes one event of the pieces so far."""
+        if not self._pieces:
+            return
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if self._kind is TextDelta:
+            self.said.append(text)
+        name = "text_delta" if self._kind is TextDelta else "thinking_delta"
+        self._events.append((name, {"text": text}))
+
+    def _flush(self) -> None:
+        """Writes what there is; the next delta or event raises a failure."""
+        self._gather()
+        if not self._events or self._writing or self._failed:
+            return
+        events, durable = self._taken()
+        try:
+            append = partial(self._log.append, durable=durable, fence=self._fence)
+            done = self._log.at_once(append, self._session, events)
+        except Exception as error:
+            self._untake(events, durable)  # `finish` tries once more
+            self._failed = error
+            return
+        if done is None:
+            self._untake(events, durable)
+            self._writing = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        """Writes on a thread, in order, until there is nothing more: for a store that blocks."""
+        try:
+            while self._events and not self._failed:
+                events, durable = self._taken()
+                try:
+                    await asyncio.to_thread(
+                        self._log.append, self._session, events, durable=durable, fence=self._fence
+                    )
+                except Exception as error:
+                    self._untake(events, durable)
+                    self._failed = error
+        finally:
+            self._writing = None
+
+    def take(self) -> RunDeltas | None:
+        """Returns the deltas for a batch; None if there are none, or other events go first."""
+        if self._events:
+            self._flush()  # what came before the pieces goes before them
+            return None
+        if self._writing or self._failed:
+            return None
+        self._gather()
+        events, _ = self._taken()
+        return RunDeltas(self._session, events, self._fence) if events else None
+
+    def wait_for(self, writing: asyncio.Task[None]) -> None:
+        """Makes other writes of this run wait for the batch."""
+        self._writing = writing
+
+    def took(self, given: RunDeltas, error: Exception | None) -> None:
+        """Ends the batch; after an error the deltas come back, for `finish`."""
+        self._writing = None
+        if error:
+            self._untake(list(given.events), durable=False)
+            self._failed = error
+        elif self._events:
+            self._flush()
+
+    def _taken(self) -> tuple[list[Pending], bool]:
+        events, durable = self._events, self._durable
+        self._events, self._durable = [], False
+        return events, durable
+
+    def _untake(self, events: list[Pending], durable: bool) -> None:
+        self._events = [*events, *self._events]
+        self._durable = self._durable or durable
+
+    async def _stored(self) -> None:
+        """Waits until everything is in the log."""
+        self._flush()
+        while self._writing:
+            await asyncio.shield(self._writing)
+            self._flush()
+        if self._failed:
+            raise self._failed
+
+    async def event(self, type: str, data: Mapping[str, Any]) -> None:
+        if self._pieces:
+            self._flush()
+        if self._failed:
+            raise self._failed
+        if type == "message":
+            self.said.clear()
+            self.usage = Usage(**data["usage"])
+        elif type == "page_opened":
+            self.pages += data["status"] == "ok"
+        elif type == "search_finished":
+            self._searched(data)
+        self._events.append((type, data))
+        durable, last = self._followed(type, data)
+        self._durable = self._durable or durable
+        if durable or last:
+            await self._stored()
+        elif len(self._events) == 1:
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _followed(self, type: str, data: Mapping[str, Any]) -> tuple[bool, bool]:
+        """Returns whether an event must outlive a power cut, and whether it ends the step's calls.
+
+        A call that changes something must not run twice, so it and its result reach the disk, and
+        so do approvals. A second look-up does no harm, and a flush costs more than most of them.
+        """
+        call = data.get("call_id")
+        if type == "tool_call":
+            self._calls.add(data["call_id"])
+        elif type == "tool_result":
+            self._calls.discard(data["call_id"])
+        elif type == "tool_started":
+            self._effects.add(data["call_id"])
+        durable = type in ("approval_requested", "approval_decided") or call in self._effects
+        return durable, type == "tool_result" and not self._calls
+
+    def _searched(self, data: Mapping[str, Any]) -> None:
+        way, _, engine = data["by"].partition(":")
+        self.searches += 1
+        if way == "local" and data["status"] == "ok":
+            self.engine = engine or self.engine
+
+    async def activity(self, event: StreamEvent) -> None:
+        if isinstance(event, SearchStarted):
+            await self.event("search_started", {"query": event.query, "by": self.path})
+        elif isinstance(event, SearchFinished):
+            await self.event("search_finished", {**asdict(event), "by": self.path, "attempts": []})
+        elif isinstance(event, PageOpened):
+            await self.event("page_opened", asdict(event))
+        elif isinstance(event, Notice):
+            await self.event("notice", asdict(event))
+
+    def remember(self, written: Iterable[Pending], usage: Usage) -> None:
+        """Restores the counts of a resumed run."""
+        self.usage = usage
+        for type, data in written:
+            if type == "search_finished":
+                self._searched(data)
+            elif type == "page_opened":
+                self.pages += data["status"] == "ok"
+
+    def stop(self) -> None:
+        """Writes nothing more; another process goes on with the run."""
+        if self._timer:
+            self._timer.cancel()
+        self._pieces.clear()
+
+    def partial(self) -> str:
+        """Returns the text since the last message: an answer that broke off."""
+        self._flush()
+        return "".join(self.said)
+
+    def path_taken(self) -> str:
+        """Returns the search path, with the engine that answered."""
+        local = self.engine and self.path.startswith("local")
+        return f"local:{self.engine}" if local else self.path
+
+    async def finish(self, events: list[Pending]) -> None:
+        """Writes the last events of the run in one durable append, after any that failed before."""
+        if self._timer:
+            self._timer.cancel()
+        self._gather()
+        while self._writing:
+            await asyncio.shield(self._writing)
+        if isinstance(self._failed, UnsureError):  # written again it might be there twice
+            raise self._failed
+        self._failed = None
+        self._events += events
+        self._durable = True
+        await self._stored()
+
+
+GAP = 0.01  # seconds between two writes, at the least
+_MOST = 0.08
+_SHARE = 4.0  # how many times as long as one turn of the loop nothing is written
+
+
+Batch = Sequence[tuple[Recorder, RunDeltas]]
+
+
+class BatchWriter:
+    """Batches the deltas of many runs into one transaction. Use on one loop."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+        self._wanting: dict[Recorder, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Task[None] | None = None
+        self._next = 0.0
+
+    def want(self, run: Recorder) -> None:
+        """Schedules a write of this run's deltas, at once or in a moment."""
+        self._wanting[run] = None
+        if self._timer is None and self._writing is None:
+            loop = asyncio.get_running_loop()
+            wait = self._next - loop.time()
+            if wait > 0:
+                self._timer = loop.call_later(wait, self._go, context=Context())
+            else:
+                self._go()
+
+    def _go(self) -> None:
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        self._next = loop.time() + GAP
+        loop.call_soon(self._turned, loop.time())
+        runs, self._wanting = self._wanting, {}
+        taken = [(run, deltas) for run in runs if (deltas := run.take())]
+        if not taken:
+            return
+        result: Exception | Sequence[object] | None
+        try:
+            result = self.log.at_once(self.log.append_deltas, [deltas for _, deltas in taken])
+        except Exception as error:
+            result = error
+        if result is not None:
+            _report(taken, result)
+            return
+        self._writing = loop.create_task(self._write(taken), context=Context())
+        for run, _ in taken:
+            run.wait_for(self._writing)
+
+    def _turned(self, began: float) -> None:
+        """Measures one turn of the loop, which sets the time of the next write."""
+        turn = asyncio.get_running_loop().time() - began
+        self._next = max(self._next, began + min(_SHARE * turn, _MOST))
+
+    async def _write(self, taken: Batch) -> None:
+        """Writes on a thread, for a store that blocks; later deltas make the next batch."""
+        result: Exception | Sequence[object] = ()
+        try:
+            deltas = [each for _, each in taken]
+            result = await asyncio.to_thread(self.log.append_deltas, deltas)
+        except Exception as error:
+            result = error
+        finally:
+            self._writing = None
+            _report(taken, result)
+        if self._wanting:
+            self.want(next(iter(self._wanting)))
+
+
+def _report(taken: Batch, result: Exception | Sequence[object]) -> None:
+    """Ends the batch for each run, with its own error if it has one."""
+    for place, (run, deltas) in enumerate(taken):
+        if isinstance(result, Exception):
+            run.took(deltas, result)
+        else:
+            own = result[place] if place < len(result) else None
+            run.took(deltas, own if isinstance(own, Conflict) else None)

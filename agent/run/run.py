@@ -1,0 +1,286 @@
+"""Answers one question: from the stored question to `run_finished`, whatever happens in between."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from searchloop.agent.errors import AgentError, IncompleteError, NativeSearchRejected
+from searchloop.agent.guard.approvals import Approve
+from searchloop.agent.guard.guard import GuardedProvider, GuardFactory
+from searchloop.agent.guard.policy import DEFAULT_POLICY, Policy
+from searchloop.agent.log.contract import Pending
+from searchloop.agent.log.events import asked, citation_data, day_of, first_day, source_data
+from searchloop.agent.log.leases import Lease
+from searchloop.agent.log.session import Session
+from searchloop.agent.loop import Outcome, run_agent_loop
+from searchloop.agent.observe import ObservedProvider, Running, begin
+from searchloop.agent.providers import Provider
+from searchloop.agent.run.prompts import agent_in, system_text
+from searchloop.agent.run.recorder import BatchWriter, Recorder
+from searchloop.agent.run.resume import Past, ResumedRun
+from searchloop.agent.run.takeover import partial_message
+from searchloop.agent.run.turn_tools import NONE, Gathered, check_plan, waited, without_spare
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.search.switch import SearchPath, fallback, tools_beside
+from searchloop.agent.tools import Tool
+from searchloop.agent.tools.backend import Backend
+from searchloop.agent.tools.dispatcher import Toolset
+from searchloop.agent.tools.open_page import open_page
+from searchloop.agent.tools.present_plan import offer
+from searchloop.agent.tools.results import Fence, Overflow
+from searchloop.agent.tools.web_search import web_search
+from searchloop.agent.types import (
+    ANYWHERE,
+    DEFAULT_LIMITS,
+    Emit,
+    Limits,
+    Message,
+    NativeSearch,
+    Price,
+    Request,
+    RunReason,
+    Streams,
+    Toolbox,
+    Usage,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class HandedOver(Exception):
+    """The run is not over: another process goes on with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The question of a run, with all that is decided before it starts."""
+
+    run_id: str
+    session: Session
+    provider: Provider
+    model: str
+    path: SearchPath
+    limits: Limits = DEFAULT_LIMITS
+    price: Price | None = None
+    options: NativeSearch = ANYWHERE
+    gathered: Gathered = NONE
+    approve: Approve = "ask"
+    policy: Policy = DEFAULT_POLICY
+    touches: tuple[str, ...] = ()  # files that the plan names, if the question carries one out
+
+
+@dataclass(slots=True)
+class Run:
+    """One run: answers a question. `messages` is the transcript, which grows."""
+
+    question: Question
+    lease: Lease
+    batches: BatchWriter
+    backend: Backend
+    messages: list[Message]
+    guards: GuardFactory
+    past: Past | None = None
+    began: float = field(default_factory=time.monotonic)
+    clean: bool = False
+    leaving: bool = False
+    rejected: bool = False  # the provider has refused its own search
+    running: Running = field(init=False)
+    asked: int = 0  # how many messages there were when the question was asked
+
+    async def answer(self) -> None:
+        """Answers, and appends `run_finished` last. Raises StoreError when the log fails, and
+        HandedOver when the run is cancelled because its process is `leaving`.
+        """
+        question = self.question
+        self.running = begin(question.run_id, question.session.id)
+        self.asked = len(self.messages)
+        log, session_id = self.batches.log, question.session.id
+        recorder = Recorder(log, session_id, question.path.name, self.lease.fence, self.batches)
+        table = SourceTable.of(self.messages)
+        for message in self._replayed():
+            table.remember(message)
+        if self.past:
+            recorder.remember(self.past.written, self.past.usage)
+        outcome: Outcome | None = None
+        error: dict[str, str] | None = None
+        reason: RunReason = "error"
+        try:
+            outcome = await self._attempt(recorder, table)
+            reason = outcome.reason
+            self.clean = True
+        except asyncio.CancelledError:
+            if self.leaving:
+                recorder.stop()
+                raise HandedOver from None
+            reason = "cancelled"
+        except IncompleteError as problem:
+            reason, error = "incomplete", problem.as_dict()
+        except AgentError as problem:
+            error = problem.as_dict()
+        except Exception as problem:
+            _log.exception("run %s failed", question.run_id)
+            error = {
+                "code": "internal",
+                "message": f"searchloop failed: {type(problem).__name__}.",
+                "remedy": "The log has the details; the question is kept, send it again.",
+            }
+        await recorder.finish(self._ending(recorder, table, outcome, reason, error))
+        stored = self.past.started["search_path"] if self.past else question.path.name
+        if (taken := recorder.path_taken()) != stored:
+            await log.aside(log.update_session, session_id, search_path=taken)
+
+    async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
+        question = self.question
+        there = await waited(question.gathered, recorder.event)
+        check_plan(question.touches, there.tools, question.session)
+        self.question = replace(question, gathered=there)
+        try:
+            return await self._loop(question.path, recorder, table)
+        except NativeSearchRejected as problem:
+            path = fallback(question.session.search, question.path, problem.message)
+            if path is None:
+                raise
+            self.rejected = True
+            recorder.path = path.name
+            await recorder.event("notice", path.notice or {})
+            return await self._loop(path, recorder, table)
+
+    async def _loop(self, path: SearchPath, recorder: Recorder, table: SourceTable) -> Outcome:
+        question = self.question
+        fence = Fence()
+        web = self._web_tools(fence) if path.local else ()
+        known = [*self.messages, *self._replayed()]
+        guard = self.guards.guard(
+            question.session, question.policy, question.approve, table, self.messages
+        )
+        beside = tools_beside(path, question.provider.capabilities(question.model))
+        own = question.gathered.tools
+        offered = {"all": own, "needed": without_spare(own), "none": ()}[beside]
+        tools: Toolbox = Toolset(
+            (*web, *offered),
+            question.session.mode,
+            table,
+            gate=guard,
+            fence=fence,
+            overflow=Overflow.of(known),
+        )
+        request = Request(
+            model=question.model,
+            messages=(),
+            system=system_text(
+                date=first_day(self.messages) or day_of(time.time()),
+                mode=question.session.mode,
+                native_search=path.native is not None,
+                local_search=path.local,
+                agent=agent_in(question.session.settings),
+            ),
+            native_search=path.native,
+            session_id=question.session.id,
+        )
+        provider: Streams = GuardedProvider(
+            ObservedProvider(question.provider, self.running), guard, recorder
+        )
+        emit: Emit = recorder
+        if self.past:
+            provider = tools = emit = ResumedRun(self.past, provider, tools, emit)
+        return await run_agent_loop(
+            self.messages,
+            request,
+            provider=provider,
+            tools=tools,
+            emit=emit,
+            sources=table,
+            limits=question.limits,
+            price=question.price,
+        )
+
+    def _web_tools(self, fence: Fence) -> tuple[Tool, ...]:
+        """Returns `web_search` and `open_page` of the search backend."""
+        options = self.question.options
+        said = "\n".join(asked(m) for m in self.messages if m.role == "user")
+        search = web_search(self.backend, fence, options, said)
+        return search, open_page(self.backend, fence, options)
+
+    def _replayed(self) -> tuple[Message, ...]:
+        """Returns the messages of this run from before it was taken over."""
+        return self.past.transcript if self.past else ()
+
+    def _ending(
+        self,
+        recorder: Recorder,
+        table: SourceTable,
+        outcome: Outcome | None,
+        reason: RunReason,
+        error: dict[str, str] | None,
+    ) -> list[Pending]:
+        usage = self._usage(recorder, outcome)
+        message = outcome.message if outcome else Message("assistant", recorder.partial())
+        events = self._notices(outcome) if outcome else partial_message(message.content, usage)
+        finished: dict[str, Any] = {
+            "run_id": self.question.run_id,
+            "reason": reason,
+            "answer": message.content,
+            "citations": [citation_data(c) for c in message.citations],
+            "sources": [source_data(s) for s in table.touched()],
+            "usage": usage.as_dict(),
+            "search_path": recorder.path_taken(),
+            "model": f"{self.question.provider.name}:{self.question.model}",
+            "session_id": self.question.session.id,
+        }
+        if numbers := performance(self.messages):
+            finished["performance"] = numbers
+        if outcome and outcome.limit:
+            finished["limit"] = outcome.limit
+            nothing = f"Stopped at {outcome.limit} before there was an answer."
+            finished["answer"] = message.content or nothing
+        if error:
+            finished["error"] = error
+        events.append(("run_finished", finished))
+        return events
+
+    def _notices(self, outcome: Outcome) -> list[Pending]:
+        """Returns the notice for a plan that came as text, if it did."""
+        if self.question.session.mode != "plan" or outcome.reason != "stop":
+            return []
+        notice = offer(outcome.message.content, self.messages[self.asked :])
+        return [("notice", notice)] if notice else []
+
+    def _usage(self, recorder: Recorder, outcome: Outcome | None) -> Usage:
+        """Returns the provider's counts, and ours of searches and pages where it has none."""
+        usage = outcome.usage if outcome else recorder.usage
+        seconds = round(time.monotonic() - self.began, 3)
+        searches, pages = usage.searches, usage.pages
+        if outcome is None or searches is None:
+            searches = max(searches or 0, recorder.searches)
+        if outcome is None or pages is None:
+            pages = max(pages or 0, recorder.pages)
+        return replace(usage, searches=searches, pages=pages, seconds=seconds)
+
+
+_SUMS = ("load_ms", "prompt_ms", "eval_ms")
+_LAST = ("calls", "window", "prompt_estimate", "shortened")
+
+
+def performance(messages: Sequence[Message]) -> dict[str, Any]:
+    """Returns the numbers of the last turn's steps, empty where no step has any.
+
+    Milliseconds are sums, `prefix_reused` is the smallest share, `tokens_per_second` the mean;
+    `calls`, `window`, `prompt_estimate` and `shortened` are those of the last step.
+    """
+    last = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
+    steps = [m.details for m in messages[last + 1 :] if m.role == "assistant"]
+    named = (*_SUMS, *_LAST, "prefix_reused")
+    known = {name: [step[name] for step in steps if name in step] for name in named}
+    numbers: dict[str, Any] = {n: round(sum(known[n]), 3) for n in _SUMS if known[n]}
+    timed = [(s["tokens_per_second"], s["eval_ms"]) for s in steps if "tokens_per_second" in s]
+    if timed:
+        spent = sum(ms for _, ms in timed)
+        numbers["tokens_per_second"] = round(sum(rate * ms for rate, ms in timed) / spent, 2)
+    if reused := known["prefix_reused"]:
+        numbers["prefix_reused"] = min(reused)
+    return numbers | {name: known[name][-1] for name in _LAST if known[name]}

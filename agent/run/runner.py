@@ -1,0 +1,387 @@
+"""The runner: starts, cancels and recovers runs on one asyncio loop.
+
+A run answers one message of a session. It lives on the server's loop, or on that of the library's
+agent, and writes to the log; readers follow the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from searchloop.agent.errors import AgentError, ConfigError, UnsureError
+from searchloop.agent.guard.approvals import Approve
+from searchloop.agent.guard.guard import GuardFactory
+from searchloop.agent.guard.policy import holds_private
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.contract import Pending
+from searchloop.agent.log.events import Event, dated_question, day_of, messages_from, question_text
+from searchloop.agent.log.leases import Lease
+from searchloop.agent.log.session import Session
+from searchloop.agent.providers import Provider, load, names, split_model
+from searchloop.agent.run.prices import PriceTable, load_prices, pricer
+from searchloop.agent.run.question import (
+    UNDONE,
+    asked_data,
+    changed,
+    checked,
+    gave_up,
+    run_started,
+    title_of,
+    turn_data,
+    turn_from,
+)
+from searchloop.agent.run.recorder import BatchWriter
+from searchloop.agent.run.resume import Past
+from searchloop.agent.run.run import HandedOver, Question, Run
+from searchloop.agent.run.takeover import LeaseRenewal, close_run
+from searchloop.agent.run.turn_tools import gathered
+from searchloop.agent.search.options import search_options
+from searchloop.agent.search.switch import OFF, Facts, SearchPath, choose_path, local_path
+from searchloop.agent.settings import Settings
+from searchloop.agent.tools import Tool, ToolSource
+from searchloop.agent.tools.backend import Backend, PreferredEngine
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import ANYWHERE, Limits, Message, ModelInfo, NativeSearch
+
+_log = logging.getLogger(__name__)
+_TAKEOVERS = 3  # how often a run may outlive its process: more, and it is what kills them
+
+
+class Runner:
+    """Starts and stops runs. Its coroutines belong to one loop; see `agent.library` for threads."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: EventLog,
+        backend: Backend,
+        tools: Iterable[Tool] = (),
+        transport: Transport | None = None,
+        providers: Iterable[Provider] = (),
+        bring: Iterable[ToolSource] = (),
+    ) -> None:
+        self._settings, self._log = settings, log
+        self._batches, self._backend = BatchWriter(log), backend
+        self._tools, self._bring = tuple(tools), tuple(bring)
+        self._guards = GuardFactory(settings, log, self._bring)
+        self.approvals = self._guards.approvals
+        self._transport = transport or Transport(offline=settings.offline)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._runs: dict[str, Run] = {}
+        self._registry = ProviderRegistry(settings.env, self._transport, providers)
+        self._transcripts = TranscriptCache(log)
+        self._engine = PreferredEngine(backend)
+        self._leases = LeaseRenewal(log, self._stop, self._resume)
+        self._prices: tuple[PriceTable, ...] | None = None
+        self._starting: dict[str, asyncio.Future[None]] = {}  # sessions without a task yet
+        self._stopped: set[str] = set()  # those of them that were cancelled meanwhile
+        self._rejecting: set[str] = set()  # models that reject their provider's own search
+
+    def use(self, settings: Settings) -> None:
+        """Applies new settings; a turn under way ends with those that it began with."""
+        self._settings, self._prices = settings, None
+        self._rejecting.clear()
+        self._engine = PreferredEngine(self._backend)
+        self._registry.renew()
+        self._guards.use(settings)
+
+    async def start(
+        self,
+        session_id: str,
+        text: str,
+        *,
+        model: str | None = None,
+        mode: str | None = None,
+        search: str | None = None,
+        limits: Limits | None = None,
+        options: NativeSearch | None = None,
+        approve: Approve = "ask",
+        replaces: int | None = None,
+        plan: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Stores the question, starts answering it and returns the run's id at once.
+
+        `model`, `mode` and `search` become the session's; `limits` and search `options` are this
+        turn's, by default those of the settings. `approve` decides about calls that need the user;
+        `replaces` is the `seq` of the question that this one replaces, `plan` the plan to carry
+        out. Raises, with nothing stored, ConfigError for a question that cannot be sent and
+        Conflict when the session is busy or gone.
+        """
+        text = checked(text)
+        asked = {"model": model, "mode": mode, "search": search}
+        changes = {name: value for name, value in asked.items() if value is not None}
+        session = changed(self._log.session(session_id), changes)
+        limits = limits or self._settings.limits
+        if options is None and session.search == "off":
+            options = ANYWHERE
+        held = options or search_options(self._settings.env, max_searches=limits.searches)
+        run_id = secrets.token_hex(8)
+        question = await self._question(run_id, session, limits, held, approve)
+        lease = await self._leases.claim(session_id, run_id, turn_data(limits, held, approve))
+        with self._being_started(session_id):
+            try:
+                before = self._transcripts.take(session_id, replaces)
+                said = asked_data(text, session, replaces, plan)
+                question = await self._stored(question, lease, changes, before, said)
+            except BaseException as error:
+                self._leases.forget(lease)
+                if not isinstance(error, UnsureError):  # else `recover` goes on with what is there
+                    await self._leases.release(lease)
+                raise
+            question = replace(question, touches=tuple(plan["files"]) if plan else ())
+            run = Run(question, lease, self._batches, self._backend, before, self._guards)
+            await self._begin(run)
+        return run_id
+
+    @contextmanager
+    def _being_started(self, session_id: str) -> Iterator[None]:
+        """Remembers a cancellation that comes before the run's task, and then cancels the task."""
+        over = self._starting[session_id] = asyncio.get_running_loop().create_future()
+        try:
+            yield
+        finally:
+            del self._starting[session_id]
+            over.set_result(None)
+            if session_id in self._stopped:
+                self._stopped.remove(session_id)
+                self._stop(session_id)
+
+    async def _question(
+        self, run_id: str, session: Session, limits: Limits, held: NativeSearch, approve: Approve
+    ) -> Question:
+        """Finds the model and the tools of a question; chooses no search path yet."""
+        provider, name = self.provider(session.model)
+        provider.check(name)
+        if self._prices is None:
+            self._prices = load_prices(self._settings.home)
+        price = pricer(f"{provider.name}:{name}", self._prices)
+        tools = await gathered(self._tools, self._bring, session)
+        start = (run_id, session, provider, name, OFF, limits, price, held)
+        return Question(*start, tools, approve, self._guards.policy())
+
+    async def _stored(
+        self,
+        question: Question,
+        lease: Lease,
+        changes: dict[str, str],
+        before: list[Message],
+        asked: Mapping[str, Any],
+    ) -> Question:
+        """Stores the question and the start of its run; returns it with its search path."""
+        session = question.session
+        path = await self._path(question, before)
+        changes["title"] = session.title or title_of(asked["text"])
+        changes["search_path"] = path.name
+        log = self._log
+        await log.aside(log.update_session, session.id, {UNDONE: None}, **changes)
+        started = run_started(question.run_id, session, path)
+        events: list[Pending] = [("user_message", asked), ("run_started", started)]
+        events += [("notice", path.notice)] if path.notice else []
+        events += question.gathered.notices
+        stored = await log.aside(log.append, session.id, events, durable=True, fence=lease.fence)
+        before.append(dated_question(question_text(asked), day_of(stored[0].at), before))
+        return replace(question, path=path)
+
+    async def _path(
+        self, question: Question, before: Sequence[Message], *, rejected: bool = False
+    ) -> SearchPath:
+        """Asks the switch; names a local path after the first engine."""
+        session, provider = question.session, question.provider
+        facts = Facts(
+            session.search,
+            provider.name,
+            provider.capabilities(question.model),
+            tools=question.gathered.beside_search(session.mode),
+            offline=self._settings.offline,
+            rejected=rejected or session.model in self._rejecting,
+            review=question.policy.review(private=holds_private(before)),
+        )
+        path = choose_path(facts, question.options)
+        return local_path(await self._engine.name(), path.notice) if path.local else path
+
+    async def _begin(self, run: Run) -> None:
+        session_id = run.question.session.id
+        task = asyncio.create_task(self._answer(run), name=f"run {run.question.run_id}")
+        self._tasks[session_id] = task
+        self._runs[session_id] = run
+        await asyncio.sleep(0)  # a task cancelled before it begins would write no `run_finished`
+
+    async def _answer(self, run: Run) -> None:
+        session_id = run.question.session.id
+        try:
+            await run.answer()
+            if run.rejected:
+                self._rejecting.add(run.question.session.model)
+            if run.clean:
+                self._transcripts.keep(session_id, run.messages)
+            await self._leases.release(run.lease)
+        except HandedOver:
+            await self._leases.hand_over(run.lease)
+        except Exception as error:  # the log failed: `recover` resumes the run once it works
+            words = error.remedy if isinstance(error, AgentError) else "See the log."
+            _log.error("searchloop: the end of an answer may not be saved: %s %s", error, words)
+        finally:
+            self._leases.forget(run.lease)
+            self._tasks.pop(session_id, None)
+            self._runs.pop(session_id, None)
+
+    async def cancel(self, session_id: str) -> bool:
+        """Stops the session's run in any process and waits for its end; False if there is none."""
+        if starting := self._starting.get(session_id):
+            self._stop(session_id)
+            await asyncio.wait([starting])
+            await self.wait(session_id)
+            return True
+        ours = await self._end(session_id)  # another may have taken it over unnoticed
+        return await self._leases.cancel(session_id) or ours
+
+    async def _end(self, session_id: str) -> bool:
+        """Stops a run of ours; False when there is none."""
+        if found := session_id in self._tasks:
+            self._stop(session_id)
+            await self.wait(session_id)
+        return found
+
+    def _stop(self, session_id: str) -> None:
+        task = self._tasks.get(session_id)
+        if session_id in self._starting:
+            self._stopped.add(session_id)
+        elif task and not task.cancelling():  # a second time would interrupt its last append
+            task.cancel()
+
+    async def wait(self, session_id: str) -> None:
+        """Waits until the session's run is over."""
+        if task := self._tasks.get(session_id):
+            await asyncio.wait([task])
+
+    async def models(self) -> list[ModelInfo]:
+        """Returns the models of every provider, in the providers' order."""
+        return await self._registry.models()
+
+    async def recover(self) -> int:
+        """Resumes runs whose process is gone, now and from now on. Returns their number now."""
+        return await self._leases.recover()
+
+    async def _resume(self, lease: Lease) -> None:
+        """Resumes a run that we have taken over, or closes it if that is impossible."""
+        log = self._log
+        await self._end(lease.session)  # our own task may not know yet that it lost its lease
+        try:
+            events = await log.aside(log.read, lease.session)
+            past = Past.of(events, lease.run_id)
+            if past is None or past.finished or lease.takeovers > _TAKEOVERS:
+                raise gave_up(lease.takeovers)
+            resumed = {"run_id": lease.run_id, "takeovers": lease.takeovers}
+            write = partial(log.append, durable=True, fence=lease.fence)
+            await log.aside(write, lease.session, [("run_resumed", resumed)])
+            await self._begin(await self._run_of(lease, past, events))
+        except ConfigError as error:
+            await asyncio.to_thread(close_run, log, lease, "incomplete", error)
+            self._leases.forget(lease)
+        except AgentError as error:
+            _log.warning("a run cannot go on yet: %s", error)
+            self._leases.forget(lease)
+
+    async def _run_of(self, lease: Lease, past: Past, events: Sequence[Event]) -> Run:
+        """Builds the run from its lease and its events."""
+        limits, held, approve = turn_from(lease.turn)
+        started = {name: past.started[name] for name in ("model", "mode", "search")}
+        session = changed(self._log.session(lease.session), started)
+        question = await self._question(lease.run_id, session, limits, held, approve)
+        before, asked = past.before(events)
+        path = await self._path(question, before, rejected=past.fell_back)
+        question = replace(question, path=path)
+        messages = [*before, asked]
+        return Run(question, lease, self._batches, self._backend, messages, self._guards, past)
+
+    async def aclose(self, *, hand_over: bool = False) -> None:
+        """Stops all runs. With `hand_over` another process resumes them, else they end."""
+        await self._leases.aclose()
+        for session_id in list(self._tasks):
+            self._runs[session_id].leaving = hand_over
+            await self._end(session_id)
+        for source in self._bring:
+            await source.aclose()
+        await self._transport.aclose()
+
+    def window(self, model: str) -> int | None:
+        """Returns the window of a model in tokens, where known. Raises ConfigError."""
+        provider, name = self.provider(model)
+        return provider.capabilities(name).context
+
+    def provider(self, model: str) -> tuple[Provider, str]:
+        """Returns the provider of `provider:model`, and the model's own name."""
+        return self._registry.provider(model)
+
+
+class ProviderRegistry:
+    """Providers by name: the caller's own, and the packaged ones, loaded on first use."""
+
+    def __init__(
+        self, env: Mapping[str, str], transport: Transport, own: Iterable[Provider] = ()
+    ) -> None:
+        self._env = env
+        self._transport = transport
+        self._own = {provider.name: provider for provider in own}
+        self._providers = dict(self._own)
+
+    def renew(self) -> None:
+        """Makes providers read their settings anew; runs under way use the old ones."""
+        self._providers = dict(self._own)
+
+    def provider(self, model: str) -> tuple[Provider, str]:
+        """Returns the provider of `provider:model`, and the model's own name."""
+        provider, name = split_model(model)
+        return self._named(provider), name
+
+    async def models(self) -> list[ModelInfo]:
+        """Returns the models of every provider, in the providers' order."""
+        every = dict.fromkeys((*names(), *self._providers))
+        lists = await asyncio.gather(*(self._models_of(name) for name in every))
+        return [model for models in lists for model in models]
+
+    async def _models_of(self, name: str) -> list[ModelInfo]:
+        """Returns one provider's models; for a broken provider one entry that says so."""
+        try:
+            return await self._named(name).models()
+        except Exception as error:
+            _log.exception("the provider %s failed", name)
+            missing = f"the provider failed: {type(error).__name__}"
+            return [ModelInfo(f"{name}:", available=False, missing=missing, remedy="See the log.")]
+
+    def _named(self, name: str) -> Provider:
+        if name not in self._providers:
+            self._providers[name] = load(name, self._env, self._transport)
+        return self._providers[name]
+
+
+_KEPT = 32
+
+
+class TranscriptCache:
+    """Caches the transcripts of the sessions used last."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._kept: OrderedDict[str, tuple[int, list[Message]]] = OrderedDict()
+
+    def take(self, session_id: str, before: int | None) -> list[Message]:
+        """Returns the transcript, or the part `before` a turn, as a list that may grow."""
+        seq, messages = self._kept.pop(session_id, (-1, []))
+        if before is None and seq == self._log.last_seq(session_id):
+            return messages
+        return messages_from(self._log.read(session_id), before=before)
+
+    def keep(self, session_id: str, messages: list[Message]) -> None:
+        """Caches a transcript that is complete as of now."""
+        self._kept[session_id] = (self._log.last_seq(session_id) or 0, messages)
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)

@@ -1,0 +1,119 @@
+"""Gathers the tools of a turn from the caller and the sources, less what its agent may not use.
+
+Some tools come from servers that must connect first. The question does not wait for them: its run
+does, and says in events for which servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.log.contract import Pending
+from searchloop.agent.log.session import Session
+from searchloop.agent.run.prompts import agent_in, allowed
+from searchloop.agent.tools import ALLOWED, CHANGING, Tool, ToolSource
+from searchloop.agent.tools.current_time import current_time
+from searchloop.agent.tools.present_plan import present_plan
+from searchloop.agent.types import Mode
+
+Tell = Callable[[str, dict[str, Any]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The tools that a session may use, and notices for its user.
+
+    `waits` names the servers that are not connected yet; if there are any, `tools` is empty and
+    `later` waits for all of them.
+    """
+
+    tools: tuple[Tool, ...] = ()
+    notices: tuple[Pending, ...] = ()
+    waits: tuple[str, ...] = ()
+    later: Callable[[], Awaitable[Gathered]] | None = None
+
+    def beside_search(self, mode: Mode) -> bool:
+        """Returns whether the turn has tools beside its search, or a server may bring some."""
+        worth = without_spare(self.tools)
+        return bool(self.waits) or any(tool.spec.effect in ALLOWED[mode] for tool in worth)
+
+
+NONE = Gathered()
+
+
+async def gathered(
+    tools: Sequence[Tool], sources: Sequence[ToolSource], session: Session
+) -> Gathered:
+    """Returns the tools at once, or none and `later` while a server connects."""
+    waits = tuple(name for name, state in _states(sources, session) if state == "waiting")
+    whole = partial(_gathered, tools, sources, session)
+    return Gathered(waits=waits, later=whole) if waits else await whole()
+
+
+async def waited(known: Gathered, tell: Tell) -> Gathered:
+    """Waits for the tools; reports the servers that it waits for as events of the run."""
+    if known.later is None:
+        return known
+    await tell("servers_awaited", {"servers": list(known.waits)})
+    there = await known.later()
+    missing = [name for name in known.waits if name in there.waits]
+    await tell("servers_ready", {"servers": list(known.waits), "missing": missing})
+    for kind, data in there.notices:
+        await tell(kind, dict(data))
+    return there
+
+
+async def _gathered(
+    tools: Sequence[Tool], sources: Sequence[ToolSource], session: Session
+) -> Gathered:
+    """Lists the tools that the session's agent may use: the caller's, then the sources'."""
+    found = [*tools, *[t for source in sources for t in await source.tools(session)]]
+    preset = agent_in(session.settings)
+    return Gathered(
+        tuple(tool for tool in found if allowed(preset, tool)),
+        tuple(("notice", dict(n)) for source in sources for n in source.notices(session)),
+        tuple(name for name, state in _states(sources, session) if state != "ready"),
+    )
+
+
+def _states(sources: Sequence[ToolSource], session: Session) -> list[tuple[str, str]]:
+    return [state for source in sources for state in source.servers(session).items()]
+
+
+def check_plan(files: Sequence[str], tools: Sequence[Tool], session: Session) -> None:
+    """Raises ConfigError if a plan touches files and the session's agent has no tool for that."""
+    preset = agent_in(session.settings)
+    if preset and files and not any(tool.spec.effect in CHANGING for tool in tools):
+        raise ConfigError(
+            "agent_cannot_run",
+            f"The agent {preset.name} has no tool that changes anything, and the plan touches "
+            f"{', '.join(files[:3])}.",
+            "Choose another agent for this chat, or none, and run the plan again.",
+        )
+
+
+_SPARE = frozenset({"current_time", "present_plan"})
+
+
+class StandardTools(ToolSource):
+    """The built-in tools that do not search."""
+
+    async def tools(self, session: Session) -> Sequence[Tool]:
+        """Returns `present_plan` in plan mode, and `current_time` beside file tools.
+
+        A model that has nothing else to call answers better without any tool.
+        """
+        plan = (present_plan(),) if session.mode == "plan" else ()
+        return (current_time(), *plan) if session.workspace else plan
+
+
+def without_spare(tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """Returns the tools without the spare ones.
+
+    A model that cannot search by itself and use tools in one turn would lose its search for them.
+    """
+    return tuple(t for t in tools if t.spec.name not in _SPARE or t.origin != "ours")

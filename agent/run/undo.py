@@ -1,0 +1,67 @@
+"""Undo of file changes, and making a plan of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from searchloop.agent.errors import busy
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.branches import shown
+from searchloop.agent.log.events import Event
+from searchloop.agent.run.question import UNDONE
+from searchloop.agent.settings import Settings
+from searchloop.agent.tools.present_plan import IN_TEXT, find_plan, plan_from_answer
+from searchloop.agent.tools.workspace import Workspace
+
+
+def undo_files(log: EventLog, settings: Settings, session_id: str) -> list[str]:
+    """Undoes the file changes of the last visible answer that made any; returns the files.
+
+    Appends `files_undone` for the page; the next question tells the model. Raises Conflict, with
+    nothing changed, while an answer is under way, if no answer changed a file, or if a file was
+    changed since.
+    """
+    session = log.session(session_id)
+    if log.under_way(session_id):
+        raise busy()
+    events = log.read(session_id)
+    hidden = _kept_as(events) - _kept_as(shown(events))
+    files = Workspace.of(settings).undo(session_id, hidden)
+    undone = dict.fromkeys([*session.settings.get(UNDONE, ()), *files])
+    log.update_session(session_id, {UNDONE: list(undone)})
+    log.append(session_id, [("files_undone", {"files": files})], durable=True)
+    return files
+
+
+def _kept_as(events: Iterable[Event]) -> set[str]:
+    """Returns the names of these events' turns in the undo journal."""
+    results = (event.data["details"] for event in events if event.type == "tool_result")
+    return {details["kept_as"] for details in results if "kept_as" in details}
+
+
+def make_plan(log: EventLog, session_id: str) -> Mapping[str, Any]:
+    """Makes a plan of the list in the last answer and appends it as an event.
+
+    Raises ConfigError('no_list') when there is no list, Conflict while an answer is under way.
+    """
+    log.session(session_id)
+    if log.under_way(session_id):
+        raise busy()
+    data = plan_from_answer(log.read(session_id))
+    log.append(session_id, [("plan", data)], durable=True)
+    return data
+
+
+def plan_to_run(log: EventLog, session_id: str) -> Mapping[str, Any]:
+    """Returns the newest plan, or makes one of the last answer.
+
+    Raises Conflict('no_plan') when there is neither.
+    """
+    events = log.read(session_id)
+    last = max((n for n, event in enumerate(events) if event.type == "user_message"), default=0)
+    turn = events[last:]
+    in_text = any(e.type == "notice" and e.data["code"] == IN_TEXT for e in turn)
+    if in_text and not any(event.type == "plan" for event in turn):
+        return make_plan(log, session_id)
+    return find_plan(events)

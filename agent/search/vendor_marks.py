@@ -1,0 +1,167 @@
+"""Removes vendors' citation marks from text, also while it streams, and reads page dates.
+
+Models that search write marks for their vendor's own pages: private-use characters around `cite`,
+names such as turn0search0, 【4†source】, [cite: 1]. `Residue` recognises a mark wherever the stream
+cuts it: it buffers an end that may become a mark, for no longer than a mark can be.
+
+Spec: https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool (`page_age`)
+      https://docs.perplexity.ai/api-reference/chat-completions-post
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from datetime import UTC, date, datetime, timedelta
+
+
+def _beginning_of(word: str) -> str:
+    """Returns a pattern for every non-empty prefix of `word`."""
+    pattern = ""
+    for letter in reversed(word):
+        pattern = f"{re.escape(letter)}(?:{pattern})?" if pattern else re.escape(letter)
+    return pattern
+
+
+def _any_of(*patterns: str) -> str:
+    return f"(?:{'|'.join(patterns)})"
+
+
+_KINDS = (
+    "academia|business|calculator|click|entity|fetch|file|finance|forecast|image|map|maps|news"
+    "|open|product|products|reddit|ref|search|sports|time|video|view|weather|youtube"
+)
+_CITE = "(?:(?:file)?cite[: ]{0,2})?"
+_NAME = rf"turn\d{{1,4}}(?:{_KINDS})\d{{1,4}}"
+_NAMES = rf"{_CITE}{_NAME}(?:[,;]? ?{_NAME})*"
+_MARK = " ?" + _any_of(
+    "\ue200[^\ue200\ue201\n]{0,600}\ue201",
+    "[\ue200-\ue2ff]",
+    "【[^【】\n]{0,120}†[^【】\n]{0,120}】",
+    rf"[\[(【]{_NAMES}[\])】]",
+    _NAMES,
+    r"\[cite_(?:start|end)\]",
+    r"\[cite: ?[\d., \-]{1,60}\]",
+)
+_NAME_START = _any_of(_beginning_of("turn"), r"turn\d{1,4}[a-z]{0,10}\d{0,4}")
+_MAYBE = _any_of(
+    " ",
+    r" ?(?!\Z)"
+    + _any_of(
+        "\ue200[^\ue200\ue201\n]{0,600}",
+        "【[^【】\n]{0,240}",
+        rf"[\[(【]?{_CITE}(?:{_NAME}[,;]? ?)*{_NAME_START}?",
+        rf"[\[(【]?{_any_of(_beginning_of('filecite'), _beginning_of('cite'))}",
+        _beginning_of("[cite_start]"),
+        _beginning_of("[cite_end]"),
+        r"\[cite: ?[\d., \-]{0,60}",
+    ),
+)
+_FIND = re.compile(rf"(?P<maybe>{_MAYBE}\Z)|(?P<mark>{_MARK})")
+_WHOLE = re.compile(_MARK)
+_OPENERS = re.compile("[\ue200-\ue2ff【]")
+_ENDS = tuple(word[:n] for word in ("filecite", "cite", "turn") for n in range(1, len(word) + 1))
+_ENDS += (" ", "(")
+_LAST = frozenset(end[-1] for end in _ENDS)
+_SHORT = 32  # characters; of a longer piece only a possible mark is buffered
+
+
+class Residue:
+    """Strips marks from one text that comes in pieces, and maps its offsets."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._seen = 0  # how far into the raw text: where `_held` begins
+        self._starts: list[int] = []  # of the marks taken out, in the raw text
+        self._ends: list[int] = []
+        self._gone = [0]  # how much was taken out before mark number i
+
+    def feed(self, piece: str) -> str:
+        """Takes a piece; returns the text that can hold no unfinished mark."""
+        text = self._held + piece if self._held else piece
+        if "[" in text or "turn" in text or not (text.isascii() or _OPENERS.search(text) is None):
+            return self._strip(text, _FIND)
+        if text[-1:] in _LAST and text.endswith(_ENDS):
+            if text[-1] == " " and not text.endswith(_ENDS, 0, -1):
+                self._seen += len(text) - 1
+                self._held = " "  # only the blank may belong to a mark
+                return text[:-1]
+            if len(text) > _SHORT:
+                return self._strip(text, _FIND)
+            self._held = text  # all of it: a few letters, and no search for their beginning
+            return ""
+        self._held = ""
+        self._seen += len(text)
+        return text
+
+    def close(self) -> str:
+        """Returns the buffered end of the text."""
+        return self._strip(self._held, _WHOLE) if self._held else ""
+
+    def position(self, raw: int) -> int:
+        """Maps offset `raw` of the original text to the text without marks."""
+        found = bisect_right(self._ends, raw)
+        if found < len(self._starts):
+            raw = min(raw, self._starts[found])  # an offset inside a mark becomes the mark's place
+        return raw - self._gone[found]
+
+    def _strip(self, text: str, find: re.Pattern[str]) -> str:
+        kept, at = [], 0
+        while match := find.search(text, at):
+            kept.append(text[at : match.start()])
+            at = match.start()
+            if match.lastgroup == "maybe":
+                break
+            at = match.end()
+            self._starts.append(self._seen + match.start())
+            self._ends.append(self._seen + at)
+            self._gone.append(self._gone[-1] + at - match.start())
+        else:
+            kept.append(text[at:])
+            at = len(text)
+        self._seen += at
+        self._held = text[at:]
+        return "".join(kept)
+
+
+def strip(text: str) -> str:
+    """Returns `text` without marks."""
+    return _WHOLE.sub("", text)
+
+
+_LONGEST = 60  # characters; what is longer is no date
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WRITTEN = re.compile(
+    r"(?P<month>[a-z]{3,9})\.? (?P<day>\d{1,2})(?:st|nd|rd|th)?,? (?P<year>\d{4})"
+)
+_PLAIN = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)(?:[t ].*)?")
+_AGO = re.compile(r"(\d{1,4}|an?|one) (minute|hour|day|week|month|year)s? ago")
+_HOURS = {"minute": 1 / 60, "hour": 1, "day": 24, "week": 7 * 24, "month": 730, "year": 8766}
+
+
+def page_date(told: object, now: datetime | None = None) -> str | None:
+    """Reads a provider's date, as YYYY-MM-DD or None. `now` is the base of "3 days ago"."""
+    text = " ".join(told.lower().split()) if isinstance(told, str) and len(told) < _LONGEST else ""
+    if ago := _AGO.fullmatch(text):
+        count = int(ago[1]) if ago[1].isdigit() else 1
+        return _before(now or datetime.now(UTC), timedelta(hours=count * _HOURS[ago[2]]))
+    said = _PLAIN.fullmatch(text) or _WRITTEN.fullmatch(text)
+    return _day(said["year"], said["month"], said["day"]) if said else None
+
+
+def _before(now: datetime, time: timedelta) -> str | None:
+    try:
+        return (now - time).date().isoformat()
+    except OverflowError:
+        return None
+
+
+def _day(year: str, month: str, day: str) -> str | None:
+    named = month[:3] in _MONTHS
+    if not named and not month.isdigit():
+        return None
+    number = _MONTHS.index(month[:3]) + 1 if named else int(month)
+    try:
+        return date(int(year), number, int(day)).isoformat()
+    except ValueError:
+        return None

@@ -1,0 +1,260 @@
+"""Settings: reads them once into frozen values; nothing else in agent/ reads the environment.
+
+Order: flag > environment > `.env` > saved keys > `config.toml` in SEARCHLOOP_HOME > default.
+`Environment` remembers the layer of each value.
+
+Others may import: config_file, keys, removed, secrets.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.settings.keys import KeyStore
+from searchloop.agent.types import DEFAULT_LIMITS, SEARCHES, Limits
+
+LOWEST = "config.toml"
+DATABASES = ("postgresql://", "postgres://")  # how the address of one begins
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: what `.env.example` says of it, and the other names it goes by."""
+
+    name: str
+    help: str
+    default: str = ""
+    aliases: tuple[str, ...] = ()
+    secret: bool = False
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("SEARCHLOOP_HOME", "Folder for sessions, the library and config.toml"),
+    Setting(
+        "SEARCHLOOP_DATABASE_URL",
+        "postgresql://... for sessions shared by machines (default: a file in the folder)",
+        secret=True,
+    ),
+    Setting("SEARCHLOOP_MODEL", "Model used when none is named", "builtin:extractive"),
+    Setting("SEARCHLOOP_SEARCH", "How a new chat searches: off, auto, native or local", "off"),
+    Setting("SEARCHLOOP_TOKEN", "Fixed access token of the web UI (random otherwise)", secret=True),
+    Setting("SEARCHLOOP_OFFLINE", "1 = nothing may leave this machine"),
+    Setting(
+        "SEARCHLOOP_LIMITS",
+        "Limits of one turn: steps=12, searches=20, pages=40, tokens=200000, seconds=600, "
+        "cost_usd=0.50",
+        "steps=12",
+    ),
+    Setting("SEARCHLOOP_PUBLIC_URL", "Address by which browsers reach it behind a proxy with TLS"),
+    Setting("SEARCHLOOP_LOG", "Log of the server: text or json, and a level: json,info", "text"),
+    Setting("SEARCHLOOP_TRACE", "1 = keep what providers answer, for `searchloop replay`"),
+    Setting("SEARCHLOOP_OTEL_ENDPOINT", "An OpenTelemetry collector (default: none)"),
+    Setting("SEARCH_BACKEND_URL", "A search backend elsewhere (default: inside this process)"),
+)
+
+
+class Environment(Mapping[str, str]):
+    """All settings by name; an alias answers for its setting. `origin(name)` says who set it.
+
+    The keys that the user saved are a layer of their own, above config.toml: one is used only with
+    the addresses it was saved for, and read only when it is asked for.
+    """
+
+    def __init__(
+        self, layers: Mapping[str, Mapping[str, str]], key_store: KeyStore | None = None
+    ) -> None:
+        self._layers = dict(layers)
+        self.key_store = key_store
+
+    def __getitem__(self, name: str) -> str:
+        if found := self._found(name):
+            return found[1]
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        named = {name for values in self._layers.values() for name in values if values[name]}
+        saved = self.key_store.names() if self.key_store else ()
+        return iter(named | {name for name in saved if self._found(name)})
+
+    def __len__(self) -> int:
+        return len(set(self))
+
+    def origin(self, name: str) -> str:
+        """Which layer gave the value: flag, environment, .env, keyring, keys.json, config.toml or
+        default."""
+        found = self._found(name)
+        return found[0] if found else "default"
+
+    def _found(self, name: str) -> tuple[str, str] | None:
+        """(layer, value)."""
+        for layer, values in self._layers.items():
+            if layer == LOWEST and (key := self._saved(name)):
+                return key
+            if value := values.get(name):
+                return layer, value
+        return self._saved(name)
+
+    def _saved(self, name: str) -> tuple[str, str] | None:
+        store = self.key_store
+        value = store.value(name, self) if store else ""
+        return (store.place(name), value) if store and value else None
+
+    def put(self, layer: str, values: Mapping[str, str]) -> None:
+        """Everything in this layer anew, for all who hold this environment."""
+        self._layers[layer] = values
+
+    def with_layer(self, layer: str, values: Mapping[str, str]) -> Environment:
+        """What it would be with this layer."""
+        return Environment({**self._layers, layer: values}, self.key_store)
+
+    def first(self, *names: str) -> str | None:
+        """The value of the first of these names that is set."""
+        return next((self[n] for n in names if self.get(n)), None)
+
+
+def load_environment(
+    flags: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Environment:
+    """The layers, in order. Raises ConfigError when a file cannot be read as what it is."""
+    process = dict(os.environ if environ is None else environ)
+    dotenv = _read_dotenv((cwd or Path.cwd()) / ".env")
+    upper = Environment({"flag": flags or {}, "environment": process, ".env": dotenv})
+    home = default_home(upper)
+    layers = {"flag": flags or {}, "environment": process, ".env": dotenv}
+    return Environment({**layers, LOWEST: read_config(home / "config.toml")}, KeyStore(home))
+
+
+def default_home(env: Mapping[str, str]) -> Path:
+    """SEARCHLOOP_HOME, else the user's data folder."""
+    if env.get("SEARCHLOOP_HOME"):
+        return Path(env["SEARCHLOOP_HOME"]).expanduser()
+    base = env.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "searchloop"
+
+
+def _read_dotenv(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    from dotenv import dotenv_values
+
+    try:
+        values = dotenv_values(path, interpolate=False, encoding="utf-8-sig")
+        return {k: v for k, v in values.items() if v}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError("bad_dotenv", f"{path} cannot be read: {error}.", "Fix it.") from error
+
+
+def read_config(path: Path) -> dict[str, str]:
+    """The settings in config.toml. Raises ConfigError when it is not TOML."""
+    try:
+        data = tomllib.loads(path.read_text("utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            "bad_config",
+            f"{path} is not valid TOML: {error}.",
+            'Write one setting a line, for example SEARCHLOOP_MODEL = "ollama:qwen3:8b".',
+        ) from error
+    return {key: str(value) for key, value in data.items() if not isinstance(value, dict | list)}
+
+
+def is_on(value: str | None) -> bool:
+    """Whether a switch-like setting is on."""
+    return (value or "").strip().lower() in {"1", "true", "yes", "on"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the agent needs to know, once. `env` stays for providers, which name their own keys."""
+
+    env: Environment
+    home: Path
+    model: str
+    offline: bool
+    backend_url: str | None
+    token: str | None = field(default=None, repr=False)
+    limits: Limits = DEFAULT_LIMITS
+    search: str = "off"
+    database: str | None = field(default=None, repr=False)
+
+    @property
+    def store(self) -> Path | str:
+        """Where the event log is: what `EventLog` takes."""
+        return self.database or self.home / "sessions.sqlite3"
+
+    @classmethod
+    def load(cls, env: Environment | None = None) -> Settings:
+        """From `env`, or from the process environment, `.env` and `config.toml`."""
+        env = env or load_environment()
+        return cls(
+            env=env,
+            home=default_home(env),
+            model=env.get("SEARCHLOOP_MODEL") or "builtin:extractive",
+            offline=is_on(env.get("SEARCHLOOP_OFFLINE")),
+            backend_url=env.get("SEARCH_BACKEND_URL") or None,
+            token=env.get("SEARCHLOOP_TOKEN") or None,
+            limits=_limits(env),
+            search=_search(env),
+            database=_database(env),
+        )
+
+
+def _search(env: Mapping[str, str]) -> str:
+    value = (env.get("SEARCHLOOP_SEARCH") or "off").strip().lower()
+    if value not in SEARCHES:
+        choices = ", ".join(SEARCHES)
+        raise ConfigError(
+            "bad_search", f"SEARCHLOOP_SEARCH is {value!r}.", f"Choose one of {choices}."
+        )
+    return value
+
+
+def _database(env: Mapping[str, str]) -> str | None:
+    """The address of a database; it may hold a password, so no error shows it."""
+    name = "SEARCHLOOP_DATABASE_URL"
+    address = (env.get(name) or "").strip()
+    if address and not address.startswith(DATABASES):
+        raise ConfigError(
+            "bad_database",
+            f"{name} is not the address of a PostgreSQL database.",
+            "Write postgresql://USER:PASSWORD@HOST/NAME, or remove it: then a file is used.",
+        )
+    return address or None
+
+
+def _limits(env: Mapping[str, str]) -> Limits:
+    """Parses SEARCHLOOP_LIMITS (`steps=12,cost_usd=0.50`). Raises ConfigError naming a wrong
+    entry."""
+    found: dict[str, Any] = {}
+    known = [each.name for each in fields(Limits)]
+    for entry in (env.get("SEARCHLOOP_LIMITS") or "").split(","):
+        name, equals, text = (part.strip() for part in entry.partition("="))
+        if not entry.strip():
+            continue
+        if not equals or name not in known or name in found:
+            raise ConfigError(
+                "bad_limits",
+                f"SEARCHLOOP_LIMITS has an entry that cannot be used: {entry.strip()[:60]!r}.",
+                f"Write each of {', '.join(known)} at most once, for example steps=12.",
+            )
+        try:
+            value = float(text) if name in ("seconds", "cost_usd") else int(text)
+        except ValueError:
+            value = 0
+        if not 0 < value < float("inf"):
+            raise ConfigError(
+                "bad_limit",
+                f"{name} is {text[:40]!r}, not a number above 0.",
+                "Correct or remove it in SEARCHLOOP_LIMITS.",
+            )
+        found[name] = value
+    return Limits(**found)

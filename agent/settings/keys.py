@@ -1,0 +1,311 @@
+"""Keys that the user saved: in the system's keyring (extra `keyring`), else in keys.json in
+SEARCHLOOP_HOME, which only the user can read.
+
+Write-only for who shows settings: names go out, values only to who asks for a setting by its name.
+A key is bound to the addresses it is sent to. When one of them leads to another server than when
+the key was saved, the key is not used any more, so that whoever changes an address gets no key.
+
+keys.json: {NAME: {"place": "keyring" | "file", "value"?, "sent_to": [{names, default, origin}]}}
+
+A file of the user's data folder, written whole or not at all, for its owner only.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from importlib import util
+from pathlib import Path
+from typing import Any, Protocol, cast
+from urllib.parse import urlsplit
+
+from searchloop.agent.errors import ConfigError, StoreError
+
+
+def replace_private(path: Path, text: str) -> None:
+    """The file in one step, old or new, mode 0600; its folder is made. Raises OSError.
+
+    A power cut leaves one of the two as well, and the new one once this returns.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """The names in a folder are on the disk; Windows and some file systems have no such call."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_private(path: Path, text: str) -> None:
+    """The same, with the remedy for settings. Raises StoreError."""
+    try:
+        replace_private(path, text)
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        code = "disk_full" if full else "read_only"
+        remedy = "Free some space, then try again." if full else "Make its folder writable."
+        raise StoreError(code, f"{path} cannot be written: {error}.", remedy) from error
+
+
+FILE = "keys.json"
+LONGEST = 4_096
+
+_log = logging.getLogger(__name__)
+
+
+class Ring(Protocol):
+    """The system's keyring, as the package `keyring` offers it. Every call may raise anything."""
+
+    def get_password(self, service: str, name: str) -> str | None: ...
+
+    def set_password(self, service: str, name: str, value: str) -> None: ...
+
+    def delete_password(self, service: str, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A setting (under any of its names) that says where a key is sent, and what it is if unset."""
+
+    names: tuple[str, ...]
+    default: str = ""
+
+    def origin(self, env: Mapping[str, str]) -> str:
+        """scheme://host:port of the address in force; another way of writing it is the same."""
+        value = next((v for name in self.names if (v := env.get(name))), self.default)
+        try:
+            parts = urlsplit(value if "://" in value else f"http://{value}")
+            port = parts.port or {"https": 443}.get(parts.scheme, 80)
+        except ValueError:
+            return value
+        return f"{parts.scheme}://{parts.hostname}:{port}" if value else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedKey:
+    """One key. `value` is empty while the keyring has it; `sent_to` pairs each address with the
+    origin that it had when the key was saved."""
+
+    place: str
+    value: str = field(default="", repr=False)
+    sent_to: tuple[tuple[Address, str], ...] = ()
+
+    def strayed(self, env: Mapping[str, str]) -> str | None:
+        """The setting that leads elsewhere now, if one does."""
+        moved = (a.names[0] for a, origin in self.sent_to if a.origin(env) != origin)
+        return next(moved, None)
+
+
+def system_ring() -> Ring | None:
+    """The system's keyring; None without the package or without a keyring that works."""
+    if util.find_spec("keyring") is None:
+        return None
+    import keyring
+
+    with suppress(Exception):
+        # Without a desktop there is a stand-in of priority 0 that fails at every call.
+        if keyring.get_keyring().priority > 0:
+            return cast(Ring, keyring)
+    return None
+
+
+class KeyStore:
+    """The keys saved in `home`. Safe to use from several threads.
+
+    Raises ConfigError when keys.json is there and cannot be read as what it is.
+    """
+
+    def __init__(self, home: Path, ring: Callable[[], Ring | None] = system_ring) -> None:
+        """`ring` is asked for the keyring when one is needed."""
+        self._path = home / FILE
+        self._service = f"searchloop {home}"
+        self._find_ring = ring
+        self._lock = threading.RLock()
+        self._keys = _read(self._path)
+        self._fetched: dict[str, str] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """The settings that have a saved key, usable or not."""
+        return tuple(self._keys)
+
+    def place(self, name: str) -> str:
+        """Where the key is: "keyring" or "keys.json"; empty when there is none."""
+        saved = self._keys.get(name)
+        return "" if saved is None else "keyring" if saved.place == "keyring" else FILE
+
+    def strayed(self, name: str, env: Mapping[str, str]) -> str | None:
+        """The address setting that keeps the saved key from being used under these settings."""
+        saved = self._keys.get(name)
+        return saved.strayed(env) if saved else None
+
+    def value(self, name: str, env: Mapping[str, str]) -> str:
+        """The saved key for this setting; empty when there is none that may be used."""
+        saved = self._keys.get(name)
+        if saved is None or saved.strayed(env):
+            return ""
+        return saved.value or self._fetch(name)
+
+    def save(
+        self,
+        name: str,
+        value: str,
+        sent_to: Iterable[Address],
+        env: Mapping[str, str],
+        *,
+        file: bool = False,
+    ) -> str:
+        """Keeps the key, for the addresses in force, and says where ("keyring" or "keys.json").
+
+        `file` leaves the keyring alone. Raises ConfigError for what cannot be a key and StoreError
+        when it cannot be written.
+        """
+        value = value.strip()
+        if not value or len(value) > LONGEST or not value.isascii() or not value.isprintable():
+            raise ConfigError(
+                "bad_key",
+                f"What was given for {name} is no key.",
+                f"Give one line of at most {LONGEST} plain characters.",
+            )
+        bound = tuple((address, address.origin(env)) for address in sent_to)
+        with self._lock:
+            self._keys = _read(self._path)  # another process may have saved one as well
+            ringed = not file and self._to_ring(name, value)
+            if not ringed:
+                self._from_ring(name)
+            saved = SavedKey("keyring" if ringed else "file", "" if ringed else value, bound)
+            self._write({**self._keys, name: saved})
+            self._fetched[name] = value
+        return self.place(name)
+
+    def forget(self, name: str) -> bool:
+        """Whether there was a saved key; now there is none. Raises StoreError."""
+        with self._lock:
+            self._keys = _read(self._path)
+            if name not in self._keys:
+                return False
+            self._from_ring(name)
+            self._fetched.pop(name, None)
+            self._write({n: saved for n, saved in self._keys.items() if n != name})
+        return True
+
+    def drop_strayed(self, env: Mapping[str, str]) -> tuple[str, ...]:
+        """Forgets the keys whose address was changed, and names them. Raises StoreError."""
+        gone = tuple(name for name, saved in self._keys.items() if saved.strayed(env))
+        for name in gone:
+            self.forget(name)
+        return gone
+
+    def reload(self) -> None:
+        """Reads what another process saved. Raises ConfigError, and keeps what was known then."""
+        with self._lock:
+            self._keys = _read(self._path)
+            self._fetched.clear()
+
+    def _fetch(self, name: str) -> str:
+        with self._lock:
+            if name not in self._fetched:
+                self._fetched[name] = ""
+                try:
+                    ring = self._find_ring()
+                    found = ring.get_password(self._service, name) if ring else None
+                except Exception as error:
+                    found = None
+                    _log.warning("the keyring did not give %s: %s", name, type(error).__name__)
+                else:
+                    if not found:
+                        _log.warning("the keyring has no %s any more; save it again", name)
+                self._fetched[name] = found or ""
+            return self._fetched[name]
+
+    def _to_ring(self, name: str, value: str) -> bool:
+        """Whether the keyring has it now, looked at again: some take what they do not keep."""
+        try:
+            ring = self._find_ring()
+            if ring is None:
+                return False
+            ring.set_password(self._service, name, value)
+            return ring.get_password(self._service, name) == value
+        except Exception as error:
+            _log.warning("the keyring did not take %s: %s", name, type(error).__name__)
+            return False
+
+    def _from_ring(self, name: str) -> None:
+        saved = self._keys.get(name)
+        if saved is not None and saved.place == "keyring":
+            with suppress(Exception):  # gone already, or not ours to delete
+                ring = self._find_ring()
+                if ring is not None:
+                    ring.delete_password(self._service, name)
+
+    def _write(self, keys: Mapping[str, SavedKey]) -> None:
+        shape = {
+            name: {
+                "place": saved.place,
+                **({"value": saved.value} if saved.value else {}),
+                "sent_to": [{**asdict(a), "origin": origin} for a, origin in saved.sent_to],
+            }
+            for name, saved in keys.items()
+        }
+        write_private(self._path, json.dumps(shape, indent=1) + "\n")
+        self._keys = dict(keys)
+
+
+def _read(path: Path) -> dict[str, SavedKey]:
+    try:
+        text = path.read_text("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, str(error)) from error
+    try:
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+    except OSError as error:
+        raise StoreError(
+            "open_keys",
+            f"Others on this machine can read {path}, and that cannot be changed: {error}.",
+            f"Make it yours alone: chmod 600 {path}",
+        ) from error
+    try:
+        data = json.loads(text)
+        return {str(name): _saved(one) for name, one in data.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _unreadable(path, "it is not what was written there") from error
+
+
+def _saved(one: Mapping[str, Any]) -> SavedKey:
+    bound = tuple(
+        (Address(tuple(map(str, a["names"])), str(a["default"])), str(a["origin"]))
+        for a in one["sent_to"]
+    )
+    return SavedKey(str(one["place"]), str(one.get("value", "")), bound)
+
+
+def _unreadable(path: Path, why: str) -> ConfigError:
+    return ConfigError(
+        "bad_keys",
+        f"{path} cannot be read: {why}.",
+        "Remove it and save the keys again with `searchloop setup`.",
+    )

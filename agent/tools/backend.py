@@ -1,0 +1,168 @@
+"""The client of the search backend: POST /api/web-search, POST /api/open-page, GET /api/engines.
+
+The agent never imports the backend. In one process it calls the backend's WSGI application on a
+thread pool, without a socket; with SEARCH_BACKEND_URL it sends the same requests over HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+from wsgiref.util import setup_testing_defaults
+
+from searchloop.agent.errors import ProviderError, ToolError
+from searchloop.agent.settings import Settings
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import NativeSearch
+
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+_WORKERS = 128  # made when they are needed; a page that stalls keeps one for its deadline
+_SECONDS = 60.0  # for one request elsewhere: a chain of engines may need that long
+
+
+class Backend(Protocol):
+    """A search backend. Raises ToolError when it cannot answer."""
+
+    async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Sends POST with a payload, GET without; returns the JSON object of the answer."""
+
+
+class LocalBackend:
+    """The backend inside this process, on a pool of threads."""
+
+    def __init__(self, app: Wsgi) -> None:
+        self._app = app
+        self._executor = ThreadPoolExecutor(_WORKERS, thread_name_prefix="search")
+
+    async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+        status, data = await loop.run_in_executor(
+            self._executor, call_wsgi, self._app, path, payload
+        )
+        return _checked(status, data)
+
+
+class RemoteBackend:
+    """The backend at SEARCH_BACKEND_URL."""
+
+    def __init__(self, url: str, transport: Transport, token: str | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._transport = transport
+        self._headers = {"authorization": f"Bearer {token}"} if token else {}
+
+    async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        url = self._url + path
+        try:
+            if payload is None:
+                return _checked(200, await self._transport.get_json(url, self._headers))
+            return _checked(*await self._transport.post_json(url, payload, self._headers, _SECONDS))
+        except ProviderError as error:
+            raise ToolError(
+                "backend_unreachable",
+                f"The search backend at {self._url} does not answer.",
+                "Start it with `searchloop search-backend serve`, or unset SEARCH_BACKEND_URL.",
+            ) from error
+
+
+def call_wsgi(app: Wsgi, path: str, payload: Mapping[str, Any] | None) -> tuple[int, Any]:
+    """Sends one JSON request to a WSGI application, without a socket; returns status and JSON."""
+    body = b"" if payload is None else json.dumps(payload).encode()
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": "GET" if payload is None else "POST",
+        "PATH_INFO": path,
+        "SERVER_NAME": "localhost",
+        "CONTENT_TYPE": "application/json",
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+    }
+    setup_testing_defaults(environ)  # fills in what WSGI asks for besides
+    answer: dict[str, str] = {}
+
+    def start_response(status: str, headers: Any, exc_info: Any = None) -> Callable[..., None]:
+        answer["status"] = status
+        return lambda data: None
+
+    parts = app(environ, start_response)
+    try:
+        data = b"".join(parts)
+    finally:
+        close = getattr(parts, "close", None)
+        if close:
+            close()
+    return int(answer["status"].split()[0]), json.loads(data)
+
+
+def _checked(status: int, data: Any) -> dict[str, Any]:
+    if status < 400 and isinstance(data, dict):
+        return data
+    error = data.get("error") if isinstance(data, dict) else None
+    message = f"The search backend answered {status}."
+    known: dict[str, Any] = {"code": "backend_failed", "message": message, "remedy": ""}
+    known |= error if isinstance(error, dict) else {}
+    raise ToolError(str(known["code"]), str(known["message"]), str(known["remedy"]))
+
+
+class NoBackend:
+    """Stands for a missing search backend: every request raises ToolError."""
+
+    async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        raise ToolError(
+            "no_backend",
+            "There is no search backend.",
+            "Use searchloop.Agent, which brings one, or set SEARCH_BACKEND_URL.",
+        )
+
+
+def backend_for(settings: Settings, transport: Transport, app: Wsgi | None) -> Backend:
+    """Returns the backend at SEARCH_BACKEND_URL if that is set, else the one in this process."""
+    if settings.backend_url:
+        return RemoteBackend(settings.backend_url, transport, settings.token)
+    return LocalBackend(app) if app is not None else NoBackend()
+
+
+def error_words(error: Any) -> str:
+    """Returns an error of the contract, {code, message, remedy} or text, as one sentence."""
+    if isinstance(error, Mapping):
+        return f"{error.get('message', '')} {error.get('remedy', '')}".strip()
+    return str(error or "")
+
+
+_PATIENCE = 2.0  # seconds; the name is shown to the user, and no answer waits longer for it
+_FRESH = 30.0
+
+
+class PreferredEngine:
+    """Asks which engine the backend uses first, and caches the answer for some seconds."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._known: tuple[float, str | None] = (0.0, None)
+
+    async def name(self) -> str | None:
+        """Returns the name of the first usable engine; None if the backend does not tell."""
+        asked, engine = self._known
+        if asked and time.monotonic() - asked < _FRESH:
+            return engine
+        with contextlib.suppress(ToolError, LookupError, TypeError, TimeoutError):  # not ours
+            async with asyncio.timeout(_PATIENCE):
+                answer = await self._backend.ask("/api/engines")
+            usable = [e for e in answer["engines"] if e["available"] and e["position"]]
+            first = min(usable, key=lambda e: e["position"], default={"name": None})
+            self._known = (time.monotonic(), first["name"])
+        return self._known[1]
+
+
+def domain_limits(options: NativeSearch) -> dict[str, Any]:
+    """Returns the domains that every request to the backend carries; empty lists are left out."""
+    allowed, blocked = list(options.allowed_domains), list(options.blocked_domains)
+    limits = {"allowed_domains": allowed, "blocked_domains": blocked}
+    return {name: domains for name, domains in limits.items() if domains}

@@ -1,0 +1,297 @@
+"""The dispatcher: decides which of the calls that a model asks for run, and runs them.
+
+The mode picks the tools to offer, and the dispatcher checks each call's effect again, because a
+model may name anything. Then the guard decides. Calls of one step run together; results come in
+call order. Unknown names, bad arguments, time-outs and exceptions become results that the model can
+read. A call repeated with the same arguments gets the earlier result; the third time ends the calls
+of the turn. A call that failed may be tried again, and after a change any call may be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from searchloop.agent.calls.arguments import coerced
+from searchloop.agent.calls.schema import problems_with, takes
+from searchloop.agent.errors import AgentError
+from searchloop.agent.log.events import result_data
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.text import well_formed
+from searchloop.agent.tools import ALLOWED, CHANGING, Tool, ToolContext
+from searchloop.agent.tools.results import READ_MORE, Fence, Overflow
+from searchloop.agent.types import Effect, Emit, Mode, ToolCall, ToolResult, ToolSpec, Usage
+
+_log = logging.getLogger(__name__)
+
+MOST_CALLS = 100  # in one step; what is beyond is answered, not run
+_AT_ONCE = 16
+_REPEATED = "The model made the same call three times; it was asked to answer with what it has."
+
+
+class Gate(Protocol):
+    """Decides whether a call that fits its schema may run; `agent.guard` implements it."""
+
+    async def permit(self, call: ToolCall, tool: Tool, emit: Emit) -> ToolCall:
+        """Returns the call as it may run, perhaps with arguments that the user changed.
+
+        Raises ToolError, in words for the model, when it may not.
+        """
+
+
+class Toolset:
+    """The tools of one run, under one mode. Of two tools with one name it takes the first.
+
+    Without a `gate` every call runs that the mode allows.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        mode: Mode,
+        sources: SourceTable,
+        *,
+        gate: Gate | None = None,
+        fence: Fence | None = None,
+        overflow: Overflow | None = None,
+    ) -> None:
+        self._mode = mode
+        self._sources = sources
+        self._gate = gate
+        self._fence = fence or Fence()
+        self._overflow = overflow or Overflow()
+        named: dict[str, Tool] = {READ_MORE: self._overflow.tool}
+        for each in tools:
+            named.setdefault(each.spec.name, each)
+        self._all = dict(sorted(named.items()))
+        self._revealed: set[str] = set()
+        self._repeats = RepeatedCalls()
+        self._specs: tuple[ToolSpec, ...] | None = None
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The offered tools, sorted by name so that the prompt's prefix stays the same."""
+        if not self._overflow.empty and READ_MORE not in self._revealed:
+            self._reveal((READ_MORE,))
+        if self._specs is None:
+            self._specs = tuple(t.spec for t in self._all.values() if self._offered(t))
+        return self._specs
+
+    def _offered(self, tool: Tool) -> bool:
+        listed = tool.listed or tool.spec.name in self._revealed
+        return listed and tool.suspended is None and tool.spec.effect in ALLOWED[self._mode]
+
+    def _reveal(self, names: Iterable[str]) -> None:
+        self._revealed.update(names)
+        self._specs = None
+
+    @property
+    def exhausted(self) -> str | None:
+        """The reason why no further calls help, in words; None while they may."""
+        return self._repeats.exhausted
+
+    async def call_all(self, calls: tuple[ToolCall, ...], emit: Emit) -> list[ToolResult]:
+        """Runs the calls together, a few at a time, and answers them in call order.
+
+        Each result is in the log as soon as it is there, so that a crash loses no finished work.
+        """
+        calls = tuple(map(self._fitted, calls))
+        ended = self.exhausted
+        for call in calls:
+            known = self._all.get(call.name)
+            data = {
+                "call_id": call.id,
+                "name": call.name,
+                "arguments": dict(call.arguments),
+                "effect": known.spec.effect if known else None,
+            }
+            server = {"server": known.server} if known and known.server else {}
+            await emit.event("tool_call", {**data, **server})
+        room = asyncio.Semaphore(_AT_ONCE)
+
+        async def answer(place: int, call: ToolCall) -> ToolResult:
+            result = await self._call(place, call, emit, room)
+            await emit.event("tool_result", result_data(result))
+            return result
+
+        if len(calls) == 1:
+            results = [await answer(0, calls[0])]
+        else:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(answer(i, call)) for i, call in enumerate(calls)]
+            results = [task.result() for task in tasks]
+        if self.exhausted and not ended:
+            await emit.event("notice", {"code": "repeated_call", "message": _REPEATED})
+        return results
+
+    def _fitted(self, call: ToolCall) -> ToolCall:
+        """Converts the arguments to the types of the schema, where that loses nothing."""
+        known = self._all.get(call.name)
+        if known is None or call.problem:
+            return call
+        arguments = coerced(call.arguments, known.spec.parameters)
+        return call if arguments == call.arguments else replace(call, arguments=arguments)
+
+    async def _call(
+        self, place: int, call: ToolCall, emit: Emit, room: asyncio.Semaphore
+    ) -> ToolResult:
+        if place >= MOST_CALLS:
+            return _error(call, f"Not run: one step may hold {MOST_CALLS} calls at the most.")
+        known = self._all.get(call.name)
+        effect = known.spec.effect if known and self._offered(known) else None
+        return await self._repeats.once(call, effect, lambda: self._permitted(call, emit, room))
+
+    async def _permitted(self, call: ToolCall, emit: Emit, room: asyncio.Semaphore) -> ToolResult:
+        refusal = self._refusal(call)
+        if refusal:
+            return _error(call, refusal)
+        found = self._all[call.name]
+        try:
+            permitted = await self._gate.permit(call, found, emit) if self._gate else call
+        except AgentError as error:
+            return _failed(call, error)
+        async with room:  # after the permission: a call that waits for the user blocks no other
+            if found.spec.effect in CHANGING:  # a resumed run does not repeat it
+                await emit.event("tool_started", {"call_id": call.id})
+            result = await self._run(permitted, found, emit)
+        return self._for_model(found, call, permitted, result)
+
+    async def _run(self, call: ToolCall, found: Tool, emit: Emit) -> ToolResult:
+        context = ToolContext(call.id, self._sources, emit, self._reveal)
+        try:
+            async with asyncio.timeout(found.seconds):
+                value = await found.run(call.arguments, context)
+            if isinstance(value, str):
+                value = ToolResult(call.id, call.name, value)
+            result = replace(value, content=well_formed(value.content))
+        except TimeoutError:
+            result = _error(call, f"{call.name} gave no result within {found.seconds:g} seconds.")
+        except AgentError as error:
+            result = _failed(call, error)
+        except asyncio.CancelledError:
+            result = _error(call, f"{call.name} failed: something in it was cancelled.")
+        except Exception as error:
+            _log.exception("tool %s failed", call.name)
+            result = _error(call, f"{call.name} failed: {type(error).__name__}: {error}")
+        task = asyncio.current_task()
+        if task and task.cancelling():  # the run is being cancelled, not the tool alone
+            raise asyncio.CancelledError
+        return result
+
+    def _for_model(
+        self, found: Tool, asked: ToolCall, made: ToolCall, result: ToolResult
+    ) -> ToolResult:
+        """Marks, cuts and fences a result, and adds the arguments that the user changed."""
+        own = {"private": found.private, "untrusted": found.untrusted}
+        marks = {m: True for m, on in own.items() if on or result.details.get(m)}
+        if marks:
+            result = replace(result, details={**result.details, **marks})
+        result = self._overflow.bounded(result)
+        content = result.content
+        if "untrusted" in marks and not found.fenced:
+            content = self._fence.around(content, f"result of {found.spec.name}")
+        if made.arguments != asked.arguments:
+            content = f"The user changed the arguments to {dict(made.arguments)!r}.\n{content}"
+        return result if content is result.content else replace(result, content=content)
+
+    def _refusal(self, call: ToolCall) -> str | None:
+        """Returns why a call may not run, in words for the model; None when it may."""
+        offered = ", ".join(spec.name for spec in self.specs) or "none"
+        known = self._all.get(call.name)
+        if known is None or not (known.listed or call.name in self._revealed):
+            near = difflib.get_close_matches(call.name, [s.name for s in self.specs], 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            return f"There is no tool called {call.name!r}. Tools you can call: {offered}.{hint}"
+        if known.suspended:
+            return f"{call.name} may not run: {known.suspended}"
+        if known.spec.effect not in ALLOWED[self._mode]:
+            return (
+                f"{call.name} is not allowed in {self._mode} mode. Tools you can call: {offered}."
+            )
+        if call.problem:
+            problem = f"The arguments of {call.name} could not be read: {call.problem}"
+            return f"{problem} {takes(known.spec.parameters)}"
+        wrong = problems_with(call.arguments, known.spec.parameters)
+        return wrong and f"{call.name} was not run: {wrong} {takes(known.spec.parameters)}"
+
+
+def _failed(call: ToolCall, error: AgentError) -> ToolResult:
+    text = f"{error.message} {error.remedy}".strip()
+    return _error(call, text, {"error": error.as_dict()})
+
+
+def _error(call: ToolCall, text: str, details: Mapping[str, Any] | None = None) -> ToolResult:
+    return ToolResult(call.id, call.name, well_formed(text), is_error=True, details=details or {})
+
+
+MOST = 3
+_AGAIN = (
+    "This call was made before in this turn; nothing was done again, the result is the same. "
+    "Use it, or call with other arguments."
+)
+_ENOUGH = (
+    f"Not run: this call was made {MOST} times in this turn and its result stands above. "
+    "Answer now with what you have; no more calls can be made."
+)
+
+
+class RepeatedCalls:
+    """The calls of a turn. `exhausted` says in words that the model repeats itself, else None."""
+
+    def __init__(self) -> None:
+        self._times: dict[str, int] = {}
+        self._results: dict[str, asyncio.Future[ToolResult]] = {}
+        self.exhausted: str | None = None
+
+    async def once(
+        self, call: ToolCall, effect: Effect | None, run: Callable[[], Awaitable[ToolResult]]
+    ) -> ToolResult:
+        """Returns the result of `run`, or the one that the same call had before.
+
+        `effect` is None for a tool that does not exist. A call that changes something always runs,
+        and so does one that reads this machine, where the answer may be new (the time, a job).
+        """
+        if effect in CHANGING:
+            self._times.clear()
+            self._results.clear()
+        if effect == "read" or effect in CHANGING:
+            return await run()
+        key = canonical(call)
+        times = self._times[key] = self._times.get(key, 0) + 1
+        if times >= MOST:
+            self.exhausted = f"the same call {MOST} times"
+            return ToolResult(call.id, call.name, _ENOUGH, is_error=True)
+        earlier = self._results.get(key)
+        if earlier is not None:
+            result = await asyncio.shield(earlier)
+            if not result.is_error:
+                content = f"{result.content}\n\n{_AGAIN}"
+                return replace(result, call_id=call.id, content=content, usage=Usage())
+        future = self._results[key] = asyncio.get_running_loop().create_future()
+        try:
+            result = await run()
+        except BaseException:
+            future.cancel()
+            raise
+        future.set_result(result)
+        return result
+
+
+def canonical(call: ToolCall) -> str:
+    """Returns the call in one spelling: arguments sorted, runs of blanks made one."""
+    return json.dumps([call.name, _even(dict(call.arguments)), call.problem], sort_keys=True)
+
+
+def _even(value: object) -> object:
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, dict):
+        return {str(k): _even(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_even(v) for v in value]
+    return value if value is None or isinstance(value, bool | int | float) else repr(value)

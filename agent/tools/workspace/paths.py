@@ -1,0 +1,235 @@
+"""Checks paths as a model writes them, before anything is opened; decodes files, writes diffs.
+
+A path is relative to the workspace, with `/` between its parts, so that a file has one spelling in
+the user's rules as well. Nothing here looks at the disk.
+"""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import os
+import re
+import unicodedata
+from collections.abc import Sequence
+from fnmatch import fnmatchcase, translate
+from functools import lru_cache
+
+from searchloop.agent.errors import ToolError
+
+Parts = tuple[str, ...]
+
+WINDOWS = os.name == "nt"
+TEMPORARY = ".searchloop-"  # what our own half-written files begin with
+_DEEPEST, _LONGEST, _LONGEST_NAME = 64, 4096, 255
+_DEVICES = frozenset(
+    {"con", "prn", "aux", "nul", "conin$", "conout$", "clock$"}
+    | {f"{port}{n}" for port in ("com", "lpt") for n in "0123456789¹²³"}
+)
+# Data of version control: a file written there may be run by the next command of its owner.
+_CLOSED = (".git", ".hg", ".svn", "git~*", f"{TEMPORARY}*")
+# Not looked through unless a search starts inside; nobody wrote what is in there by hand.
+SKIPPED = frozenset(
+    {"node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".cache"}
+    | {".mypy_cache", ".ruff_cache", ".pytest_cache", ".gradle", ".terraform"}
+)
+_SECRET = (
+    *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc"),
+    *(".pypirc", ".htpasswd", ".git-credentials", ".vault-token", ".dockercfg", "wallet.dat"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*_rsa", "*_ed25519", "*.pem", "*.key"),
+    *("*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.gpg", "*.ovpn"),
+    *("kubeconfig", "*.kubeconfig", "*.tfstate", "*.tfstate.*", "*.tfvars", "token.json"),
+    *("credentials", "credentials.json", "credentials.y*ml", "credentials.toml", "credentials.ini"),
+    *("credentials.csv", "secret.json", "secrets.json", "secrets.y*ml", "secrets.toml"),
+    *("secrets.ini", "service-account*.json", "service_account*.json", "keys.json"),
+    *(".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".password-store"),
+)
+_HARMLESS = ("*.pub", "*.example", "*.sample", "*.template", "*.dist", "*.example.*")
+_IS_CLOSED, _IS_SECRET, _IS_HARMLESS = (
+    re.compile("|".join(map(translate, patterns))) for patterns in (_CLOSED, _SECRET, _HARMLESS)
+)
+
+
+def parts_of(given: str, root: str, *, windows: bool = WINDOWS) -> Parts:
+    """Returns the parts of a path inside the folder `root`; () is the folder itself.
+
+    Raises ToolError: `bad_path` for what is no name, `outside_workspace` for what leads out.
+    """
+    path = given.replace("\\", "/") if windows else given
+    base = root.replace("\\", "/") if windows else root
+    if path.startswith("/") or (windows and path[1:2] == ":"):
+        raise _full_path(path, base.rstrip("/"), windows)
+    parts = tuple(part for part in path.split("/") if part not in ("", "."))
+    problem = next((p for part in parts if (p := _wrong(part, windows))), None)
+    if problem is None and (len(parts) > _DEEPEST or len(given) > _LONGEST):
+        problem = "it is too long"
+    if problem:
+        what = f"{given[:200]!r} is no path of a file here: {problem}."
+        raise ToolError("bad_path", what, "Give a path below the workspace, such as src/main.py.")
+    return parts
+
+
+def _full_path(path: str, base: str, windows: bool) -> ToolError:
+    fold = str.casefold if windows else str
+    if fold(path).startswith(fold(base) + "/"):
+        what = f"Paths are relative to the workspace: {path[len(base) + 1 :][:200]!r}."
+        return ToolError("bad_path", what, "Call again with that.")
+    what = f"{path[:200]!r} is outside of the workspace."
+    return ToolError("outside_workspace", what, "Only files below the workspace can be used.")
+
+
+def _wrong(part: str, windows: bool) -> str | None:
+    """Returns what is wrong with one name, in words; None when nothing is."""
+    if part == "..":
+        return "'..' leads upwards"
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in part):
+        return "it holds a control character or half a character"
+    if len(part.encode()) > _LONGEST_NAME:
+        return "a name in it is too long"
+    if "\\" in part:
+        return "its parts are separated by '/', not by a backslash"
+    if windows and (set(part) & set('<>:"|?*') or part[-1] in ". "):
+        return f"{part[:60]!r} cannot be the name of a file"
+    if windows and part.partition(".")[0].rstrip().casefold() in _DEVICES:
+        return f"{part[:60]!r} is the name of a device"
+    return None
+
+
+@lru_cache(4096)
+def plain_name(name: str) -> str:
+    """Returns the name as rules compare it: without case and invisible characters.
+
+    Some file systems take `.GIT` or `.g<joiner>it` for `.git`; the rules must as well.
+    """
+    name = unicodedata.normalize("NFKC", name)
+    seen = "".join(ch for ch in name if unicodedata.category(ch) != "Cf")
+    return seen.casefold().rstrip(". ") or seen
+
+
+def closed(parts: Sequence[str]) -> bool:
+    """Returns whether a path belongs to version control or to searchloop itself."""
+    return any(_IS_CLOSED.match(plain_name(part)) for part in parts)
+
+
+def secret(parts: Sequence[str]) -> bool:
+    """Returns whether a path has the name of a secret."""
+    names = [plain_name(part) for part in parts]
+    return any(_IS_SECRET.match(name) and not _IS_HARMLESS.match(name) for name in names)
+
+
+def matches_glob(parts: Sequence[str], pattern: str) -> bool:
+    """Returns whether a path fits a glob: `*.py` a name, `src/*.py` a path, `**` any folders.
+
+    Linear in path times pattern, so that no pattern can keep a search busy.
+    """
+    wanted = [part for part in pattern.split("/") if part not in ("", ".")]
+    if "/" not in pattern.strip("/"):
+        wanted = ["**", *wanted]
+    places = {0}  # how many parts of the pattern may be used up by now
+    for part in parts:
+        places |= {n + 1 for n in places if n < len(wanted) and wanted[n] == "**"}
+        places = {n for n in places if n < len(wanted) and wanted[n] == "**"} | {
+            n + 1 for n in places if n < len(wanted) and fnmatchcase(part, wanted[n])
+        }
+    return any(all(rest == "**" for rest in wanted[n:]) for n in places)
+
+
+_SNIFFED = 8192
+_CONTEXT = 3
+_COMPARED = 4000  # lines that are compared line by line; a larger change is shown whole
+_WIDE = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+def is_binary(head: bytes) -> bool:
+    """Returns whether a file that begins like this is no text."""
+    return b"\0" in head[:_SNIFFED] and not head.startswith((_WIDE[0][0], _WIDE[1][0]))
+
+
+def decoded(data: bytes, path: str) -> str:
+    """Decodes a file: UTF-8, UTF-16 with a mark, else Windows-1252. Raises ToolError if binary."""
+    if is_binary(data):
+        raise ToolError(
+            "binary_file",
+            f"{path} is not a text file ({len(data):,} bytes).",
+            "Go on without it, or ask the user for it as text.",
+        )
+    for mark, encoding in _WIDE:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def editable(data: bytes, path: str) -> str:
+    """Decodes a file that can be written back byte for byte: UTF-8. Raises ToolError."""
+    if is_binary(data):
+        decoded(data, path)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ToolError(
+            "not_utf8",
+            f"{path} is not UTF-8 text, so it cannot be changed without damage.",
+            "The user can convert it to UTF-8 first.",
+        ) from error
+
+
+def new_file_diff(path: str, text: str) -> str:
+    """Returns the unified diff of a new file."""
+    lines = _lines(text)
+    head = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n"
+    return head + "".join(_line("+", line) for line in lines) if lines else head
+
+
+def change_diff(path: str, before: str, after: str, start: int, end: int) -> str:
+    """Returns the unified diff of one change: only `before[start:end]` was replaced."""
+    old, new = _lines(before), _lines(after)
+    kept = max(0, before.count("\n", end) - 1)  # lines behind the change, at least
+    top = max(0, before.count("\n", 0, start) - _CONTEXT)
+    old_part = old[top : max(top, len(old) - kept + _CONTEXT)]
+    new_part = new[top : max(top, len(new) - kept + _CONTEXT)]
+    head = f"--- a/{path}\n+++ b/{path}\n"
+    if len(old_part) + len(new_part) > _COMPARED:
+        shown = [_line("-", line) for line in old_part] + [_line("+", line) for line in new_part]
+        return (
+            f"{head}@@ -{top + 1},{len(old_part)} +{top + 1},{len(new_part)} @@\n{''.join(shown)}"
+        )
+    out = [head]
+    matcher = difflib.SequenceMatcher(None, old_part, new_part, autojunk=False)
+    for group in matcher.get_grouped_opcodes(_CONTEXT):
+        out.append(_hunk(group, old_part, new_part, top))
+    return "".join(out)
+
+
+def _lines(text: str) -> list[str]:
+    """Splits at newlines, which stay; nothing else ends a line here."""
+    pieces = text.split("\n")
+    return [piece + "\n" for piece in pieces[:-1]] + [piece for piece in pieces[-1:] if piece]
+
+
+def _hunk(
+    group: Sequence[tuple[str, int, int, int, int]],
+    old: Sequence[str],
+    new: Sequence[str],
+    top: int,
+) -> str:
+    first, last = group[0], group[-1]
+    olds, news = last[2] - first[1], last[4] - first[3]
+    a = top + first[1] + (1 if olds else 0)
+    b = top + first[3] + (1 if news else 0)
+    out = [f"@@ -{a},{olds} +{b},{news} @@\n"]
+    for tag, i1, i2, j1, j2 in group:
+        if tag == "equal":
+            out += [_line(" ", line) for line in old[i1:i2]]
+        else:
+            out += [_line("-", line) for line in old[i1:i2]]
+            out += [_line("+", line) for line in new[j1:j2]]
+    return "".join(out)
+
+
+def _line(sign: str, line: str) -> str:
+    if line.endswith("\n"):
+        return sign + line
+    return f"{sign}{line}\n\\ No newline at end of file\n"

@@ -1,0 +1,234 @@
+"""`read_file`, `list_directory` and `search_files`: the tools that read a workspace."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from searchloop.agent.errors import ToolError
+from searchloop.agent.tools import object_schema, text_schema
+from searchloop.agent.tools.workspace.paths import SKIPPED, Parts, decoded, is_binary, matches_glob
+from searchloop.agent.tools.workspace.tree import Entry, Tree
+
+_LINES, _CHARACTERS = 500, 24_000  # of one read_file
+_LISTED = 500
+_LOOKED_AT, _SEARCHED, _SECONDS = 50_000, 64_000_000, 10.0
+_MATCHES, _AROUND = 100, 100
+_BLOCK = 4_000_000
+_NAMED = 12
+PATH = text_schema("Path below the workspace, such as src/main.py")
+READ_FILE = object_schema(
+    {
+        "path": PATH,
+        "line": {"type": "integer", "minimum": 1, "description": "First line to read"},
+        "lines": {"type": "integer", "minimum": 1, "maximum": 5000, "description": "How many"},
+        "offset": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "Characters to leave out at the start of that line, for endless lines",
+        },
+    },
+    "path",
+)
+LIST_DIRECTORY = object_schema(
+    {
+        "path": text_schema("Folder below the workspace; all of it if absent"),
+        "depth": {"type": "integer", "minimum": 1, "maximum": 5},
+    }
+)
+SEARCH_FILES = object_schema(
+    {
+        "text": text_schema("Text to find in a line, taken literally"),
+        "glob": text_schema("Only these files: *.py, src/**/*.md"),
+        "path": text_schema("Folder to search; the workspace if absent"),
+        "match_case": {"type": "boolean"},
+    }
+)
+
+
+def read_file(tree: Tree, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Returns some lines of a text file, and their place as details. Raises ToolError."""
+    found = tree.read(tree.parts(arguments["path"]))
+    lines = decoded(found.data, found.path).replace("\r\n", "\n").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    first = arguments.get("line", 1)
+    if first > max(1, len(lines)):
+        what = f"{found.path} has {len(lines)} lines; there is no line {first}."
+        raise ToolError("no_such_line", what, "Ask for an earlier one.")
+    wanted = lines[first - 1 : first - 1 + arguments.get("lines", _LINES)]
+    offset = arguments.get("offset", 0)
+    if offset and wanted:
+        wanted[0] = wanted[0][offset:]
+    text, last, cut = _fitted(wanted, first, offset)
+    head = f"{found.path}, lines {first}-{last} of {len(lines)}."
+    if cut is not None:
+        head += f" Line {last} is longer: go on with line={last}, offset={cut}."
+    elif last < len(lines):
+        head += f" Go on with line={last + 1}."
+    if not lines:
+        head = f"{found.path} is empty."
+    details = {"kind": "file", "path": found.path, "line": first, "last": last, "lines": len(lines)}
+    return f"{head}\n\n{text}" if text else head, details
+
+
+def _fitted(lines: list[str], first: int, offset: int) -> tuple[str, int, int | None]:
+    """Returns the lines that fit, the number of the last, and the offset of a cut in it or None."""
+    room, kept = _CHARACTERS, list[str]()
+    for line in lines:
+        if kept and len(line) + 1 > room:
+            break
+        kept.append(line[:_CHARACTERS])
+        room -= len(line) + 1
+    too_long = len(kept) == 1 and len(lines[0]) > _CHARACTERS
+    cut = offset + _CHARACTERS if too_long else None
+    return "\n".join(kept), first + max(0, len(kept) - 1), cut
+
+
+def list_directory(tree: Tree, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Lists a folder, one entry a line. Raises ToolError."""
+    parts = tree.parts(arguments.get("path", ""))
+    depth = arguments.get("depth", 1)
+    walk = Walk(tree, _LISTED, depth=depth)
+    listed = [_described(entry, len(parts)) for entry in walk.below(parts)]
+    name = "/".join(parts) or "The workspace"
+    head = f"{name} holds {len(listed)} things" if listed else f"{name} is empty"
+    if walk.cut:
+        head = f"The first {len(listed)} things in {name}; name a folder in it for the rest"
+    text = "\n".join([f"{head}.{walk.left_out()}", *listed])
+    return text, {"kind": "folder", "path": "/".join(parts), "count": len(listed)}
+
+
+def _described(entry: Entry, base: int) -> str:
+    path = "/".join(entry.parts[base:])
+    if entry.kind == "folder":
+        return f"{path}/" + (" (secret, not readable)" if entry.secret else "")
+    if entry.kind != "file":
+        return f"{path} ({entry.kind}, not usable)"
+    return f"{path} ({'secret, not readable' if entry.secret else f'{entry.size:,} bytes'})"
+
+
+def search_files(tree: Tree, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Finds lines that hold a text, or files that fit a glob. Raises ToolError."""
+    text, glob = arguments.get("text", ""), arguments.get("glob", "")
+    if not text and not glob:
+        raise ToolError("nothing_to_find", "Neither text nor glob was given.", "Give one of them.")
+    if "\n" in text:
+        raise ToolError("bad_text", "text has more than one line.", "Search for one of them.")
+    if len(glob) > 500 or glob.count("/") > 60:
+        raise ToolError("bad_glob", "The glob is too long.", "Give a shorter one.")
+    parts = tree.parts(arguments.get("path", ""))
+    walk = Walk(tree, _LOOKED_AT, depth=64, skip=True)
+    pattern = re.compile(re.escape(text), 0 if arguments.get("match_case") else re.IGNORECASE)
+    found: list[str] = []
+    files = 0
+    for entry in walk.below(parts):
+        fits = entry.kind == "file" and not entry.secret
+        if not fits or (glob and not matches_glob(entry.parts[len(parts) :], glob)):
+            continue
+        hits = _hits(tree, entry, pattern, walk) if text else iter((entry.path,))
+        before = len(found)
+        for hit in hits:
+            found.append(hit)
+            if len(found) >= _MATCHES:
+                walk.cut = True
+                break
+        files += len(found) > before
+        if len(found) >= _MATCHES:
+            break
+    what = f"{len(found)} lines in {files} files" if text else f"{len(found)} files"
+    head = f"{what}." if found else "Nothing found."
+    if walk.cut:
+        head += " The search was cut short there: narrow it with path or glob."
+    details = {"kind": "file_search", "count": len(found), "cut": walk.cut}
+    return "\n".join([head + walk.left_out(), *found]), details
+
+
+def _hits(tree: Tree, entry: Entry, pattern: re.Pattern[str], walk: Walk) -> Iterator[str]:
+    """Yields `path:line: text` for each match; nothing of binary or closed files."""
+    if entry.size > _SEARCHED:
+        walk.skipped.add(f"{entry.path} (too large)")
+        return
+    try:
+        with (
+            tree.folder(entry.parts[:-1]) as here,
+            tree.open(here, entry.parts) as descriptor,
+            os.fdopen(descriptor, "rb", closefd=False) as file,
+        ):
+            number = 1
+            while block := file.readlines(_BLOCK):
+                if number == 1 and is_binary(block[0]):
+                    return
+                text = b"".join(block).decode("utf-8", "replace")
+                yield from _lines_with(pattern, text, entry.path, number)
+                number += len(block)
+                if walk.late():
+                    return
+    except (ToolError, OSError):
+        return  # a link, a hard link, gone meanwhile
+
+
+def _lines_with(pattern: re.Pattern[str], text: str, path: str, number: int) -> Iterator[str]:
+    seen = 0
+    while match := pattern.search(text, seen):
+        begin = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", match.end())
+        end = len(text) if end < 0 else end
+        number += text.count("\n", seen, match.start())
+        left = max(begin, match.start() - _AROUND)
+        right = min(end, match.end() + _AROUND)
+        shown = text[left:right].strip()
+        cut = ("…" if left > begin else "", "…" if right < end else "")
+        yield f"{path}:{number}: {cut[0]}{shown}{cut[1]}"
+        number += 1
+        seen = end + 1
+
+
+@dataclass
+class Walk:
+    """A walk through folders that ends after `most` entries or ten seconds; `cut` says so."""
+
+    tree: Tree
+    most: int
+    depth: int
+    skip: bool = False
+    cut: bool = False
+    skipped: set[str] = field(default_factory=set)
+    ends: float = field(default_factory=lambda: time.monotonic() + _SECONDS)
+
+    def below(self, parts: Parts) -> Iterator[Entry]:
+        """Walks a folder, parents first. Raises ToolError for `parts` itself."""
+        waiting = list(reversed(self.tree.entries(parts)))
+        count = 0
+        while waiting:
+            entry = waiting.pop()
+            count += 1
+            if count > self.most or self.late():
+                self.cut = True
+                return
+            yield entry
+            if entry.kind == "folder" and len(entry.parts) - len(parts) < self.depth:
+                waiting.extend(reversed(self._inside(entry)))
+
+    def _inside(self, entry: Entry) -> list[Entry]:
+        if not entry.secret and not (self.skip and entry.parts[-1] in SKIPPED):
+            with suppress(ToolError):  # closed to us, or gone meanwhile
+                return self.tree.entries(entry.parts)
+        self.skipped.add(entry.path)
+        return []
+
+    def left_out(self) -> str:
+        """Says what was not searched, as a sentence; empty when everything was."""
+        names = sorted(self.skipped)
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return f" Not looked into: {', '.join(names[:_NAMED])}{more}." if names else ""
+
+    def late(self) -> bool:
+        """Returns whether the time is over."""
+        self.cut = self.cut or time.monotonic() > self.ends
+        return self.cut

@@ -1,0 +1,167 @@
+"""The connection pool: an aiohttp session, and the translation of its errors.
+
+The pool is loaded with the first request, because aiohttp is a slow import. None of aiohttp's
+errors is chained to ours: they hold URLs and headers, and so keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from yarl import URL
+
+from searchloop.agent.transport.exchange import (
+    Origin,
+    Response,
+    Timeouts,
+    redirected,
+    response_headers,
+    target_of,
+    transport_error,
+)
+from searchloop.agent.transport.trust import certificates, proxy_for
+
+if TYPE_CHECKING:
+    import ssl
+
+_LARGE = 1024 * 1024  # bytes; aiohttp warns about a larger body that is not a file
+_socket: ContextVar[asyncio.Transport | None] = ContextVar("socket", default=None)
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Connects, and tells the caller which socket its request uses."""
+
+    async def connect(self, *args: Any, **kwargs: Any) -> aiohttp.connector.Connection:
+        """Also drops idle connections on which something came unasked: the library would take it
+        for the next answer."""
+        while True:
+            connection = await super().connect(*args, **kwargs)
+            if connection.protocol is None or not connection.protocol.should_close:
+                _socket.set(connection.transport)
+                return connection
+            connection.close()
+
+
+class Pool:
+    """Connections to all servers, for one event loop."""
+
+    def __init__(self, timeouts: Timeouts) -> None:
+        self._head_seconds = timeouts.head
+        self._tls: ssl.SSLContext | None = None
+        self._proxy_for = cache(proxy_for)  # some systems ask slowly
+        self._session = aiohttp.ClientSession(
+            connector=_Connector(limit=0),
+            timeout=aiohttp.ClientTimeout(
+                total=None, connect=timeouts.connect, sock_read=timeouts.read
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+
+    async def aclose(self) -> None:
+        """Closes all connections."""
+        await self._session.close()
+
+    @asynccontextmanager
+    async def exchange(
+        self, origin: Origin, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> AsyncIterator[Response]:
+        """Sends one request. Leaving the block early, or with an error, closes its connection.
+
+        Raises ProviderError, and ConfigError for a proxy or certificates that cannot be used.
+        """
+        answer = await self._answer(origin, method, url, headers, body)
+        socket = _socket.get()
+        try:
+            yield (response := _response(origin, answer))
+            await response.finish()
+        finally:
+            if answer.connection is not None and socket is not None:
+                socket.abort()  # a polite end would wait for the server
+            answer.close()
+
+    async def _answer(
+        self, origin: Origin, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> aiohttp.ClientResponse:
+        proxy = self._proxy_for(origin)
+        _socket.set(None)
+        try:
+            async with asyncio.timeout(self._head_seconds):
+                return await self._session.request(
+                    method,
+                    URL(f"{origin}{target_of(url)}", encoded=True),
+                    headers=headers,
+                    data=io.BytesIO(body) if body and len(body) > _LARGE else body,
+                    allow_redirects=False,
+                    proxy=proxy,
+                    ssl=self._context(origin, proxy),
+                )
+        except BaseException as error:
+            if socket := _socket.get():
+                socket.abort()
+            fault = _fault(error, origin, started=False)
+            if fault is error:
+                raise
+        raise fault
+
+    def _context(self, origin: Origin, proxy: str | None) -> ssl.SSLContext | bool:
+        """Certificates are loaded once, and not at all while every server speaks plain http."""
+        if origin.scheme == "https" or (proxy or "").startswith("https"):
+            self._tls = self._tls or certificates()
+            return self._tls
+        return True
+
+
+def _response(origin: Origin, answer: aiohttp.ClientResponse) -> Response:
+    headers = response_headers(answer.raw_headers)
+    if headers is None or answer.status < 200:
+        raise transport_error("garbage", origin)
+    if "transfer-encoding" in headers and answer.version != aiohttp.HttpVersion11:
+        raise transport_error("garbage", origin)
+    if 300 <= answer.status < 400:
+        raise redirected(origin, answer.status, headers.get("location"))
+
+    async def read() -> bytes:
+        try:
+            return await answer.content.readany()
+        except Exception as error:
+            fault = _fault(error, origin, started=True)
+            if fault is error:
+                raise
+        raise fault
+
+    return Response(answer.status, headers, read)
+
+
+def _fault(error: BaseException, origin: Origin, *, started: bool) -> BaseException:
+    """The error that `error` means to a user. `started`: the head of the answer had arrived."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            reason = getattr(error.certificate_error, "verify_message", "")
+            return transport_error("not_trusted", origin, *filter(None, [reason]))
+        case aiohttp.ClientSSLError():
+            kind = "not_trusted"
+        case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
+            kind = "no_proxy"
+        case aiohttp.ClientConnectorError():
+            kind = "unreachable"
+        case aiohttp.ConnectionTimeoutError():
+            kind = "connect_timeout"
+        case TimeoutError():
+            kind = "read_timeout"
+        case aiohttp.ClientPayloadError() if "not completed" in str(error):
+            kind = "cut_off"
+        case aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
+            kind = "garbage"
+        case aiohttp.ClientConnectionError() | ConnectionError():
+            kind = "cut_off" if started else "connection_lost"
+        case _:
+            return error
+    return transport_error(kind, origin)

@@ -1,0 +1,184 @@
+"""Words the errors of servers that refuse a request, and computes the delays between retries.
+
+A codec reads its vendor's error codes and calls the method of `Refusal` that fits. A request has
+three tries with jittered backoff and waits one minute in all. `Delays` obeys a server that names a
+delay, but gives up at once if less of the minute is left: a person is waiting.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from searchloop.agent.errors import NativeSearchRejected, ProviderError
+
+_KEY_LIKE = re.compile(
+    r"\b(?:sk|rk|pk|sess|key|gsk|xai)-[\w*.\-]{6,}|\bAIza[\w\-]{6,}|\bAQ\.[\w\-]{6,}"
+    r"|\bBearer\s+\S+|\bkey=[^\s&]+",
+    re.IGNORECASE,
+)
+_QUOTE = 240
+_SHORTEST_KEY = 8  # what is shorter may be an ordinary word
+TRIES = 3
+FIRST = 0.5
+CAP = 8.0
+TOTAL = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that is an error. Its methods make the ProviderError for each cause.
+
+    `said` ends our messages, see `quoted`; `status` is None inside a stream.
+    """
+
+    server: str
+    said: str = ""
+    status: int | None = None
+
+    def error(self, code: str, what: str, remedy: str, **more: Any) -> ProviderError:
+        """A ProviderError whose message is `what` and then the server's words.
+
+        `more`: `retryable` and `retry_after`, as ProviderError takes them.
+        """
+        return ProviderError(code, f"{what}{self.said}", remedy, status=self.status, **more)
+
+    def unauthorized(self, setting: str, what: str = "the key") -> ProviderError:
+        """`setting` holds the key. The server's words are left out: they may quote it."""
+        return ProviderError(
+            "unauthorized",
+            f"{self.server} does not accept {what}.",
+            f"Check {setting}: it must be complete and belong to this server.",
+            status=self.status,
+        )
+
+    def forbidden(self, remedy: str) -> ProviderError:
+        """The key is good, but not for this."""
+        what = f"{self.server} does not allow this with this key."
+        return self.error("forbidden", what, remedy)
+
+    def no_credit(self, what: str = "has no credit left") -> ProviderError:
+        """The account has no money left; waiting does not help."""
+        return self.error(
+            "quota",
+            f"{self.server} says that the account {what}.",
+            "Add credit or raise the spending limit in the provider's billing settings.",
+        )
+
+    def too_many(self, retry_after: float | None = None) -> ProviderError:
+        """Too many requests, or tokens, for now."""
+        what, remedy = f"{self.server} asks for fewer requests.", "Wait a little and try again."
+        return self.error("rate_limited", what, remedy, retryable=True, retry_after=retry_after)
+
+    def failed(self, retry_after: float | None = None) -> ProviderError:
+        """The server's own fault, which may be over soon."""
+        what, again = f"{self.server} could not answer right now.", "Try again."
+        return self.error("server_error", what, again, retryable=True, retry_after=retry_after)
+
+    def too_long(self) -> ProviderError:
+        """More than the model's window holds."""
+        what = "The conversation is too long for the model."
+        remedy = "Start a new session, or choose a model with a larger context."
+        return self.error("context_length", what, remedy)
+
+    def no_model(self, where: str = " for this key") -> ProviderError:
+        """A name that the server does not know."""
+        what = f"{self.server} has no such model{where}."
+        return self.error(
+            "model_not_found", what, "Run `searchloop models` to see which there are."
+        )
+
+    def no_search(self, where: str = "") -> ProviderError:
+        """The model refuses its native search tool."""
+        return NativeSearchRejected(
+            "native_search_rejected",
+            f"The model does not search by itself{where}.{self.said}",
+            "Choose local search, or another model.",
+            status=self.status,
+        )
+
+    def wrong_address(self, api: str, remedy: str) -> ProviderError:
+        """The server speaks another API than `api`."""
+        what = f"{self.server} does not offer {api} at this address."
+        return self.error("bad_url", what, remedy)
+
+    def bad_request(self) -> ProviderError:
+        """The request is wrong for any other reason."""
+        what = f"{self.server} refused the request."
+        return self.error("bad_request", what, "Change the model or the options of the request.")
+
+
+def quoted(message: object, key: str = "") -> str:
+    """The server's own words, short and without anything that looks like a key; "" for none."""
+    if not isinstance(message, str):
+        return ""
+    text = message.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else message
+    text = " ".join(_KEY_LIKE.sub("[key]", text).split())
+    if not text:
+        return ""
+    return f" It says: {text[: _QUOTE - 1]}…" if len(text) > _QUOTE else f" It says: {text}"
+
+
+def with_wishes(error: ProviderError, headers: Mapping[str, str]) -> ProviderError:
+    """Sets `retry_after` and `retryable` from the headers; `x-should-retry` is in common use."""
+    if error.retry_after is None:
+        error.retry_after = parse_retry_after(headers)
+    wish = headers.get("x-should-retry")
+    if wish in ("true", "false") and error.code != "quota":
+        error.retryable = wish == "true"
+    return error
+
+
+class Delays:
+    """The delays between the tries of one request. `uniform` returns numbers in [0, 1)."""
+
+    def __init__(self, uniform: Callable[[], float] = random.random) -> None:
+        self._uniform = uniform
+        self._failed = 0
+        self._waited = 0.0
+
+    def next(self, retry_after: float | None) -> float | None:
+        """Seconds to wait before the next try, None to give up.
+
+        `retry_after` is the delay that the server names, in seconds.
+        """
+        wait = retry_after
+        if wait is None:
+            wait = self._uniform() * min(CAP, FIRST * 2**self._failed)
+        self._failed += 1
+        self._waited += wait
+        return None if self._failed >= TRIES or self._waited > TOTAL else wait
+
+
+def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """The delay that the server asks for in seconds, None if it names none.
+
+    Reads `retry-after-ms`, then `retry-after` as seconds or as an HTTP date. `headers` has
+    lower-case names; `now` is in seconds since the epoch.
+    """
+    seconds = _number(headers.get("retry-after-ms"))
+    if seconds is not None:
+        return seconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None or not value:
+        return seconds
+    try:
+        moment = parsedate_to_datetime(value).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+    return max(0.0, moment - (time.time() if now is None else now))
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value or "")
+    except ValueError:
+        return None
+    return number if number >= 0 and math.isfinite(number) else None

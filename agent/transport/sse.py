@@ -1,0 +1,259 @@
+"""Splits the bytes of an answer into payloads: server-sent events, JSON lines, or one document.
+
+The payloads are the same however the network cuts the bytes. The splitters search bytes in C and
+join pieces only when an event is complete: a large event in small pieces costs linear time. A
+server may answer whole where a stream was asked for; if the content type names neither, the first
+character decides.
+
+Spec: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from searchloop.agent.errors import IncompleteError, ProviderError
+from searchloop.agent.types import StreamEvent
+
+MAX_EVENT = 16 * 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
+_DONE = b"[DONE]"
+# Reading something of an unexpected shape raises these.
+_MISREAD = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
+
+
+def _too_large() -> ProviderError:
+    return ProviderError(
+        "bad_response",
+        f"One event of the answer is larger than {MAX_EVENT // 1024 // 1024} MiB.",
+        "Check that the base URL points to the provider itself.",
+    )
+
+
+class _Pieces:
+    """Collects the pieces of an event that is not complete yet, at most MAX_EVENT bytes."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def add(self, data: bytes) -> None:
+        """Adds a piece. Raises ProviderError for an event that is too large."""
+        if data:
+            self._size += len(data)
+            if self._size > MAX_EVENT:
+                raise _too_large()
+            self._pieces.append(data)
+
+    def take(self, more: bytes = b"") -> bytes:
+        """Returns all pieces and `more` as one, and forgets them."""
+        if not self._pieces:
+            return more
+        whole = b"".join((*self._pieces, more))
+        self._pieces, self._size = [], 0
+        return whole
+
+    def ends_line(self) -> bool:
+        """True if the last piece ends with a newline: a blank line may straddle two pieces."""
+        return bool(self._pieces) and self._pieces[-1].endswith(b"\n")
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+
+class SseSplitter:
+    """Returns the `data` of each complete server-sent event, without comments and other fields."""
+
+    def __init__(self) -> None:
+        self._pieces = _Pieces()
+        self._after_cr = False
+        self._start: bytes | None = b""  # None once the byte order mark is dealt with
+        self._at_start_of_event = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Payloads completed by `data`, several data lines of an event joined by a newline."""
+        at = data.find(b"\n\n")
+        if 0 < at == len(data) - 2 and self._at_start_of_event and b"\r" not in data:
+            payload = _data(data[:at])  # servers send an event a piece, so this is the usual case
+            return [payload] if payload else []
+        payloads = self._feed(data)
+        self._at_start_of_event = not (self._pieces or self._after_cr or self._start is not None)
+        return payloads
+
+    def _feed(self, data: bytes) -> list[bytes]:
+        if self._start is not None:
+            data = self._without_bom(data)
+        if self._after_cr or b"\r" in data:
+            data = self._with_newlines(data)
+        if not (b"\n\n" in data or (data[:1] == b"\n" and self._pieces.ends_line())):
+            self._pieces.add(data)
+            return []
+        *blocks, rest = self._pieces.take(data).split(b"\n\n")
+        if any(len(block) > MAX_EVENT for block in blocks):
+            raise _too_large()
+        self._pieces.add(rest)
+        return [payload for payload in map(_data, blocks) if payload]
+
+    def close(self) -> list[bytes]:
+        """The payload of a last event that the server did not end with a blank line, if any."""
+        rest = self._pieces.take() + (self._start or b"")
+        self._start = None
+        payload = _data(rest.rstrip(b"\n"))
+        return [payload] if payload else []
+
+    def _with_newlines(self, data: bytes) -> bytes:
+        """CR and CRLF become LF; a CRLF cut in two is one line end."""
+        if self._after_cr and data[:1] == b"\n":
+            data = data[1:]
+            self._after_cr = False
+        if data:
+            self._after_cr = data.endswith(b"\r")
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _without_bom(self, data: bytes) -> bytes:
+        data = (self._start or b"") + data
+        undecided = len(data) < len(_BOM) and _BOM.startswith(data)
+        self._start = data if undecided else None
+        return b"" if undecided else data.removeprefix(_BOM)
+
+
+def _data(block: bytes) -> bytes:
+    """The data lines of one event block; empty when there is nothing to dispatch."""
+    start = block.find(b"\n") + 1 if block.startswith(b"event: ") else 0
+    if block.startswith(b"data: ", start) and block.find(b"\n", start) < 0:
+        return block[start + 6 :]
+    lines = []
+    for line in block.split(b"\n"):
+        if line.startswith(b"data:"):
+            lines.append(line[6:] if line[5:6] == b" " else line[5:])
+        elif line == b"data":
+            lines.append(b"")
+    return b"\n".join(lines)
+
+
+class NdjsonSplitter:
+    """Returns the lines of a newline-delimited stream, without blank ones."""
+
+    def __init__(self) -> None:
+        self._pieces = _Pieces()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Lines completed by `data`, stripped of surrounding white space."""
+        if b"\n" not in data:
+            self._pieces.add(data)
+            return []
+        *lines, rest = self._pieces.take(data).split(b"\n")
+        self._pieces.add(rest)
+        return [line for line in map(bytes.strip, lines) if line]
+
+    def close(self) -> list[bytes]:
+        """A last line without its newline, if any."""
+        rest = self._pieces.take().strip()
+        return [rest] if rest else []
+
+
+class ResponseBody:
+    """Splits a body into payloads of server-sent events, or collects it if it is one document."""
+
+    def __init__(self, server: str, content_type: str, begins: tuple[bytes, ...] = (b"{",)) -> None:
+        """`begins` are the first characters of a document."""
+        self._server = server
+        self._splitter = SseSplitter()
+        self._document: list[bytes] | None = [] if "json" in content_type else None
+        self._begins = begins
+        self._sniff = not ("json" in content_type or "event-stream" in content_type)
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The payloads that `data` completes; none of a document."""
+        if self._sniff and data.strip():
+            self._sniff = False
+            self._document = [] if data.lstrip().startswith(self._begins) else None
+        if self._document is None:
+            return self._splitter.feed(data)
+        self._size += len(data)
+        if self._size > 4 * MAX_EVENT:
+            raise endless(self._server)
+        self._document.append(data)
+        return []
+
+    @property
+    def document(self) -> bytes | None:
+        """All of it, if it is one document; None for a stream."""
+        return None if self._document is None else b"".join(self._document)
+
+    def rest(self) -> list[bytes]:
+        """The payload of a last event without its blank line, if its JSON is complete."""
+        last = self._splitter.close()
+        return [p for p in last if p.strip() == _DONE or isinstance(document_of(p), dict)]
+
+
+def event_of(text: str) -> Any:
+    """The JSON of a payload; None for the end mark of other interfaces."""
+    return None if text.startswith("[DONE]") else json.loads(text)
+
+
+def document_of(body: bytes) -> Any:
+    """The JSON of a document; None for anything else."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def guarded(
+    unreadable: Callable[[], ProviderError], read: Callable[..., None], *given: Any
+) -> Iterable[StreamEvent]:
+    """The events that `read(events, *given)` appends, and then its error, if it fails.
+
+    `unreadable` makes the error for bytes that are not as the API describes them.
+    """
+    events: list[StreamEvent] = []
+    try:
+        read(events, *given)
+    except ProviderError as error:
+        return then_raise(events, error)
+    except _MISREAD as error:
+        wrong = unreadable()
+        wrong.__cause__ = error
+        return then_raise(events, wrong)
+    return events
+
+
+def unreadable(server: str, api: str, what: str = "an event") -> ProviderError:
+    """The bytes belong to another API, or to none."""
+    return ProviderError(
+        "bad_response",
+        f"{server} sent {what} that is not as {api} describes it.",
+        f"Check that the base URL points to a server of {api}.",
+    )
+
+
+def incomplete(server: str, why: str = "") -> IncompleteError:
+    """The bytes ended before the answer did. `why` is a sentence, if the server gave a reason."""
+    return IncompleteError(
+        "incomplete",
+        f"The answer of {server} ended before it was finished. {why}".rstrip(),
+        "Try again.",
+        retryable=True,
+    )
+
+
+def endless(server: str) -> ProviderError:
+    """The answer is larger than any real one."""
+    return ProviderError(
+        "bad_response",
+        f"The answer of {server} has no end.",
+        "Check that the base URL points to the provider itself.",
+    )
+
+
+def then_raise(events: Iterable[StreamEvent], error: ProviderError) -> Iterator[StreamEvent]:
+    """Yields `events`, then raises `error`.
+
+    A reader sees the text that came before a fault, however the network cut the answer.
+    """
+    yield from events
+    raise error

@@ -1,0 +1,118 @@
+"""Words that commands share: common options, checks of numbers, and text safe for a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from searchloop.cli.main import OK
+
+MODES = ("ask", "plan", "agent")
+SEARCHES = ("auto", "native", "local", "off")
+
+
+def output(parser: argparse.ArgumentParser, *choices: str) -> None:
+    """Adds the option for the form of the output: text, JSON, and the further `choices`."""
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json", *choices), default="text", help="output format"
+    )
+
+
+def port(text: str) -> int:
+    """Reads a port, 0 to 65535."""
+    value = natural(text)
+    if value > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port; ports go up to 65535")
+    return value
+
+
+def natural(text: str) -> int:
+    """Reads a whole number from 0 on."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """Reads a whole number from 1 on."""
+    value = natural(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def amount(text: str) -> float:
+    """Reads a number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return value
+
+
+# Characters that move the cursor, colour, link or hide: untrusted text must not hold them.
+_HARMFUL = dict.fromkeys(
+    code
+    for first, last in (
+        (0x00, 0x08),  # C0 controls but for tab and newline
+        (0x0B, 0x1F),
+        (0x7F, 0x9F),  # DEL and C1
+        (0x2028, 0x2029),  # line and paragraph separators
+        (0x202A, 0x202E),  # bidirectional overrides
+        (0x2066, 0x2069),
+        (0xE0000, 0xE007F),  # tags
+    )
+    for code in range(first, last + 1)
+)
+
+_ESCAPED = {code: json.dumps(chr(code)).strip('"') for code in _HARMFUL} | {0x7F: "\\u007f"}
+
+
+def safe(text: str) -> str:
+    """Removes control, bidirectional and tag characters; newlines and tabs stay."""
+    return text.translate(_HARMFUL)
+
+
+def as_json(value: Any) -> str:
+    """Writes JSON on one line; what `safe` removes becomes an escape, so nothing is lost."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text.translate(_ESCAPED)
+
+
+def tell(args: argparse.Namespace, value: Any, *lines: str) -> int:
+    """Prints `value` if the user asked for JSON, else the lines; returns the code of success."""
+    for line in [as_json(value)] if args.output == "json" else lines:
+        print(line)
+    return OK
+
+
+def warn(text: str) -> None:
+    """Prints a text, made safe for a terminal, on stderr."""
+    print(safe(text), file=sys.stderr)
+
+
+def undone(files: Iterable[str]) -> str:
+    """Names the files that are as they were before, one a line."""
+    lines = [f"As before: {one_line(name, 300)}" for name in files]
+    return "\n".join(lines) or "The files were as before already."
+
+
+def number(count: int, thing: str) -> str:
+    """Counts things: `1 result`, `2 results`."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+def one_line(text: str, width: int = 100) -> str:
+    """Puts the text on one line of at most `width` characters, safe for a terminal."""
+    flat = safe(" ".join(text.split()))
+    return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+def size(count: int) -> str:
+    """Writes a number of bytes for people, in powers of ten, as disks are sold."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{max(1, count // 1_000_000)} MB"

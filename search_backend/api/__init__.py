@@ -1,0 +1,4 @@
+"""The HTTP interface of the search backend: routes, checked requests, OpenAPI.
+
+Others may import: app.
+"""

@@ -1,0 +1,329 @@
+"""The search backend's WSGI application, alone or inside another process.
+
+POST /api/web-search, POST /api/open-page, GET /api/engines, GET /api/library/PATH, GET /api/health
+and the routes of `shapes`. Every answer is JSON; an error is {"error": {code, message, remedy}} and
+never a traceback. A token and a quota protect a backend that other machines reach; a wrong token
+counts against the quota, so guessing is slow.
+
+Spec: RFC 6750 2.1; RFC 7617, for clients that can only put a secret into an address
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import logging
+import math
+import threading
+import time
+from base64 import b64decode
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from flask import Flask, Response, jsonify, request
+from werkzeug.exceptions import HTTPException
+
+from searchloop.search_backend.api import openapi, payload
+from searchloop.search_backend.cache.disk import Disk
+from searchloop.search_backend.cache.pages import PageCache
+from searchloop.search_backend.engines import Access, find_shelves
+from searchloop.search_backend.fetch.fetch import fetch as guarded_fetch
+from searchloop.search_backend.fetch.fetch import system_resolver
+from searchloop.search_backend.fetch.host_check import vet
+from searchloop.search_backend.library import SCHEME, Library
+from searchloop.search_backend.other_apis import Contract, Route, error_at, find_shapes
+from searchloop.search_backend.pages.open_page import Pages
+from searchloop.search_backend.pages.reading import Fetch, Reading
+from searchloop.search_backend.pages.service_calls import ServiceCalls
+from searchloop.search_backend.readers import LOCAL, find_services
+from searchloop.search_backend.search.chain import Chain
+from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.types import PageView, Problem, SearchAnswer, SearchBackendError
+
+MOST_CLIENTS = 10_000
+PAGE_SECONDS = 900.0  # a page that does not say how long it stays fresh
+_ROUNDING = 1e-6
+MOST_BYTES = 2**20
+_STATUSES = {
+    "library_unavailable": 503,
+    "not_found": 404,
+    "unknown_format": 403,
+    "unsupported_media_type": 415,
+    # The request was right and this program works; an engine or a site failed.
+    "search_failed": 424,
+    "page_failed": 424,
+}
+_REMEDIES = {
+    400: "Check the request.",
+    404: "See GET /api/health for the routes there are.",
+    405: "Use the method that the Allow header names.",
+    413: f"Send at most {MOST_BYTES} bytes.",
+    415: "Send JSON with Content-Type: application/json.",
+}
+
+_log = logging.getLogger(__name__)
+
+
+class Quota:
+    """Limits the requests of each client by a token bucket. Safe for several threads."""
+
+    def __init__(self, per_minute: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` gives monotonic seconds; 0 a minute means no limit."""
+        self._most = per_minute
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._clients: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, address: str) -> int | None:
+        """Counts a request and returns None, or returns the seconds until one may come."""
+        if self._most <= 0:
+            return None
+        client, now = _client(address), self._clock()
+        with self._lock:
+            left, since = self._clients.pop(client, (self._most, now))
+            left = min(left + (now - since) * self._most / 60, self._most)
+            granted = left >= 1 - _ROUNDING
+            self._clients[client] = (left - granted, now)
+            # The client unseen for longest has the fullest bucket, so forgetting it costs least.
+            if len(self._clients) > MOST_CLIENTS:
+                self._clients.popitem(last=False)
+        return None if granted else max(math.ceil((1 - left) * 60 / self._most - _ROUNDING), 1)
+
+
+def has_token(authorization: str, key: str, token: str) -> bool:
+    """True if `authorization` is `Bearer TOKEN` or `Basic` with the token as password, or if it is
+    empty and `key` (the header X-API-Key) is the token."""
+    scheme, _, given = authorization.strip().partition(" ")
+    if not scheme:
+        scheme, given = "bearer", key
+    secret = given.strip().encode("utf-8", "replace")
+    if scheme.lower() == "basic":
+        try:
+            secret = b64decode(secret, validate=True).partition(b":")[2]
+        except ValueError:
+            return False
+    elif scheme.lower() != "bearer":
+        return False
+    return hmac.compare_digest(secret, token.encode())
+
+
+def _client(address: str) -> str:
+    """Returns an IPv4 address as it is, an IPv6 address as its /64 network."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped:
+            return str(found.ipv4_mapped)
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(found)
+
+
+def make_pages(
+    settings: Settings, library: Library, fetch: Fetch | None = None, disk: Disk | None = None
+) -> Pages:
+    """Builds `open_page` from the guarded fetch (or `fetch`), the readers, the library and the
+    engines that open addresses of their own."""
+    ranges = settings.allow_ranges
+    reading = Reading(
+        fetch or partial(guarded_fetch, allow_ranges=ranges),
+        partial(vet, resolve=system_resolver, allow_ranges=ranges),
+        find_services(),
+        ServiceCalls(settings.keys).read,
+        settings.readers,
+        PAGE_SECONDS,
+    )
+    shelves = find_shelves(Access(settings.keys, library))
+    return Pages(
+        reading,
+        library,
+        shelves=shelves,
+        rules=settings.rules,
+        offline=settings.offline,
+        cache=PageCache(disk=disk),
+    )
+
+
+def describe_readers(settings: Settings) -> list[dict[str, Any]]:
+    """Lists every reader with the settings it lacks and its position; None if it is not chosen."""
+    order = settings.readers
+    rows: list[dict[str, Any]] = [
+        {"name": LOCAL, "title": "Read here", "remote": False, "needs": [], "missing": []}
+    ]
+    for service in find_services().values():
+        missing = service.missing(settings.keys)
+        shape = {"name": service.name, "title": service.title, "remote": True}
+        rows.append({**shape, "needs": list(service.needs), "missing": list(missing)})
+    for row in rows:
+        name = row["name"]
+        row["available"] = not row["missing"] and not (row["remote"] and settings.offline)
+        row["position"] = order.index(name) + 1 if name in order else None
+    return rows
+
+
+def create_app(
+    settings: Settings,
+    *,
+    token: str | None = None,
+    quota: Quota | None = None,
+    fetch: Fetch | None = None,
+    library: Library | None = None,
+    chain: Chain | None = None,
+    disk: Disk | None = None,
+) -> Flask:
+    """Builds the application. With `token`, every route but health requires it; `quota` limits
+    each client. The other arguments replace the parts that are built otherwise."""
+    app = Flask("search_backend", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = MOST_BYTES
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    app.json.ensure_ascii = False  # type: ignore[attr-defined]
+    shelf = library or Library(settings.home)
+    disk = disk or Disk(settings.home, settings.cache_bytes)
+    chain = chain or Chain(settings, shelf, disk=disk)
+    contract = _contract(chain, make_pages(settings, shelf, fetch, disk))
+
+    def described() -> dict[str, Any]:
+        return {**chain.describe(), "readers": describe_readers(settings)}
+
+    _add_routes(app, contract, shelf, described, token is not None)
+    _add_shapes(app, contract)
+    _add_errors(app)
+    _add_limits(app, token, quota)
+
+    @app.after_request
+    def private(response: Response) -> Response:
+        response.headers["Cache-Control"] = "no-store"
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        return response
+
+    return app
+
+
+def _contract(chain: Chain, pages: Pages) -> Contract:
+    def search(asked: Mapping[str, Any]) -> SearchAnswer:
+        return chain.search(*payload.web_search(asked))
+
+    def open_page(asked: Mapping[str, Any]) -> PageView:
+        page = payload.open_page(asked)
+        rules, reader = page.rules, page.reader
+        return pages.open_page(
+            page.url, page.find, page.offset, page.max_length, rules=rules, reader=reader
+        )
+
+    return Contract(search, payload.web_search, open_page)
+
+
+def _add_routes(
+    app: Flask,
+    contract: Contract,
+    library: Library,
+    engines_and_readers: Callable[[], dict[str, Any]],
+    secured: bool,
+) -> None:
+    @app.post("/api/web-search")
+    def web_search() -> Response:
+        return jsonify(contract.search(_body()).as_json())
+
+    @app.post("/api/open-page")
+    def open_page() -> Response:
+        return jsonify(contract.open_page(_body()).as_json())
+
+    @app.get("/api/engines")
+    def engines() -> Response:
+        return jsonify(engines_and_readers())
+
+    @app.get("/api/library/<path:path>")
+    def document(path: str) -> Response:
+        page = library.open(SCHEME + path)
+        if page is None:
+            raise SearchBackendError(
+                "not_found", "There is no such document in the library.", "Search the library."
+            )
+        return jsonify({"url": page.final_url, "title": page.title, "content": page.text})
+
+    @app.get("/api/health")
+    def health() -> Response:
+        return jsonify(openapi.health())
+
+    @app.get("/api/openapi.json")
+    def described() -> Response:
+        return jsonify(openapi.document(secured=secured))
+
+
+def _add_shapes(app: Flask, contract: Contract) -> None:
+    def view(route: Route) -> Callable[[], Response]:
+        return lambda: jsonify(route.answer(_form() if route.form else _body(), contract))
+
+    for shape in find_shapes():
+        for route in shape.routes:
+            app.add_url_rule(route.path, route.path, view(route), methods=route.methods)
+
+
+def _form() -> dict[str, Any]:
+    """Returns the values of the URL and of a form; of several with one name the last counts."""
+    sent = {name: values[-1] for name, values in request.args.lists()}
+    if request.method == "POST":
+        if request.mimetype != "application/x-www-form-urlencoded":
+            remedy = "Send a form: Content-Type: application/x-www-form-urlencoded."
+            raise payload.BadRequest("The body is not a form.", remedy, "unsupported_media_type")
+        sent |= {name: values[-1] for name, values in request.form.lists()}
+    return sent
+
+
+def _body() -> dict[str, Any]:
+    if request.mimetype != "application/json":
+        raise payload.BadRequest("The body is not JSON.", _REMEDIES[415], "unsupported_media_type")
+    return payload.parse_object(request.get_data())
+
+
+def _add_errors(app: Flask) -> None:
+    @app.errorhandler(SearchBackendError)
+    def known(error: SearchBackendError) -> tuple[Response, int]:
+        return _refusal(_STATUSES.get(error.code, 400), Problem(**error.as_dict()))
+
+    @app.errorhandler(HTTPException)
+    def refused(error: HTTPException) -> tuple[Response, int]:
+        status = error.code or 500
+        code = error.name.lower().replace(" ", "_")
+        response, _ = _refusal(status, Problem(code, f"{error.name}.", _REMEDIES.get(status, "")))
+        for name, value in error.get_headers():
+            if name.lower() != "content-type":
+                response.headers[name] = value
+        return response, status
+
+    @app.errorhandler(Exception)
+    def fault(error: Exception) -> tuple[Response, int]:
+        _log.error("a request failed", exc_info=error)
+        remedy = "Try again; if it stays, the log of the server says why."
+        return _refusal(500, Problem("internal", "The search backend failed inside.", remedy))
+
+
+def _refusal(status: int, problem: Problem) -> tuple[Response, int]:
+    """Answers in the form of our API, or of the API whose address was asked."""
+    body = error_at(request.path, status, problem) or {"error": problem.as_json()}
+    return jsonify(body), status
+
+
+def _add_limits(app: Flask, token: str | None, quota: Quota | None) -> None:
+    @app.before_request
+    def guard() -> tuple[Response, int] | None:
+        if request.path == "/api/health":
+            return None
+        if quota is not None and (seconds := quota.take(request.remote_addr or "")) is not None:
+            remedy = f"Ask again in {seconds} s."
+            refused = Problem("too_many_requests", "This client asks too often.", remedy)
+            response, status = _refusal(429, refused)
+            response.headers["Retry-After"] = str(seconds)
+            return response, status
+        sent = request.headers.get("Authorization", ""), request.headers.get("X-API-Key", "")
+        if token is None or has_token(*sent, token):
+            return None
+        remedy = "Send the header Authorization: Bearer TOKEN."
+        refused = Problem("unauthorized", "The token is missing or wrong.", remedy)
+        response, status = _refusal(401, refused)
+        response.headers["WWW-Authenticate"] = "Bearer"
+        return response, status

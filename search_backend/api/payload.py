@@ -1,0 +1,191 @@
+"""Checks requests and makes typed values of them: "5" is no number, an unknown key is an error."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from searchloop.search_backend.fetch.host_check import Rules, parse_rules
+from searchloop.search_backend.pages.open_page import DEFAULT_LENGTH, LONGEST_SLICE
+from searchloop.search_backend.types import (
+    MOST_RESULTS,
+    Query,
+    SafeSearch,
+    SearchBackendError,
+    TimeRange,
+)
+
+ANY_TIME = "all"  # what people write for no time range
+LONGEST_QUERY = 2_000
+LONGEST_URL = 8_192
+LONGEST_FIND = 500
+DEFAULT_RESULTS = 8
+TIME_RANGES = ("d", "w", "m", "y")
+SAFE_SEARCHES = ("off", "moderate", "strict")
+
+Check = Callable[[str, Any], Any]
+
+
+class BadRequest(SearchBackendError):
+    """The request is malformed; the caller must change it."""
+
+    def __init__(self, message: str, remedy: str, code: str = "bad_request") -> None:
+        super().__init__(code, message, remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPage:
+    """The arguments of POST /api/open-page."""
+
+    url: str
+    find: str | None
+    offset: int | None
+    max_length: int
+    rules: Rules
+    reader: str | None
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """Returns the JSON object in a request's body. Raises BadRequest."""
+    try:
+        data = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise BadRequest("The body is not valid JSON.", "Send a JSON object.") from None
+    if not isinstance(data, dict):
+        raise BadRequest("The body is not a JSON object.", "Send an object: {...}.")
+    return data
+
+
+def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
+    """Returns the query, and the engine asked for by name. Raises BadRequest."""
+    values = _checked(
+        data,
+        {
+            "query": _text(LONGEST_QUERY),
+            "max_results": _number(1, MOST_RESULTS),
+            "allowed_domains": _domains,
+            "blocked_domains": _domains,
+            "time_range": _one_of((*TIME_RANGES, ANY_TIME)),
+            "country": _code,
+            "language": _code,
+            "safe_search": _one_of(SAFE_SEARCHES),
+            "engine": _text(100),
+        },
+        needed="query",
+    )
+    when = values.get("time_range")
+    query = Query(
+        text=" ".join(values["query"].split()),
+        max_results=values.get("max_results") or DEFAULT_RESULTS,
+        allowed_domains=values.get("allowed_domains") or (),
+        blocked_domains=values.get("blocked_domains") or (),
+        time_range=None if when == ANY_TIME else cast("TimeRange | None", when),
+        country=values.get("country"),
+        language=values.get("language"),
+        safe_search=cast("SafeSearch | None", values.get("safe_search")),
+    )
+    engine = values.get("engine")
+    return query, engine.strip().lower() if engine else None
+
+
+def open_page(data: Mapping[str, Any]) -> OpenPage:
+    """Returns the arguments of a request to open a page. Raises BadRequest."""
+    values = _checked(
+        data,
+        {
+            "url": _text(LONGEST_URL),
+            "find": _text(LONGEST_FIND),
+            "offset": _number(0, 2**53),
+            "max_length": _number(1, LONGEST_SLICE),
+            "allowed_domains": _domains,
+            "blocked_domains": _domains,
+            "reader": _text(100),
+        },
+        needed="url",
+    )
+    reader = values.get("reader")
+    return OpenPage(
+        url=values["url"].strip(),
+        find=values.get("find"),
+        offset=values.get("offset"),
+        max_length=values.get("max_length") or DEFAULT_LENGTH,
+        rules=Rules(
+            values.get("allowed_domains") or (),
+            values.get("blocked_domains") or (),
+        ),
+        reader=reader.strip().lower() if reader else None,
+    )
+
+
+def _checked(data: Mapping[str, Any], checks: Mapping[str, Check], needed: str) -> dict[str, Any]:
+    for key in data:
+        if key not in checks:
+            raise BadRequest(f"Unknown key {key[:60]!r}.", f"Known keys: {', '.join(checks)}.")
+    if data.get(needed) is None:
+        raise BadRequest(f"{needed} is missing.", f"Send {needed} as a text.")
+    # null is the same as leaving a key out.
+    return {key: checks[key](key, value) for key, value in data.items() if value is not None}
+
+
+def _text(most: int) -> Check:
+    def check(name: str, value: Any) -> str:
+        if not isinstance(value, str):
+            raise BadRequest(f"{name} is not a text.", f"Send {name} as a JSON string.")
+        if not value.strip():
+            raise BadRequest(f"{name} is empty.", f"Send {name} with at least one character.")
+        if len(value) > most:
+            raise BadRequest(
+                f"{name} has {len(value)} characters of at most {most}.", f"Shorten {name}."
+            )
+        return value.encode("utf-8", "replace").decode("utf-8")
+
+    return check
+
+
+def _number(least: int, most: int) -> Check:
+    def check(name: str, value: Any) -> int:
+        # 5.0 is a whole number in JSON; True is one to Python only.
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise BadRequest(
+                f"{name} is not a whole number from {least} to {most}.",
+                f"Send such a number, or leave {name} out.",
+            )
+        return value
+
+    return check
+
+
+def _domains(name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise BadRequest(f"{name} is not a list of texts.", 'Send a list: ["example.org"].')
+    return parse_rules(value, name)
+
+
+def _one_of(words: Sequence[str]) -> Check:
+    def check(name: str, value: Any) -> str:
+        if value not in words:
+            raise BadRequest(
+                f"{name} is not one of {', '.join(words)}.",
+                f"Send one of them, or leave {name} out.",
+            )
+        return str(value)
+
+    return check
+
+
+def _code(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z]{2}", value):
+        raise BadRequest(
+            f"{name} is not a code of two letters.",
+            f"Send {name} as in ISO {'3166' if name == 'country' else '639'}, e.g. de.",
+        )
+    return value.lower()
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)

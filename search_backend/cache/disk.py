@@ -1,0 +1,229 @@
+"""A bounded SQLite file that keeps answers and pages between starts and never fails its callers.
+
+A file that is locked, full or read-only is left alone for some seconds; a damaged one is deleted
+and begun anew. Several processes may share it. Entries whose time lies in the future are ignored.
+
+Spec: https://www.sqlite.org/pragma.html (auto_vacuum, max_page_count)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sqlite3
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+NAME = "cache.sqlite3"
+MOST_ROWS = 20_000
+_PAGE = 4_096
+_LEAST_BYTES = 256 * 1024
+_FULL, _HALF = 0.8, 0.5  # of the whole file, when there is room and after there was none
+_SWEEP_EVERY = 64  # entries
+_WAIT = 0.05  # seconds for another process, or thread, at the same file
+_PAUSE = 5.0
+_PACK_FROM = 4_096
+# Ids grow, so new entries are side by side at the end: half the pages to write of a table by key.
+_VERSION = 2
+_SCHEMA = f"""
+BEGIN IMMEDIATE; DROP TABLE IF EXISTS entries;
+CREATE TABLE entries (
+    id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, made REAL NOT NULL, until REAL NOT NULL,
+    packed INTEGER NOT NULL, value BLOB NOT NULL);
+PRAGMA user_version = {_VERSION}; COMMIT;
+"""
+_SIZE = (
+    "SELECT (SELECT COUNT(*) FROM entries), page_count - freelist_count "
+    "FROM pragma_page_count, pragma_freelist_count"
+)
+_INSERT = "REPLACE INTO entries VALUES (NULL, ?, ?, ?, ?, ?)"
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A JSON object, and its age in seconds."""
+
+    age: float
+    value: dict[str, Any]
+
+
+class Disk:
+    """The file `home`/cache.sqlite3 with at most `most_bytes`. Safe for several threads."""
+
+    def __init__(
+        self,
+        home: Path,
+        most_bytes: int,
+        most_rows: int = MOST_ROWS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """With fewer than 256 KiB nothing is stored and no file is made."""
+        self._path = home / NAME
+        self._most_bytes = most_bytes if most_bytes >= _LEAST_BYTES else 0
+        self._most_rows = most_rows
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._quiet_until = 0.0
+        self._puts = 0
+
+    def get(self, kind: str, key: str) -> Entry | None:
+        """Returns the entry; None if it is too old or cannot be read now."""
+        select = "SELECT made, until, packed, value FROM entries WHERE key = ?"
+        digest = (_digest(kind, key),)
+        row = self._try(lambda file: file.execute(select, digest).fetchone(), None)
+        now = self._clock()
+        if row is None or not row[0] <= now < row[1]:
+            return None
+        try:
+            return Entry(now - row[0], _unpacked(*row[2:]))
+        except (ValueError, zlib.error):  # not as we wrote it
+            return None
+
+    def put(self, kind: str, key: str, value: dict[str, Any], seconds: float) -> None:
+        """Stores `value` as JSON for `seconds`, unless it is larger than 1/16 of the file."""
+        packed, data = _packed(value)
+        if seconds > 0 and len(data) <= self._most_bytes // 16:
+            now = self._clock()
+            row = (_digest(kind, key), now, now + seconds, packed, data)
+            self._try(lambda connection: self._write(connection, row), None)
+
+    def _write(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> None:
+        if self._puts % _SWEEP_EVERY == 0:
+            self._sweep(connection, _FULL)
+        self._puts += 1
+        try:
+            connection.execute(_INSERT, row)
+        except sqlite3.OperationalError as error:
+            if "full" not in str(error):
+                raise
+            self._sweep(connection, _HALF)
+            connection.execute(_INSERT, row)
+
+    def clear(self) -> int:
+        """Deletes all entries and returns their number. Raises OSError."""
+        if not self._path.exists():
+            return 0
+
+        def empty(connection: sqlite3.Connection) -> int:
+            count = connection.execute("DELETE FROM entries").rowcount
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return int(count)
+
+        self._quiet_until = 0.0
+        if (count := self._try(empty, -1)) >= 0:
+            return count
+        with self._lock:
+            self._delete()
+        return 0
+
+    def close(self) -> None:
+        """Closes the file; the next call opens it again."""
+        with self._lock:
+            self._disconnect()
+
+    def __del__(self) -> None:
+        self._disconnect()
+
+    def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        """Returns the result of `work`, or `otherwise` while the file cannot be used."""
+        if not self._most_bytes or self._clock() < self._quiet_until:
+            return otherwise
+        if not self._lock.acquire(timeout=_WAIT):
+            return otherwise
+        try:
+            if self._connection is None:
+                self._connection = self._open()
+            return work(self._connection)
+        except (sqlite3.Error, OSError) as error:
+            self._quiet_until = self._clock() + _PAUSE
+            self._disconnect()
+            # OperationalError: locked, full, read-only. The file as such may be well.
+            if isinstance(error, sqlite3.DatabaseError) and not isinstance(
+                error, sqlite3.OperationalError | sqlite3.ProgrammingError
+            ):
+                with suppress(OSError):
+                    self._delete()
+                self._quiet_until = 0.0
+            _log.warning("the cache %s is not used for now: %s", self._path, error)
+            return otherwise
+        finally:
+            self._lock.release()
+
+    def _open(self) -> sqlite3.Connection:
+        if not self._path.exists():
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        elif os.name == "posix" and self._path.stat().st_mode & 0o077:
+            self._path.chmod(0o600)
+        connection = sqlite3.connect(
+            self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False
+        )
+        try:
+            for setting in (
+                "auto_vacuum = INCREMENTAL",
+                "journal_mode = WAL",
+                "synchronous = OFF",  # a crash of the machine costs entries, which come again
+                f"max_page_count = {self._most_bytes // _PAGE}",
+                f"journal_size_limit = {_LEAST_BYTES}",
+            ):
+                connection.execute(f"PRAGMA {setting}")
+            if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                connection.executescript(_SCHEMA)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _sweep(self, connection: sqlite3.Connection, share: float) -> None:
+        """Deletes what is too old, then the oldest entries until a `share` of the file is used."""
+        connection.execute("DELETE FROM entries WHERE until <= ?", (self._clock(),))
+        while True:
+            rows, pages = connection.execute(_SIZE).fetchone()
+            fits = pages * _PAGE <= self._most_bytes * share
+            if not rows or (fits and rows <= self._most_rows - _SWEEP_EVERY):
+                break
+            connection.execute(
+                "DELETE FROM entries WHERE id IN (SELECT id FROM entries ORDER BY id LIMIT ?)",
+                (rows // 10 + 1,),
+            )
+        connection.execute("PRAGMA incremental_vacuum")
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _delete(self) -> None:
+        self._disconnect()
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(NAME + suffix).unlink(missing_ok=True)
+
+
+def _digest(kind: str, key: str) -> bytes:
+    return hashlib.sha256(f"{kind}\n{key}".encode("utf-8", "surrogatepass")).digest()
+
+
+def _packed(value: dict[str, Any]) -> tuple[bool, bytes]:
+    data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return (True, zlib.compress(data, 1)) if len(data) >= _PACK_FROM else (False, data)
+
+
+def _unpacked(packed: int, data: bytes) -> dict[str, Any]:
+    value = json.loads(zlib.decompress(data) if packed else data)
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value

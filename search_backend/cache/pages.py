@@ -1,0 +1,203 @@
+"""Pages read before, in memory and on disk, and the time for which they are fresh.
+
+This is a private cache for one user, so `private` and `s-maxage` do not matter. A header that
+cannot be parsed counts as stale. A page without any is fresh for the time in the settings, one with
+Last-Modified for a tenth of its age. A page that must not be stored stays in memory for reading on.
+
+Spec: RFC 9111 4.2, 5.2, 5.3; RFC 9110 8.8, 13.1
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from email.utils import formatdate, parsedate_to_datetime
+from typing import Any
+
+from searchloop.search_backend.cache.disk import Disk
+from searchloop.search_backend.types import Freshness, Page
+
+KIND = "page"
+# An opened page does not change for so long, whatever its server says, so one can read on in it.
+READING_SECONDS = 900.0
+# For so long it is worth asking the server whether a page has changed.
+KEPT_SECONDS = 7 * 86_400.0
+LONGEST = 86_400.0
+_TAG = re.compile(r'(?:W/)?"[!#-~]{0,200}"')
+_DIRECTIVE = re.compile(r'([!#$%&\'*+.^_`|~0-9a-z-]+)(?:\s*=\s*("[^"]*"|[^\s,"]*))?', re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPage:
+    """A page, and the seconds since it was fetched or confirmed as unchanged."""
+
+    page: Page
+    age: float
+
+    @property
+    def fresh(self) -> bool:
+        """True if it may be shown without asking its server."""
+        return self.age < self.page.freshness.seconds
+
+    @property
+    def readable(self) -> bool:
+        """True if its next slices may be read without asking its server."""
+        return self.fresh or self.age < READING_SECONDS
+
+
+class PageCache:
+    """The pages read last. Safe for several threads."""
+
+    def __init__(
+        self,
+        entries: int = 100,
+        characters: int = 8_000_000,
+        clock: Callable[[], float] = time.time,
+        disk: Disk | None = None,
+    ) -> None:
+        """Bounds are those in memory; `clock` gives seconds since the epoch."""
+        self._entries = entries
+        self._characters = characters
+        self._clock = clock
+        self._disk = disk
+        self._lock = threading.Lock()
+        self._pages: OrderedDict[str, tuple[float, Page]] = OrderedDict()
+        self._held = 0
+
+    def get(self, key: str) -> KeptPage | None:
+        """Returns the page and its age, even if stale; None if it is too old or unknown."""
+        now = self._clock()
+        with self._lock:
+            found = self._pages.get(key)
+            if found is not None:
+                kept = KeptPage(found[1], now - found[0])
+                if 0 <= kept.age < _lifetime(found[1]):
+                    self._pages.move_to_end(key)
+                    return kept
+                self._forget(key)
+        entry = self._disk.get(KIND, key) if self._disk else None
+        if entry is None:
+            return None
+        try:
+            page = _read(entry.value)
+        except (KeyError, TypeError, ValueError):
+            return None  # written by another version
+        self._hold(key, page, now - entry.age)
+        return KeptPage(page, entry.age)
+
+    def put(self, key: str, page: Page) -> None:
+        """Keeps a page fetched just now; the pages unused for longest make room."""
+        self._hold(key, page, self._clock())
+        if self._disk and page.freshness.store:
+            self._disk.put(KIND, key, _written(page), _lifetime(page))
+
+    def _hold(self, key: str, page: Page, made: float) -> None:
+        if _weight(page) > self._characters:
+            return
+        with self._lock:
+            if key in self._pages:
+                self._forget(key)
+            self._pages[key] = (made, page)
+            self._held += _weight(page)
+            while len(self._pages) > self._entries or self._held > self._characters:
+                self._forget(next(iter(self._pages)))
+
+    def _forget(self, key: str) -> None:
+        self._held -= _weight(self._pages.pop(key)[1])
+
+
+def _lifetime(page: Page) -> float:
+    known = page.freshness
+    if not known.store:
+        return READING_SECONDS
+    return KEPT_SECONDS if known.etag or known.modified else max(known.seconds, READING_SECONDS)
+
+
+def _weight(page: Page) -> int:
+    return len(page.text) + sum(map(len, (*page.links, *page.redirects))) + 500
+
+
+def _written(page: Page) -> dict[str, Any]:
+    return {**asdict(page), "error": None, "attempts": ()}
+
+
+def _read(value: dict[str, Any]) -> Page:
+    """Reverses `_written`. Raises KeyError, TypeError or ValueError for anything else."""
+    if not isinstance(value["text"], str) or not isinstance(value["final_url"], str):
+        raise TypeError("not a page")
+    return Page(
+        **{
+            **value,
+            "links": tuple(value["links"]),
+            "redirects": tuple(value["redirects"]),
+            "attempts": (),
+            "freshness": Freshness(**value["freshness"]),
+        }
+    )
+
+
+def freshness(headers: Mapping[str, str], now: float, usual: float) -> Freshness:
+    """Computes the freshness of an answer that came at `now` (seconds since the epoch).
+
+    `headers` have lower-case names; `usual` is the lifetime of a page that names none.
+    """
+    said = _directives(headers.get("cache-control", ""))
+    etag = headers.get("etag", "")
+    changed = _moment(headers.get("last-modified", ""))
+    date = _moment(headers.get("date", ""))
+    age = max(_seconds(headers.get("age", "0")) or 0.0, now - date if date else 0.0, 0.0)
+    if said.keys() & {"no-cache", "no-store"} or headers.get("vary", "").strip() == "*":
+        lifetime = 0.0
+    elif "max-age" in said:
+        lifetime = _seconds(said["max-age"]) or 0.0
+    elif "expires" in headers:
+        ends = _moment(headers["expires"])
+        lifetime = ends - (date or now) if ends else 0.0
+    elif "cache-control" not in headers and headers.get("pragma", "").lower() == "no-cache":
+        lifetime = 0.0
+    elif changed:
+        lifetime = ((date or now) - changed) / 10
+    else:
+        lifetime = usual
+    return Freshness(
+        seconds=min(max(lifetime - age, 0.0), LONGEST),
+        store="no-store" not in said,
+        etag=etag if _TAG.fullmatch(etag) else "",
+        modified=formatdate(changed, usegmt=True) if changed else "",
+    )
+
+
+def conditions(known: Freshness) -> Mapping[str, str]:
+    """Returns the headers of a conditional request; {} if the version has no name."""
+    found = {"If-None-Match": known.etag, "If-Modified-Since": known.modified}
+    return {name: value for name, value in found.items() if value}
+
+
+def _directives(header: str) -> dict[str, str]:
+    """Parses Cache-Control; of two values for max-age the smaller one counts."""
+    found: dict[str, str] = {}
+    for name, value in _DIRECTIVE.findall(header):
+        name, value = name.lower(), value.strip('"')
+        if name == "max-age" and name in found:
+            value = min(found[name], value, key=lambda text: _seconds(text) or 0.0)
+        found[name] = value
+    return found
+
+
+def _seconds(text: str) -> float | None:
+    text = text.strip()
+    if not text.isascii() or not text.isdigit():
+        return None
+    return float(text[:12])
+
+
+def _moment(text: str) -> float | None:
+    """Returns the seconds since the epoch of an HTTP date."""
+    try:
+        return parsedate_to_datetime(text).timestamp() if text else None
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None

@@ -1,0 +1,154 @@
+"""HTTP client for search engines and reading services, over pooled connections.
+
+Their addresses come from the user's settings, never from a model or a page, so they may be local
+(a SearXNG on localhost) and the guard for pages does not apply. For the same reason only the chain
+and the reading services use this module. It follows no redirect, so a key never reaches another
+host, and it uses no proxy settings, `.netrc` or cookies.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Callable
+from urllib.parse import unquote_to_bytes, urlsplit
+
+import aiohttp
+
+from searchloop.search_backend.fetch.client import (
+    AddressResolver,
+    Client,
+    new_session,
+    system_trust,
+)
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse
+from searchloop.search_backend.types import ConfigError, EngineError
+
+CONNECT_SECONDS = 4.0
+MOST_BYTES = 4 * 2**20  # of a body, unpacked
+
+_HEADERS = {
+    "User-Agent": "searchloop",
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip, deflate",  # whatever other packages are installed
+}
+_LIMITS = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+_URL = re.compile(r"[!-~]+")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: (?:[!-~](?:[\t -~]*[!-~])?)?")
+
+
+class EngineHttp:
+    """Sends the requests of engines and services over pooled connections."""
+
+    def __init__(self, trust: Callable[[], ssl.SSLContext] = system_trust) -> None:
+        """`trust` builds the TLS context; it may raise ConfigError."""
+        self._trust = trust
+        self._client = Client(_session)
+
+    async def send(self, request: HttpRequest, title: str) -> HttpResponse:
+        """Returns the answer to `request`; await it on the loop of `fetch.client`.
+
+        `title` names the server in messages. Raises EngineError and nothing else.
+        """
+        url, headers = _checked(request)
+        try:
+            session = await self._client.session()
+            async with session.request(
+                request.method,
+                url,
+                headers=headers,
+                data=request.body or None,
+                ssl=self._trust() if url.startswith("https:") else True,
+                allow_redirects=False,
+                timeout=_LIMITS,
+            ) as response:
+                body = await _body(response, title)
+        except ConfigError as error:
+            raise EngineError("config", error.message, error.remedy) from error
+        except (aiohttp.ClientError, OSError) as error:  # TimeoutError is one
+            raise explain(error, title) from error
+        fields = {name.lower(): value for name, value in response.headers.items()}
+        return HttpResponse(response.status, fields, body)
+
+    def close(self) -> None:
+        """Closes the connections that are kept."""
+        self._client.close()
+
+
+def explain(error: Exception, title: str) -> EngineError:
+    """Returns the EngineError for a request to `title` that got no answer."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        why = getattr(error.certificate_error, "verify_message", "")
+        return EngineError(
+            "network",
+            f"The certificate of {title} is not trusted ({why}).",
+            "Correct the engine's address, or set SSL_CERT_FILE to your own authority.",
+        )
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        words = f"The name of {title}'s server could not be resolved."
+    elif isinstance(getattr(error, "os_error", None), ConnectionRefusedError):
+        words = f"Nothing listens at the address of {title}."
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        words = f"The connection to {title} failed."
+    elif isinstance(error, TimeoutError):
+        words = f"The server of {title} could not be reached in {CONNECT_SECONDS:g} s."
+    else:
+        words = f"{title} broke off, or its answer is not valid HTTP."
+    remedy = "Check the network connection and the engine's address, or use another engine."
+    return EngineError("network", words, remedy)
+
+
+def _session() -> aiohttp.ClientSession:
+    # A limit shared by all engines would let one that hangs keep the others waiting.
+    return new_session(aiohttp.TCPConnector(limit=0, resolver=AddressResolver(_look_up)))
+
+
+def _look_up(host: str, port: int) -> list[str]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in found]
+
+
+async def _body(response: aiohttp.ClientResponse, title: str) -> bytes:
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > MOST_BYTES:
+            raise EngineError(
+                "network",
+                f"{title}: its answer is larger than {MOST_BYTES:,} bytes.",
+                "Try again, or use another engine.",
+            )
+    return bytes(body)
+
+
+def _checked(request: HttpRequest) -> tuple[str, dict[str, str]]:
+    """The address and the headers to send. Raises EngineError(config) for what HTTP cannot carry.
+
+    A user and password in the address become a header, as in a browser.
+    """
+    try:
+        parts = urlsplit(request.url)
+        (parts.hostname or "").encode("idna")  # what a name look-up does with it
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        known = False
+    if not known:
+        raise EngineError(
+            "config",
+            "The engine's address is not a web address.",
+            "Write it with http:// or https://, a host and a path, e.g. http://localhost:8080/.",
+        )
+    user, at, host = parts.netloc.rpartition("@")
+    headers = {**_HEADERS, **request.headers}
+    if at:
+        headers["Authorization"] = "Basic " + b64encode(unquote_to_bytes(user)).decode()
+    fields = map(": ".join, headers.items())
+    if not _URL.fullmatch(request.url) or not all(map(_HEADER.fullmatch, fields)):
+        raise EngineError(
+            "config",
+            "An engine's address or key holds characters that HTTP cannot carry.",
+            "Set it anew, without spaces and line ends and in ASCII letters.",
+        )
+    return parts._replace(netloc=host).geturl(), headers

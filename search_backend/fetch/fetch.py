@@ -1,0 +1,196 @@
+"""`fetch`: the only way from here to a web page.
+
+Before each request the URL is checked, its host is looked up once, every address must be public,
+and aiohttp connects to those very addresses, so an answer that changes between look-ups changes
+nothing. A redirect goes through all of it again; https may redirect to http, as requests hold no
+secret. Proxy settings, `.netrc`, cookies and referrers are not used. One deadline covers it all.
+
+An observer can still measure whether an address is refused by its spelling or by its target, and
+how long a public server lets a connection hang.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from searchloop.search_backend.fetch.client import (
+    AddressResolver,
+    new_session,
+    run,
+    system_trust,
+)
+from searchloop.search_backend.fetch.host_check import (
+    Resolver,
+    evenly,
+    public_addresses,
+    refuse_outside,
+)
+from searchloop.search_backend.fetch.http import (
+    DEFAULT_LIMITS,
+    MOST_HEADER,
+    Fetched,
+    FetchLimits,
+    Known,
+    read_page,
+    redirect_of,
+    request_headers,
+)
+from searchloop.search_backend.fetch.ip_addresses import Network, parse, parse_ranges
+from searchloop.search_backend.fetch.url_check import Target, check_redirect, check_url
+from searchloop.search_backend.types import (
+    ConfigError,
+    FetchFailed,
+    NotReachable,
+    bad_response,
+    timed_out,
+)
+
+# (family, type, protocol) -> a socket that is not yet connected.
+Sockets = Callable[[int, int, int], socket.socket]
+
+_ADDRESSES_TRIED = 4
+
+
+class OutwardSocket(socket.socket):
+    """A TCP socket that does not connect to this machine, even by a public address of its own."""
+
+    def connect(self, address: Any, /) -> None:
+        """Raises OSError; BlockingIOError while the connection is being made."""
+        try:
+            super().connect(address)
+        finally:
+            if parse(str(self.getsockname()[0])) == parse(address[0]):
+                raise OSError("an address of this machine")
+
+
+@dataclass(frozen=True, slots=True)
+class _Journey:
+    """The values that all requests of one fetch share."""
+
+    limits: FetchLimits
+    ends: float
+    resolve: Resolver
+    sockets: Sockets
+    allow: tuple[Network, ...]
+    tls: ssl.SSLContext | None
+    known: Known | None
+
+    def left(self) -> float:
+        """Seconds until the deadline. Raises TimeoutError when there are none."""
+        left = self.ends - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def headers(self, target: Target) -> Mapping[str, str]:
+        """Returns the request headers; only the server of a known page is sent its version."""
+        known = self.known.conditions if self.known and self.known.url == target.url else {}
+        return {**request_headers(), **known}
+
+
+def system_resolver(host: str, port: int) -> Sequence[str]:
+    """Returns all addresses of `host`, in the system's order of preference. Raises OSError."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in found]
+
+
+def fetch(
+    url: str,
+    *,
+    limits: FetchLimits = DEFAULT_LIMITS,
+    resolve: Resolver = system_resolver,
+    sockets: Sockets = OutwardSocket,
+    host_allowed: Callable[[str], bool] | None = None,
+    allow_ranges: Sequence[str] = (),
+    tls: ssl.SSLContext | None = None,
+    known: Known | None = None,
+) -> Fetched:
+    """Returns the answer to a GET of `url` after redirects, whatever its status.
+
+    With `known`, an unchanged page comes back as status 304 without a body.
+
+    `host_allowed` is asked for the canonical host of each hop. `allow_ranges` opens private ranges
+    (see `addresses`); `tls` replaces the system's certificates. A text that is cut short comes back
+    with `truncated`. Raises FetchRefused, FetchFailed, NotReachable, ConfigError.
+    """
+    ends = time.monotonic() + limits.seconds
+    journey = _Journey(limits, ends, resolve, sockets, parse_ranges(allow_ranges), tls, known)
+    with evenly(limits.failure_step):
+        try:
+            return _follow(url, journey, host_allowed)
+        except TimeoutError:
+            raise timed_out(limits.seconds) from None
+
+
+def _follow(url: str, journey: _Journey, host_allowed: Callable[[str], bool] | None) -> Fetched:
+    target = check_url(url, allow=journey.allow)
+    visited: list[str] = []
+    while True:
+        refuse_outside(target.host, host_allowed)
+        found = public_addresses(target, journey.resolve, journey.left(), journey.allow)
+        answer = run(_get(target, found[:_ADDRESSES_TRIED], journey), timeout=journey.left() + 1)
+        if isinstance(answer, Fetched):
+            return replace(answer, url=url, redirects=tuple(visited))
+        visited.append(target.url)
+        target = check_redirect(target, answer, allow=journey.allow)
+        if len(visited) > journey.limits.redirects or target.url in visited:
+            raise FetchFailed(
+                "too_many_redirects",
+                "The page redirects in a circle or too many times.",
+                "Use another source.",
+            )
+
+
+async def _get(target: Target, addresses: Sequence[str], journey: _Journey) -> Fetched | str:
+    """Returns the page at `target`, or the address that it redirects to."""
+    ends = asyncio.get_running_loop().time() + journey.left()
+    connector = aiohttp.TCPConnector(
+        resolver=AddressResolver(lambda host, port: addresses),
+        use_dns_cache=False,
+        force_close=True,
+        socket_factory=lambda info: journey.sockets(*info[:3]),
+    )
+    limits = {"max_line_size": MOST_HEADER, "max_field_size": MOST_HEADER}
+    async with new_session(connector, **limits) as session:
+        try:
+            async with asyncio.timeout_at(ends):
+                answer = await session.get(
+                    URL(target.url, encoded=True),
+                    headers=journey.headers(target),
+                    allow_redirects=False,
+                    ssl=target.scheme != "https" or journey.tls or system_trust(),
+                    timeout=aiohttp.ClientTimeout(sock_connect=journey.limits.connect_seconds),
+                )
+        except ConfigError as error:
+            raise FetchFailed("tls", error.message, error.remedy) from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise _failure(target.host, error) from error
+        async with answer:
+            leads_to = redirect_of(answer)
+            if leads_to is not None:
+                return leads_to
+            return await read_page(answer, target.url, journey.limits, ends)
+
+
+def _failure(host: str, error: Exception) -> Exception:
+    """Returns the error for a request that got no answer."""
+    if isinstance(error, aiohttp.ClientSSLError):
+        cause = error.__cause__
+        why = getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or "TLS"
+        return FetchFailed(
+            "tls",
+            f"No trustworthy secure connection to {host} came about ({why}).",
+            "Use another source; do not enter secrets there.",
+        )
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        return NotReachable(f"{host}: {error}")
+    return TimeoutError() if isinstance(error, TimeoutError) else bad_response(host)

@@ -1,0 +1,290 @@
+"""Parses URLs and host names for the guard and refuses every form that has two readings.
+
+Browsers, libc and HTTP clients disagree about backslashes, userinfo, short and octal IPv4 forms,
+percent-encoded hosts, invisible and look-alike characters. A guard that reads a URL in one way
+while the connection uses another guards nothing. So the request is built from the parts found here,
+never from the text. UTS #46 decides what a character means; characters that only look like ASCII
+are refused instead of mapped. Names that cannot be public are refused without a look-up.
+
+Spec: RFC 3986; https://www.unicode.org/reports/tr46 (non-transitional; CheckHyphens, CheckBidi,
+CheckJoiners); RFC 6761 and 6762 appendix G for local names; https://url.spec.whatwg.org
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote, urljoin, urlsplit
+
+from searchloop.search_backend.fetch.ip_addresses import Network, canonical, why_refused
+from searchloop.search_backend.types import FetchRefused, NotReachable
+
+# The underscore is no part of a host name by the book, yet public hosts use it.
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_PLAIN = re.compile(rf"{_LABEL.pattern}(?:\.{_LABEL.pattern})*\.?", re.IGNORECASE | re.ASCII)
+_DOTS = frozenset("\u3002\uff0e\uff61")
+_JOINERS = "\u200c\u200d"
+# What UTS #46 was changed to read otherwise, most of them in revision 33 (2024): programs of today
+# come to two hosts (the capital sharp s: "ss" or sharp s), or to one and none.
+_UNSETTLED = re.compile(
+    "[\u04c0\u10a0-\u10c5\u1806\u1e9e\u2132\u2183"
+    "\U0002f868\U0002f874\U0002f91f\U0002f95f\U0002f9bf]"
+)
+
+
+def to_ascii(host: str) -> str | None:
+    """The A-label form of a name, lower case, without one trailing dot; None if it is no name.
+
+    "Bücher.example." -> "xn--bcher-kva.example". An address in dotted form passes as a name.
+    """
+    if len(host) > 254:
+        return None
+    if _PLAIN.fullmatch(host) and "xn--" not in (lower := host.lower()):
+        name = lower.removesuffix(".")  # what nearly every result is, in a tenth of the time
+        return name if len(name) <= 253 else None
+    if any(_pretends(char) for char in host):
+        return None
+    labels = host.removesuffix(".").split(".")
+    converted = [_label(label) for label in labels]
+    if None in converted:
+        return None
+    name = ".".join(label for label in converted if label)
+    return name if len(name) <= 253 else None
+
+
+def _pretends(char: str) -> bool:
+    """True for a non-ASCII character that maps to ASCII or separates labels."""
+    if char.isascii():
+        return False
+    return char in _DOTS or any(c.isascii() for c in unicodedata.normalize("NFKC", char))
+
+
+def _label(label: str) -> str | None:
+    lower = label.lower() if label.isascii() else label
+    if lower.isascii() and not lower.startswith("xn--"):
+        return lower if _LABEL.fullmatch(lower) else None
+    if not lower.isascii():
+        return _encode(lower)
+    try:
+        decoded = lower[4:].encode("ascii").decode("punycode")
+    except (UnicodeError, OverflowError):
+        return None
+    # Only what encodes back to itself: an A-label made by hand may decode to anything.
+    return lower if not decoded.isascii() and _encode(decoded) == lower else None
+
+
+def _encode(label: str) -> str | None:
+    """Returns the A-label of a non-ASCII label; None where UTS #46 has none."""
+    # 9 ms and 2 MB that most hosts do not need.
+    from idna import core
+
+    if len(label) > 63 or _UNSETTLED.search(label) or any(_pretends(char) for char in label):
+        return None
+    try:
+        if not all(core.uts46_remap(char) for char in label):
+            return None  # characters that cannot be seen and would be dropped
+        mapped = core.uts46_remap(label)
+        core.check_hyphen_ok(mapped)
+        core.check_initial_combiner(mapped)
+        core.check_bidi(mapped)
+        joined = [core.valid_contextj(mapped, at) for at, c in enumerate(mapped) if c in _JOINERS]
+    except (core.IDNAError, ValueError):
+        return None
+    if not all(joined):
+        return None
+    encoded = "xn--" + mapped.encode("punycode").decode("ascii")
+    return encoded if len(encoded) <= 63 else None
+
+
+# RFC 9110 4.1 asks everybody to support 8000 octets at least; nothing promises more.
+MAX_URL = 8000
+# The two web ports, the registered alternatives (8008, 8080, 8443) and the two usual ones without a
+# registration. A wider list lets a page use this machine to speak to mail servers and databases.
+WEB_PORTS = frozenset({80, 443, 8000, 8008, 8080, 8443, 8888})
+# The last label of names that no public server can have. `test` and `example` are not here: they
+# are for documentation, and where a network gives them an address, the address decides.
+LOCAL_NAMES = frozenset(
+    {
+        *("localhost", "localdomain", "local", "internal", "intranet", "private"),
+        *("corp", "home", "lan", "arpa", "onion", "alt", "invalid"),
+    }
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# Whitespace and controls (ASCII or not), the backslash, and what has no meaning outside the UTF-16
+# or the program it came from.
+_FORBIDDEN = re.compile(
+    r"[\x00-\x20\x7f-\xa0\\\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff\ud800-\udfff]"
+)
+_URL = re.compile(r"(https?)://([^/?#]+)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL)
+# Nothing in it that two programs could read differently.
+_PLAIN_URL = re.compile(r"https?://([a-z0-9.-]+)(?:[/?#]|$)")
+_AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]+)(?::([0-9]*))?")
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+# Everything a browser leaves alone in a path or query; the rest is percent-encoded as UTF-8.
+_LEFT_ALONE = "%/:@!$&'()*+,;=?[]~-._|^"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL that was checked. `host` is an A-label name without trailing dot, or an IP address
+    without brackets; `path` is the request target (with query, percent-encoded, no fragment)."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    is_address: bool = False
+
+    @property
+    def authority(self) -> str:
+        """The Host header: brackets around IPv6, no port where it is the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The canonical URL, without fragment."""
+        return f"{self.scheme}://{self.authority}{self.path}"
+
+
+def check_url(raw: str, *, allow: Sequence[Network] = ()) -> Target:
+    """Parses `raw`, an absolute http or https URL, without looking anything up.
+
+    Raises FetchRefused for what is not such a URL or has more than one reading, and NotReachable
+    for hosts and ports at which there is no public web server. `allow`: see `addresses`.
+    """
+    scheme, host_text, port_text, path = _split(raw)
+    host, is_address = _host(host_text, allow)
+    port = _port(port_text, scheme)
+    _second_opinion(raw, scheme, host_text, port_text)
+    return Target(scheme, host, port, quote(path, safe=_LEFT_ALONE), is_address)
+
+
+def host_of(url: str) -> str | None:
+    """Returns the canonical host of a web address, public or not; domain rules apply to it.
+
+    None for anything but an absolute http or https address with a single reading.
+    """
+    # Asked of each result of each search: most are as plain as can be.
+    usual = url.isascii() and url.isprintable() and " " not in url and "\\" not in url
+    if usual and len(url) <= MAX_URL and (plain := _PLAIN_URL.match(url)):
+        return _plain_host(plain[1])
+    try:
+        scheme, host, port, _ = _split(url)
+        _second_opinion(url, scheme, host, port)
+    except FetchRefused:
+        return None
+    return canonical(host[1:-1]) if host.startswith("[") else _plain_host(host)
+
+
+@lru_cache(maxsize=4096)
+def _plain_host(host: str) -> str | None:
+    name = to_ascii(host) or ""
+    return canonical(host) if _NUMBER.fullmatch(name.rpartition(".")[2]) else name or None
+
+
+def with_host(url: str, host: str) -> str:
+    """Replaces the host of `url`, which `host_of` can read."""
+    scheme, written, _, _ = _split(url)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{url[: len(scheme)]}://{url[len(scheme) + 3 :].replace(written, shown, 1)}"
+
+
+def check_redirect(base: Target, location: str, *, allow: Sequence[Network] = ()) -> Target:
+    """Resolves a Location header against `base`. Raises what `check_url` raises."""
+    location = _printable(location)
+    if _ABSOLUTE.match(location):
+        return check_url(location, allow=allow)
+    if location.startswith("///"):
+        # Browsers take the next label for a host, RFC 3986 takes it for a path.
+        raise _refused("it starts with more than two slashes")
+    if location.startswith("//"):
+        return check_url(f"{base.scheme}:{location}", allow=allow)
+    target = check_url(urljoin(base.url, location), allow=allow)
+    if target.authority != base.authority:
+        raise _refused("it leaves its server without naming another")
+    return target
+
+
+def _split(raw: str) -> tuple[str, str, str | None, str]:
+    """(scheme, host as written, port, path with query); raises FetchRefused for other forms."""
+    parts = _URL.fullmatch(_printable(raw))
+    if parts is None:
+        raise _refused("it is not an absolute http or https address")
+    if "@" in parts[2]:
+        raise _refused("it has a user name in front of the host")
+    pieces = _AUTHORITY.fullmatch(parts[2])
+    if pieces is None:
+        raise _refused("its host and port cannot be told apart")
+    return parts[1].lower(), pieces[1], pieces[2], (parts[3] or "/") + (parts[4] or "")
+
+
+def _printable(raw: str) -> str:
+    if len(raw) > MAX_URL or len(raw.encode("utf-8", "replace")) > MAX_URL:
+        raise _refused(f"it is longer than {MAX_URL} bytes")
+    if _FORBIDDEN.search(raw):
+        raise _refused("it holds a space, a control character or a backslash")
+    return raw
+
+
+def _host(text: str, allow: Sequence[Network]) -> tuple[str, bool]:
+    """(canonical host, whether it is an IP address)."""
+    if text.startswith("["):
+        return _address(text[1:-1], 6, allow), True
+    name = to_ascii(text)
+    if name is None:
+        raise _refused("its host is not a valid name")
+    last = name.rpartition(".")[2]
+    if _NUMBER.fullmatch(last):
+        # Only now and only as it was written: 127.1, 0x7f.1, 010.0.0.1 and 1.2.3.4. have readings.
+        return _address(text, 4, allow), True
+    if "." not in name or last in LOCAL_NAMES:
+        raise NotReachable(f"{name} is a name of a local network")
+    return name, False
+
+
+def _address(text: str, version: int, allow: Sequence[Network]) -> str:
+    address = canonical(text)
+    if address is None or (":" in address) != (version == 6):
+        raise _refused("its host is not an IP address in its usual form")
+    if reason := why_refused(address, allow=allow):
+        raise NotReachable(f"{address}: {reason}")
+    return address
+
+
+def _port(digits: str | None, scheme: str) -> int:
+    if not digits:
+        return _DEFAULT_PORTS[scheme]
+    if len(digits) > 5 or digits.startswith("0"):
+        raise _refused("its port is not a port number")
+    if int(digits) not in WEB_PORTS:
+        # As if nothing answered there: a better message would help to map ports.
+        raise NotReachable(f"port {digits} is not a web port")
+    return int(digits)
+
+
+def _second_opinion(raw: str, scheme: str, host: str, port: str | None) -> None:
+    """Raises FetchRefused if the standard library parses `raw` in another way."""
+    try:
+        other = urlsplit(raw)
+        same = (
+            (other.scheme, other.hostname) == (scheme, host.strip("[]").lower())
+            and other.port == (int(port) if port else None)
+            and other.username is None
+        )
+    except ValueError:
+        same = False
+    if not same:
+        raise _refused("it can be read in two ways")
+
+
+def _refused(why: str) -> FetchRefused:
+    return FetchRefused(
+        "refused_url",
+        f"This address cannot be opened: {why}.",
+        "Give the full address of a public page, such as https://example.com/page.",
+    )

@@ -1,0 +1,123 @@
+"""Search APIs of other vendors, served by this backend: one file each, found by name.
+
+A client of such an API works when its base URL points here. A module ends in `SHAPE = Shape(...)`;
+it translates requests into our own contract and answers back. It neither searches nor checks, so a
+rule of our contract holds for all shapes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from searchloop.search_backend.types import PageView, Problem, SearchAnswer, SearchBackendError
+
+Values = Mapping[str, Any]
+Schema = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+OPTIONAL_TEXT: Schema = {"type": ["string", "null"]}
+QUERY: Schema = {**TEXT, "minLength": 1, "maxLength": 2000}
+ADDRESS: Schema = {**TEXT, "minLength": 1, "maxLength": 8192}
+MOST_CHARACTERS = 100_000  # of one page
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """The operations of our own API; each takes a request body and raises SearchBackendError.
+
+    `check` raises what `search` would raise at once, and searches nothing.
+    """
+
+    search: Callable[[Values], SearchAnswer]
+    check: Callable[[Values], object]
+    open_page: Callable[[Values], PageView]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One address of an API.
+
+    With `form`, values are texts from the URL or a form; otherwise the body is a JSON object.
+    `asked` maps names of values to JSON schemas, `needed` is the one that is required, `answered`
+    is the schema of a good answer. `answer` raises SearchBackendError.
+    """
+
+    path: str
+    methods: tuple[str, ...]
+    summary: str
+    asked: Mapping[str, Schema]
+    needed: str
+    answered: Schema
+    answer: Callable[[Values, Contract], dict[str, Any] | list[Any]]
+    form: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One API. `error` makes the body of a refusal from its status and a problem."""
+
+    routes: tuple[Route, ...]
+    error: Callable[[int, Problem], dict[str, Any]]
+
+
+def record(properties: Mapping[str, Schema], *required: str) -> Schema:
+    """Returns the schema of an object."""
+    schema: Schema = {"type": "object", "properties": dict(properties)}
+    return schema | ({"required": list(required)} if required else {})
+
+
+def list_of(items: Schema, **bounds: int) -> Schema:
+    """Returns the schema of a list; `bounds` are JSON Schema words such as maxItems."""
+    return {"type": "array", "items": items, **bounds}
+
+
+def sentence_error(_status: int, problem: Problem) -> dict[str, Any]:
+    """Returns {"error": "message and remedy"}, the body of a refusal in several APIs."""
+    return {"error": f"{problem.message} {problem.remedy}".strip()}
+
+
+def answered(answer: SearchAnswer) -> SearchAnswer:
+    """Returns `answer`. Raises SearchBackendError if every engine failed: some APIs report a
+    failure nowhere else."""
+    if answer.status in ("ok", "empty"):
+        return answer
+    reasons = [attempt.error.message for attempt in answer.attempts if attempt.error]
+    words = " ".join(reasons) or "No engine could be asked."
+    raise SearchBackendError("search_failed", words, "Try again later.")
+
+
+def opened(view: PageView) -> PageView:
+    """Returns `view`. Raises SearchBackendError if the page could not be read."""
+    error = view.page.error
+    if error is None:
+        return view
+    code = error.code if error.code.startswith("refused_") else "page_failed"
+    raise SearchBackendError(code, error.message, error.remedy)
+
+
+@cache
+def find_shapes() -> tuple[Shape, ...]:
+    """Returns every shape of this package, sorted by file name."""
+    found = []
+    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
+        shape = getattr(importlib.import_module(f"{__name__}.{module.name}"), "SHAPE", None)
+        if isinstance(shape, Shape):
+            found.append(shape)
+    return tuple(found)
+
+
+def error_at(path: str, status: int, problem: Problem) -> dict[str, Any] | None:
+    """Returns the body of a refusal in the form of the API at `path`; None for our own routes."""
+    for shape in find_shapes():
+        if any(route.path == path for route in shape.routes):
+            return shape.error(status, problem)
+    return None
+
+
+def form_paths() -> frozenset[str]:
+    """Returns the paths at which a body may be a form instead of JSON."""
+    return frozenset(route.path for shape in find_shapes() for route in shape.routes if route.form)

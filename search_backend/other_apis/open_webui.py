@@ -1,0 +1,98 @@
+"""Open WebUI: its "external" search and its "external" web loader.
+
+POST /external/search {query, count} -> [{link, title, snippet}], and POST /external/load {urls} ->
+[{page_content, metadata}]. An unreadable page is left out: the answer has no place for a reason.
+
+Spec: https://docs.openwebui.com/features/chat-conversations/web-search/providers/external
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from searchloop.search_backend.other_apis import (
+    ADDRESS,
+    MOST_CHARACTERS,
+    QUERY,
+    TEXT,
+    Contract,
+    Route,
+    Shape,
+    Values,
+    answered,
+    list_of,
+    opened,
+    record,
+    sentence_error,
+)
+from searchloop.search_backend.types import MOST_RESULTS, PageView, SearchBackendError
+
+RESULTS, MOST_URLS, AT_ONCE = 8, 20, 5
+_FIELDS = ("link", "title", "snippet")
+
+
+def _search(values: Values, service: Contract) -> list[Any]:
+    count = values.get("count")
+    # Open WebUI may ask for more than an engine gives; it takes fewer.
+    most = min(count, MOST_RESULTS) if isinstance(count, int) else count
+    asked = {"query": values.get("query"), "max_results": RESULTS if most is None else most}
+    answer = answered(service.search(asked))
+    return [
+        {"link": result.url, "title": result.title, "snippet": result.snippet}
+        for result in answer.results
+    ]
+
+
+def _load(values: Values, service: Contract) -> list[Any]:
+    urls = values.get("urls")
+    if not isinstance(urls, list) or not 1 <= len(urls) <= MOST_URLS:
+        raise SearchBackendError(
+            "bad_request", f"urls is not a list of 1 to {MOST_URLS} addresses.", "Send fewer."
+        )
+    asked = [{"url": url, "max_length": MOST_CHARACTERS} for url in urls]
+    with ThreadPoolExecutor(min(len(asked), AT_ONCE)) as pool:
+        views = list(pool.map(service.open_page, asked))
+    read = [view for view in views if view.page.error is None] or [opened(views[0])]
+    return [_document(view) for view in read]
+
+
+def _document(view: PageView) -> dict[str, Any]:
+    page = view.page
+    known = {"title": page.title, "language": page.language, "published": page.published}
+    about = {name: value for name, value in known.items() if value}
+    return {"page_content": view.content, "metadata": {"source": page.url, **about}}
+
+
+SHAPE = Shape(
+    (
+        Route(
+            "/external/search",
+            ("POST",),
+            "Search, as Open WebUI asks an external engine",
+            {"query": QUERY, "count": {"type": "integer", "minimum": 1}},
+            "query",
+            list_of(
+                record(
+                    dict.fromkeys(("link", "title", "snippet"), TEXT), "link", "title", "snippet"
+                )
+            ),
+            _search,
+        ),
+        Route(
+            "/external/load",
+            ("POST",),
+            "Read pages, as Open WebUI asks an external loader",
+            {"urls": list_of(ADDRESS, minItems=1, maxItems=MOST_URLS)},
+            "urls",
+            list_of(
+                record(
+                    {"page_content": TEXT, "metadata": {"type": "object"}},
+                    *("page_content", "metadata"),
+                )
+            ),
+            _load,
+        ),
+    ),
+    sentence_error,
+)

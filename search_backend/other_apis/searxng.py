@@ -1,0 +1,134 @@
+"""SearXNG: GET or POST /search?q=...&format=json, for clients that know SearXNG.
+
+Only the first page has results. Failing engines are listed in `unresponsive_engines`, as there; the
+status is 200 even if all of them failed.
+
+Spec: https://docs.searxng.org/dev/search_api.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from searchloop.search_backend.other_apis import (
+    QUERY,
+    TEXT,
+    Contract,
+    Route,
+    Shape,
+    Values,
+    list_of,
+    record,
+    sentence_error,
+)
+from searchloop.search_backend.types import SearchAnswer, SearchBackendError
+
+RESULTS = 10
+_TIME = {"day": "d", "week": "w", "month": "m", "year": "y"}
+_SAFE = {"0": "off", "1": "moderate", "2": "strict"}
+# Why an engine has no results though nothing is wrong with it.
+_NO_FAULT = frozenset({"overtaken", "filtered"})
+_PAGE = re.compile(r"[1-9][0-9]{0,3}")
+_LANGUAGE = re.compile(r"([A-Za-z]{2})(?:[-_]([A-Za-z]{2}))?")
+
+
+def _answer(values: Values, service: Contract) -> dict[str, Any]:
+    if (form := values.get("format") or "html") != "json":
+        raise SearchBackendError(
+            "unknown_format", f"The format {form[:20]!r} is not served.", "Ask with format=json."
+        )
+    asked = {"query": values.get("q"), "max_results": RESULTS}
+    asked["time_range"] = _named(values, "time_range", _TIME)
+    asked["safe_search"] = _named(values, "safesearch", _SAFE)
+    # "all", "auto" and what we cannot read leave the choice to the engines.
+    if found := _LANGUAGE.fullmatch(values.get("language") or ""):
+        asked["language"], asked["country"] = found.groups()
+    page = values.get("pageno") or "1"
+    if not _PAGE.fullmatch(page):
+        raise SearchBackendError("bad_request", "pageno is not a number from 1.", "Leave it out.")
+    if page != "1":
+        service.check(asked)
+        return _written(str(asked["query"]), ())
+    answer = service.search(asked)
+    return _written(answer.query, tuple(_rows(answer)), answer)
+
+
+def _named(values: Values, name: str, words: dict[str, str]) -> str | None:
+    given = values.get(name) or ""
+    if given and given not in words:
+        raise SearchBackendError(
+            "bad_request",
+            f"{name} is not one of {', '.join(words)}.",
+            f"Send one of them, or leave {name} out.",
+        )
+    return words.get(given)
+
+
+def _rows(answer: SearchAnswer) -> Iterator[dict[str, Any]]:
+    for place, result in enumerate(answer.results, 1):
+        yield {
+            "url": result.url,
+            "title": result.title,
+            "content": result.snippet,
+            "publishedDate": result.published,
+            "engine": result.source,
+            "engines": [result.source],
+            "positions": [place],
+            "score": round(1 / place, 4),
+            "category": "general",
+            "template": "default.html",
+        }
+
+
+def _written(
+    query: str, rows: tuple[dict[str, Any], ...], answer: SearchAnswer | None = None
+) -> dict[str, Any]:
+    failed = [
+        [attempt.engine, attempt.error.message]
+        for attempt in (answer.attempts if answer else ())
+        if attempt.error and attempt.error.code not in _NO_FAULT
+    ]
+    return {
+        "query": query,
+        "number_of_results": len(rows),
+        "results": list(rows),
+        "answers": [],
+        "corrections": [],
+        "infoboxes": [],
+        "suggestions": [],
+        "unresponsive_engines": failed,
+    }
+
+
+SHAPE = Shape(
+    (
+        Route(
+            "/search",
+            ("GET", "POST"),
+            "Search, as SearXNG is asked",
+            {
+                "q": QUERY,
+                "format": {**TEXT, "enum": ["json"]},
+                "language": TEXT,
+                "time_range": {**TEXT, "enum": ["", *_TIME]},
+                "safesearch": {**TEXT, "enum": ["", *_SAFE]},
+                "pageno": {**TEXT, "pattern": "^[1-9][0-9]{0,3}$"},
+            },
+            "q",
+            record(
+                {
+                    "query": TEXT,
+                    "number_of_results": {"type": "integer"},
+                    "results": list_of({"type": "object"}),
+                    "unresponsive_engines": list_of(list_of(TEXT)),
+                },
+                *("query", "results", "unresponsive_engines"),
+            ),
+            _answer,
+            form=True,
+        ),
+    ),
+    sentence_error,
+)

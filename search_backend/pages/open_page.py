@@ -1,0 +1,219 @@
+"""`open_page`: fetches, reads and caches a page, and returns slices or passages around some words.
+
+A page is fetched and read once. While it is fresh, and for the slices after the first, it comes
+from the cache; a stale page is fetched again only if its server says that it changed. Pages that
+could be read are stored in the library, which answers for them without a network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Literal
+
+from searchloop.search_backend.cache.pages import PageCache
+from searchloop.search_backend.cache.results import SingleFlight
+from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules
+from searchloop.search_backend.fetch.http import Fetched
+from searchloop.search_backend.library import SCHEME, Library
+from searchloop.search_backend.pages.reading import Reading, inside, read_fetched
+from searchloop.search_backend.text.slices import cut, find
+from searchloop.search_backend.types import (
+    FetchFailed,
+    FetchRefused,
+    Match,
+    Page,
+    PageView,
+    Problem,
+    SearchBackendError,
+    failed_page,
+)
+
+DEFAULT_LENGTH = 8_000
+LONGEST_SLICE = 100_000
+BETWEEN = "\n\n[...]\n\n"
+# The longest time of a fetch and the readers after it.
+JOIN_SECONDS = 45.0
+# Shorter texts are not worth finding again.
+WORTH_KEEPING = 200
+
+Origin = Literal["web", "cache", "library"]
+# Returns the document at an address of its own scheme; raises SearchBackendError.
+Shelf = Callable[[str], Fetched]
+
+_log = logging.getLogger(__name__)
+
+
+class Pages:
+    """Opens pages of the web, of the library and of shelves.
+
+    `shelves` open addresses of a scheme of their own (an engine's `open`); `rules` are those of the
+    settings, which a request may narrow.
+    """
+
+    def __init__(
+        self,
+        reading: Reading,
+        library: Library,
+        *,
+        shelves: Mapping[str, Shelf] | None = None,
+        rules: Rules = ANYWHERE,
+        offline: bool = False,
+        cache: PageCache | None = None,
+    ) -> None:
+        self._reading = reading
+        self._library = library
+        self._shelves = shelves or {}
+        self._rules = rules
+        self._offline = offline
+        self._cache = cache or PageCache()
+        self._joined = SingleFlight[tuple[Page, Origin, float]]()
+
+    def open_page(
+        self,
+        url: str,
+        find: str | None = None,
+        offset: int | None = None,
+        max_length: int = DEFAULT_LENGTH,
+        *,
+        rules: Rules = ANYWHERE,
+        reader: str | None = None,
+    ) -> PageView:
+        """Returns a slice of the page from `offset`, or the passages around `find` from there on.
+
+        Lengths and offsets are code points. Without an offset a library address with a fragment
+        begins at its section. `rules` apply to the address, each redirect and the address that a
+        reader reports; `reader` names the only one to ask. The page's status and error say why it
+        could not be read; SearchBackendError is raised only for an unknown reader, rules that allow
+        nothing, and an offset beyond the end.
+        """
+        self._reading.check(reader)
+        goes_on = find is not None or bool(offset)
+        rules = rules.within(self._rules)
+        page, origin, age = self._page(url, rules, reader, goes_on)
+        if origin != "web":  # what was read just now was read under these rules
+            page = inside(page, rules)
+        if offset is None:
+            offset = self._library.section(page) if url.startswith(SCHEME) and not find else 0
+        if offset > len(page.text) and page.status == "ok":
+            raise SearchBackendError(
+                "bad_offset",
+                f"offset {offset} is beyond the end of the page ({len(page.text)} characters).",
+                "Use the next_offset of the slice before.",
+            )
+        if page.status != "ok":
+            return PageView(page, "", 0, None, page.cut, origin=origin)
+        if find:
+            return replace(_found(page, find, offset, max_length, origin), age=int(age))
+        end = cut(page.text, offset, max_length)
+        content = page.text[offset:end]
+        more = end if end < len(page.text) else None
+        partial = page.cut or len(content) < len(page.text)
+        return PageView(page, content, offset, more, partial, origin=origin, age=int(age))
+
+    def _page(
+        self, url: str, rules: Rules, reader: str | None, goes_on: bool
+    ) -> tuple[Page, Origin, float]:
+        """Returns the page, its origin, and its age in seconds."""
+        scheme = url.partition("://")[0].lower()
+        if url.startswith(SCHEME) or scheme in self._shelves:
+            return self._own(url, scheme), "library", 0.0
+        key = f"{reader} {url}" if reader else url
+        kept = self._cache.get(key)
+        if kept and (kept.fresh or self._offline or (goes_on and kept.readable)):
+            return kept.page, "cache", kept.age
+        if self._offline:
+            return self._stored(url) or failed_page(url, _OFFLINE), "library", 0.0
+        return self._joined.run(
+            (key, rules), lambda: self._read(url, rules, reader, key), JOIN_SECONDS
+        )
+
+    def _read(
+        self, url: str, rules: Rules, reader: str | None, key: str
+    ) -> tuple[Page, Origin, float]:
+        kept = self._cache.get(key)
+        if kept and kept.fresh:  # another thread was faster
+            return kept.page, "cache", kept.age
+        known = kept.page if kept else None
+        try:
+            page = self._reading.page(url, rules, reader, known)
+        except (FetchFailed, FetchRefused) as error:
+            # These copies were read before, so they reveal nothing new.
+            if isinstance(error, FetchFailed):
+                if kept:
+                    return kept.page, "cache", kept.age
+                if stored := self._stored(url):
+                    return stored, "library", 0.0
+            return failed_page(url, Problem(error.code, error.message, error.remedy)), "web", 0.0
+        if page.status != "ok":
+            return page, "web", 0.0
+        self._cache.put(key, page)
+        if known and page.text is known.text:  # it has not changed
+            return page, "cache", 0.0
+        if page.freshness.store:
+            self._remember(page)
+        return page, "web", 0.0
+
+    def _own(self, url: str, scheme: str) -> Page:
+        """Opens a document of this machine."""
+        if scheme not in self._shelves:
+            return self._library.open(url) or failed_page(url, _NOT_IN_LIBRARY)
+        try:
+            return _read_shelved(self._shelves[scheme](url), url, scheme)
+        except SearchBackendError as error:
+            return failed_page(url, Problem(error.code, error.message, error.remedy))
+
+    def _stored(self, url: str) -> Page | None:
+        with contextlib.suppress(SearchBackendError):
+            return self._library.open(url)
+        return None
+
+    def _remember(self, page: Page) -> None:
+        if len(page.text) < WORTH_KEEPING:
+            return
+        try:
+            self._library.remember(page)
+        except SearchBackendError as error:
+            # A full disk must not fail the request.
+            _log.warning("a page was not kept: %s", error.message)
+
+
+def _read_shelved(fetched: Fetched, url: str, scheme: str) -> Page:
+    """Reads a document of a shelf, with links that open in the same archive.
+
+    Readers resolve links as the web does, so the document is read as if it stood at
+    https://NAME.SCHEME.invalid/PATH (RFC 6761); afterwards its links get their own scheme back.
+    """
+    page = read_fetched(fetched)
+    stand_in = re.compile(rf"https://([a-z0-9_-]+)\.{re.escape(scheme)}\.invalid/")
+
+    def own(text: str) -> str:
+        return stand_in.sub(rf"{scheme}://\1/", text)
+
+    links = tuple(own(link) for link in page.links)
+    return replace(page, url=url, final_url=own(page.final_url), text=own(page.text), links=links)
+
+
+def _found(page: Page, words: str, offset: int, most: int, origin: Origin) -> PageView:
+    matches, count, more = find(page.text[offset:], words, most)
+    moved = tuple(Match(m.start + offset, m.end + offset, m.text) for m in matches)
+    content = BETWEEN.join(match.text for match in moved)
+    further = None if more is None else more + offset
+    # What is cut short here is the list of passages, not the page.
+    partial = page.cut or further is not None
+    return PageView(page, content, offset, further, partial, moved, count, origin)
+
+
+_NOT_IN_LIBRARY = Problem(
+    "not_found",
+    "There is no document at this address in the library.",
+    "Search the library; it may have been changed or removed since.",
+)
+_OFFLINE = Problem(
+    "offline",
+    "The page was not opened: SEARCHLOOP_OFFLINE is set, and the library does not hold it.",
+    "Unset SEARCHLOOP_OFFLINE, or use a document of the library.",
+)

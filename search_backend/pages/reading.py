@@ -1,0 +1,252 @@
+"""Decides which reader reads a web page: here first, a service only if the user has chosen it.
+
+`SEARCH_READERS` is the order. A service is asked if the reader before found a challenge, an empty
+shell or no text; not if the page is missing, and never for an address that the guard refuses. The
+page names its reader and why others failed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+from urllib.parse import quote, urldefrag
+
+from searchloop.search_backend.cache.pages import conditions, freshness
+from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules
+from searchloop.search_backend.fetch.http import Fetched, Known
+from searchloop.search_backend.pages.worker import UNREADABLE
+from searchloop.search_backend.pages.workers import WORKERS
+from searchloop.search_backend.plugin.answers import judge
+from searchloop.search_backend.readers import LOCAL, Service
+from searchloop.search_backend.types import (
+    FetchFailed,
+    FetchRefused,
+    Freshness,
+    Page,
+    Problem,
+    ReaderAttempt,
+    SearchBackendError,
+    failed_page,
+)
+
+# Another reader may succeed with these errors; no reader finds a page that does not exist.
+_WORTH_ANOTHER = frozenset({"timeout", "bad_response", "tls", "no_text", "unreadable", "too_large"})
+_KINDS = frozenset({"unsupported_type", "pdf_not_installed"})
+
+USUAL = 900.0
+_BROKEN_OFF = frozenset({"deadline", "connection", "encoding", "partial"})
+
+# The caller waits for all readers together: after so many seconds no further one is asked.
+LATEST_START = 20.0
+
+_log = logging.getLogger(__name__)
+
+
+class Fetch(Protocol):
+    """The guarded fetch."""
+
+    def __call__(
+        self,
+        url: str,
+        *,
+        host_allowed: Callable[[str], bool] | None = None,
+        known: Known | None = None,
+    ) -> Fetched:
+        """Returns the answer, 304 if `known` is unchanged. Raises FetchRefused, FetchFailed."""
+
+
+class Vet(Protocol):
+    """The guard's verdict without the fetch."""
+
+    def __call__(self, url: str, *, host_allowed: Callable[[str], bool] | None = None) -> str:
+        """Returns the canonical address; raises FetchRefused."""
+
+
+class Reading:
+    """The readers of these settings. `ask` calls a service and never raises."""
+
+    def __init__(
+        self,
+        fetch: Fetch,
+        vet: Vet | None = None,
+        services: Mapping[str, Service] | None = None,
+        ask: Callable[[Service, str], Page] | None = None,
+        order: Sequence[str] = (LOCAL,),
+        usual: float = USUAL,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`usual`: seconds for which a page is fresh if it does not say."""
+        self._clock = clock
+        self._fetch = fetch
+        self._vet = vet
+        self._services = services or {}
+        self._ask = ask
+        self._order = tuple(order)
+        self._usual = usual
+
+    def check(self, reader: str | None) -> None:
+        """Raises SearchBackendError for an unknown reader."""
+        names = (LOCAL, *self._services)
+        if reader is not None and reader not in names:
+            raise SearchBackendError(
+                "unknown_reader",
+                f"There is no reader named {reader[:60]!r}.",
+                f"Use one of: {', '.join(names)}.",
+            )
+
+    def page(
+        self,
+        url: str,
+        rules: Rules = ANYWHERE,
+        reader: str | None = None,
+        known: Page | None = None,
+    ) -> Page:
+        """Returns the page, read by `reader` or by the first of the order that can.
+
+        If the server says that `known` is unchanged, its text comes back. Raises FetchFailed or
+        FetchRefused.
+        """
+        order = (reader,) if reader else self._order
+        attempts: list[ReaderAttempt] = []
+        failed: Page | FetchFailed | None = None
+        until = self._clock() + LATEST_START
+        for name in order:
+            if attempts and self._clock() > until:
+                break
+            try:
+                if name == LOCAL:
+                    page = self._local(url, rules, known)
+                else:
+                    page = self._served(name, url, rules)
+            except FetchRefused:
+                raise
+            except FetchFailed as error:
+                problem = Problem(error.code, error.message, error.remedy)
+                attempts.append(ReaderAttempt(name, "error", problem))
+                failed = failed or error
+            else:
+                attempts.append(ReaderAttempt(name, page.status, page.error))
+                if page.status == "ok":
+                    told = tuple(attempts) if len(attempts) > 1 else ()
+                    return replace(page, reader=name, attempts=told)
+                failed = failed or replace(page, reader=name)
+            if name == LOCAL and not _another_may(attempts[-1]):
+                break
+        if isinstance(failed, FetchFailed) and len(attempts) == 1:
+            raise failed
+        return self._told(url, failed, attempts)
+
+    def _told(
+        self, url: str, failed: Page | FetchFailed | None, attempts: list[ReaderAttempt]
+    ) -> Page:
+        """Returns the first failure, with the other attempts or advice about services."""
+        first = attempts[0]
+        page = failed if isinstance(failed, Page) else failed_page(url, first.error)
+        if len(attempts) > 1:
+            return replace(page, attempts=tuple(attempts))
+        if first.status not in ("needs_js", "blocked") or page.error is None or not self._services:
+            return page
+        advice = (
+            f"{page.error.remedy} A service can be chosen to open such pages; it is then told the "
+            f"address: SEARCH_READERS=local,... with one of {', '.join(self._services)}."
+        )
+        return replace(page, error=replace(page.error, remedy=advice))
+
+    def _local(self, url: str, rules: Rules, known: Page | None) -> Page:
+        asked = conditions(known.freshness) if known and known.reader == LOCAL else {}
+        if known is None or not asked:
+            return read_fetched(self._fetch(url, host_allowed=_test(rules)), self._usual)
+        last = Known(known.final_url, asked)
+        fetched = self._fetch(url, host_allowed=_test(rules), known=last)
+        if fetched.status == 304 and not _unchanged(known, fetched):
+            fetched = self._fetch(url, host_allowed=_test(rules))
+            return read_fetched(fetched, self._usual)
+        if fetched.status != 304:
+            return read_fetched(fetched, self._usual)
+        # Headers missing in this answer keep their values.
+        told = {"etag": known.freshness.etag, "last-modified": known.freshness.modified}
+        headers = {**{name: value for name, value in told.items() if value}, **fetched.headers}
+        new = freshness(headers, time.time(), self._usual)
+        return replace(known, freshness=new, redirects=fetched.redirects)
+
+    def _served(self, name: str, url: str, rules: Rules) -> Page:
+        if self._vet is None or self._ask is None:
+            raise TypeError("a service needs `vet` and `ask`")
+        address = self._vet(url, host_allowed=_test(rules))
+        fragment = urldefrag(url).fragment
+        if fragment.startswith(("/", "!")):  # no place on a page but the page's own address
+            address += "#" + quote(fragment, safe="%/:@!$&'()*+,;=?-._~")
+        page = replace(self._ask(self._services[name], address), url=url)
+        return page if page.status != "ok" else inside(page, rules)
+
+
+def read_fetched(fetched: Fetched, usual: float = USUAL) -> Page:
+    """Reads the page in an answer on this machine; its status says if that is no page.
+
+    `usual` is its lifetime in seconds if it names none.
+    """
+    try:
+        page = WORKERS.read(
+            fetched.body,
+            url=fetched.final_url,
+            content_type=fetched.content_type,
+            charset=fetched.charset,
+        )
+    except Exception:
+        _log.exception("a page could not be read")
+        page = failed_page(fetched.url, UNREADABLE)
+    known = freshness(fetched.headers, time.time(), usual)
+    if fetched.cut in _BROKEN_OFF:  # another time there may be more of it
+        known = Freshness(0.0, store=False)
+    page = replace(
+        page,
+        url=fetched.url,
+        cut=page.cut or fetched.truncated,
+        freshness=known,
+        redirects=fetched.redirects,
+    )
+    status, problem = judge(fetched.status, page.title, page.text)
+    if status != "ok":
+        return replace(page, text="", links=(), status=status, error=problem)
+    if page.status == "ok" and not page.text:
+        return replace(page, status="error", error=_NO_TEXT)
+    return page
+
+
+def inside(page: Page, rules: Rules) -> Page:
+    """Returns `page`, or a failed page if an address of it is outside the rules."""
+    for url in (page.url, *page.redirects, page.final_url):
+        if not rules.passes_url(url):
+            return failed_page(page.url, _OUTSIDE)
+    return page
+
+
+def _unchanged(known: Page, fetched: Fetched) -> bool:
+    """True if a 304 is about the address and the version of `known`."""
+    if fetched.final_url != known.final_url:
+        return False
+    told, before = freshness(fetched.headers, 0.0, 0.0), known.freshness
+    if told.etag:  # strong or weak, it is compared weakly here
+        return told.etag.removeprefix("W/") == before.etag.removeprefix("W/")
+    return not told.modified or told.modified == before.modified
+
+
+def _test(rules: Rules) -> Callable[[str], bool] | None:
+    return None if rules == ANYWHERE else rules.passes
+
+
+def _another_may(attempt: ReaderAttempt) -> bool:
+    if attempt.status in ("needs_js", "blocked"):
+        return True
+    return attempt.error is not None and attempt.error.code in _WORTH_ANOTHER | _KINDS
+
+
+_NO_TEXT = Problem("no_text", "There is no text on this page.", "Use another source.")
+_OUTSIDE = Problem(
+    "refused_domain",
+    "The domain rules do not allow this page.",
+    "Use a page of an allowed domain, or change the rules.",
+)

@@ -1,0 +1,72 @@
+"""Calls reading services over the connections that engines use: one request, one page.
+
+The guard (`verdict.vet`) has checked the address; nothing of it is looked up again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from searchloop.search_backend.fetch.client import run
+from searchloop.search_backend.fetch.engines import EngineHttp
+from searchloop.search_backend.plugin import HttpResponse, Keys, secrets_in, without_keys
+from searchloop.search_backend.plugin.answers import judge
+from searchloop.search_backend.readers import Service
+from searchloop.search_backend.types import EngineError, Page, Problem, failed_page
+
+# The requests ask the services to give up a little earlier.
+SECONDS = 25.0
+# Remedies by the kind of a service's error; those of engines differ.
+_REMEDIES: Mapping[str, str] = {
+    "rate": "Wait, or use another reader.",
+    "quota": "Raise the limit in your account there, or use another reader.",
+    "auth": "Check the key of this reader.",
+    "config": "Check the address and the settings of this reader.",
+    "blocked": "Wait, or use another reader.",
+}
+
+_log = logging.getLogger(__name__)
+
+
+class ServiceCalls:
+    """Calls services with these settings. Safe for several threads."""
+
+    def __init__(self, keys: Keys, seconds: float = SECONDS) -> None:
+        """`seconds` limits the time for one page."""
+        self._keys = keys
+        self._seconds = seconds
+        self._http = EngineHttp()
+        self._secrets = secrets_in(keys)
+
+    def read(self, service: Service, url: str) -> Page:
+        """Returns the page as the service reads it, or a failed page; never raises."""
+        if missing := service.missing(self._keys):
+            names = ", ".join(missing)
+            words = f"The reader {service.name} lacks {names}."
+            return self._failed(url, Problem("missing_key", words, f"Set {names}."))
+        try:
+            page = service.parse(self._ask(service, url), url, self._keys)
+        except EngineError as error:
+            remedy = _REMEDIES.get(error.kind, "Try again later, or use another reader.")
+            return self._failed(url, Problem(f"reader_{error.kind}", error.message, remedy))
+        except Exception:
+            # A reader with a fault must not take the page's other readers down with it.
+            _log.exception("reader %s failed", service.name)
+            words = f"{service.title} failed inside."
+            return self._failed(url, Problem("internal", words, "Use another reader."))
+        status, problem = judge(200, page.title, page.text)
+        return page if status == "ok" else failed_page(url, problem, status)
+
+    def _ask(self, service: Service, url: str) -> HttpResponse:
+        request = service.request(url, self._keys)
+        try:
+            return run(self._http.send(request, service.title), timeout=self._seconds)
+        except TimeoutError:
+            words = f"{service.title} had not answered after {self._seconds:g} s."
+            raise EngineError("network", words) from None
+
+    def _failed(self, url: str, problem: Problem) -> Page:
+        """Removes keys from the message: services quote what they receive."""
+        words = without_keys(problem.message, self._secrets)
+        return failed_page(url, Problem(problem.code, words, problem.remedy))

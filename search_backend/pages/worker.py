@@ -1,0 +1,145 @@
+"""The process that reads one document after another for `workers`, and may be killed at any time.
+
+From stdin: two lengths of four bytes, a JSON object {url, content_type, charset}, the body. To
+stdout: a length of four bytes and a page as JSON; with pickle, a parser that a page has taken over
+could run code in the parent. It ends with stdin, and with status 0 between two documents if it was
+idle for a while or has grown.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import select
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any, BinaryIO
+
+from searchloop.search_backend.readers import read
+from searchloop.search_backend.types import Page, Problem, failed_page
+
+ASKED = struct.Struct(">II")
+_PIECE = 64 * 1024
+ANSWERED = struct.Struct(">I")
+# Fields of a page that no reader fills.
+NOT_READ = frozenset({"attempts", "freshness", "reader", "redirects"})
+# What a document may take beyond the process itself, and what of it may stay.
+MOST_MEMORY = 60 * 2**20
+MOST_KEPT = 28 * 2**20
+# The part of a document that any reader but that of PDF looks at.
+MOST_READ = 8 * 2**20
+
+
+def main() -> None:
+    """Serves until stdin ends."""
+    # Ctrl-C is for the parent, which closes stdin.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    source, target = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # Nothing that a library prints may get between the answers.
+    os.dup2(2, 1)
+    seconds, idle = int(sys.argv[1]), float(sys.argv[2])
+    warm_up()
+    most = bound_memory() + MOST_KEPT
+    while has_work(source, idle) and (request := take(source)) is not None:
+        bound_time(seconds)
+        head, body, cut = request
+        page = page_in(head, body, cut)
+        del request, body
+        told = {name: value for name, value in asdict(page).items() if name not in NOT_READ}
+        answer = json.dumps(told).encode()
+        target.write(ANSWERED.pack(len(answer)) + answer)
+        target.flush()
+        del page, told, answer
+        if memory() > most:
+            break
+
+
+def page_in(head: dict[str, Any], body: bytes, cut: bool, read: Callable[..., Page] = read) -> Page:
+    """Returns the page in `body`, a failed one if its reader raises; `cut` marks a partial body."""
+    try:
+        page = read(body, **head)
+    except MemoryError:
+        return failed_page(head["url"], TOO_LARGE)
+    except Exception:
+        return failed_page(head["url"], UNREADABLE)
+    return replace(page, cut=page.cut or cut)
+
+
+def has_work(source: BinaryIO, seconds: float) -> bool:
+    """Waits up to `seconds` for input or its end; False if neither comes."""
+    try:
+        return bool(select.select([source], [], [], seconds)[0])
+    except OSError:  # this system cannot wait for a pipe
+        return True
+
+
+def warm_up() -> None:
+    """Loads what reading needs, so that the memory limit counts only what documents take."""
+    words = "<p>" + "Some words of an article to read. " * 40 + "</p>"
+    read(words.encode(), url="https://localhost/", content_type="text/html")
+
+
+def bound_memory() -> int:
+    """Limits further memory, where the system can, and returns the bytes in use now."""
+    now = memory()
+    try:
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (now + MOST_MEMORY, most))
+    except (ImportError, OSError, ValueError):
+        pass
+    return now
+
+
+def memory() -> int:
+    """Returns the bytes of this process's own data; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[5]) * mmap.PAGESIZE
+    except OSError:
+        return 0
+
+
+def bound_time(seconds: int) -> None:
+    """Limits CPU seconds from now on, so that no document outlives a killed parent."""
+    try:
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        most = int(used.ru_utime + used.ru_stime) + seconds + 2
+        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    except (ImportError, OSError, ValueError):
+        pass
+
+
+def take(source: BinaryIO) -> tuple[dict[str, Any], bytes, bool] | None:
+    """Returns (arguments, body, body was cut) of the next request; None at the end."""
+    lengths = source.read(ASKED.size)
+    if len(lengths) < ASKED.size:
+        return None
+    head, size = ASKED.unpack(lengths)
+    arguments = json.loads(source.read(head))
+    body = source.read(min(size, MOST_READ))
+    if size > MOST_READ and b"%PDF-" in body[:1024]:
+        return arguments, body + source.read(size - MOST_READ), False
+    for at in range(MOST_READ, size, _PIECE):
+        source.read(min(_PIECE, size - at))
+    return arguments, body, size > MOST_READ
+
+
+TOO_LARGE = Problem(
+    "too_complex",
+    "Reading this page takes more memory than one page may have.",
+    "Use another source, or a simpler version of the page (print view, feed).",
+)
+UNREADABLE = Problem(
+    "unreadable", "The text of this page could not be made out.", "Use another source."
+)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""Reads large or foreign documents in processes that can be killed.
+
+Small pages are read in this process: that is cheap and bounded. The first large page starts a
+worker, which is used again, and killed with a page that takes too long or too much memory. A worker
+that has grown or was idle for a minute ends by itself; all end with this process, as their stdin
+does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import IO
+
+from searchloop.search_backend.pages.worker import ANSWERED, ASKED, TOO_LARGE
+from searchloop.search_backend.readers import read
+from searchloop.search_backend.types import Page, Problem, failed_page
+
+# A page of this size is read in some 20 ms; the way to a worker and back costs 1.
+SMALL = 128 * 1024
+SECONDS = 5.0
+IDLE_SECONDS = 60.0
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
+    "from searchloop.search_backend.pages.worker import main; main()"
+)
+
+
+class Workers:
+    """A pool of up to `most` processes, which end after `idle` seconds without work.
+
+    A document may take `seconds`, waiting for a process included.
+    """
+
+    def __init__(
+        self,
+        most: int | None = None,
+        seconds: float = SECONDS,
+        small: int = SMALL,
+        idle: float = IDLE_SECONDS,
+    ) -> None:
+        self._free = threading.Semaphore(most or min(4, os.cpu_count() or 1))
+        self._seconds = seconds
+        self._idle_seconds = idle
+        self._small = small
+        self._lock = threading.Lock()
+        self._idle: list[_Worker] = []
+
+    def read(self, body: bytes, *, url: str, content_type: str, charset: str | None = None) -> Page:
+        """Returns the page as `readers.read` does; status error if reading was given up."""
+        small = len(body) <= self._small and b"%PDF-" not in body[:1024]
+        if small or not sys.executable:
+            return read(body, url=url, content_type=content_type, charset=charset)
+        until = time.monotonic() + self._seconds
+        if not self._free.acquire(timeout=self._seconds):
+            return failed_page(url, _BUSY)
+        try:
+            head = {"url": url, "content_type": content_type, "charset": charset}
+            return self._ask(json.dumps(head).encode(), body, until) or failed_page(
+                url, _TOO_SLOW if time.monotonic() >= until else TOO_LARGE
+            )
+        finally:
+            self._free.release()
+
+    def _ask(self, head: bytes, body: bytes, until: float) -> Page | None:
+        with self._lock:
+            worker = self._idle.pop() if self._idle else None
+        # A worker that died while idle is replaced.
+        if worker is not None and not worker.alive():
+            worker.kill()
+            worker = None
+        worker = worker or _Worker(self._seconds, self._idle_seconds)
+        page = worker.ask(head, body, until)
+        if page is None and worker.has_retired():
+            worker.kill()
+            worker = _Worker(self._seconds, self._idle_seconds)
+            page = worker.ask(head, body, until)
+        if page is None:
+            worker.kill()
+        else:
+            with self._lock:
+                self._idle.append(worker)
+        return page
+
+    def close(self) -> None:
+        """Kills the idle processes."""
+        with self._lock:
+            workers, self._idle = self._idle, []
+        for worker in workers:
+            worker.kill()
+
+
+_KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
+
+
+class _Worker:
+    """One process, for one document at a time."""
+
+    def __init__(self, seconds: float, idle: float) -> None:
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-I", "-c", _START, str(max(1, round(seconds))), str(idle)),
+                json.dumps(sys.path),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            # A parser that a page has taken over finds no key in its environment.
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
+        )
+
+    def alive(self) -> bool:
+        """True while it runs."""
+        return self._process.poll() is None
+
+    def has_retired(self) -> bool:
+        """True if it ended by itself, between two documents."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(5) == 0
+        return False
+
+    def ask(self, head: bytes, body: bytes, until: float) -> Page | None:
+        """Returns the page; None if the process died or was killed over it."""
+        timer = threading.Timer(max(0.0, until - time.monotonic()), self._process.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            source, target = self._pipes()
+            target.write(ASKED.pack(len(head), len(body)) + head)
+            target.write(body)
+            target.flush()
+            size = source.read(ANSWERED.size)
+            answer = source.read(ANSWERED.unpack(size)[0]) if len(size) == ANSWERED.size else b""
+            return _page(answer)
+        except (OSError, ValueError):
+            return None
+        finally:
+            timer.cancel()
+
+    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
+        if self._process.stdout is None or self._process.stdin is None:
+            raise OSError("the worker has no pipes")
+        return self._process.stdout, self._process.stdin
+
+    def kill(self) -> None:
+        """Kills the process and closes its pipes."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in self._pipes():
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+def _page(answer: bytes) -> Page | None:
+    if not answer:
+        return None
+    data = json.loads(answer)
+    error = data.pop("error")
+    data["links"] = tuple(data["links"])
+    return Page(**data, error=Problem(**error) if error else None)
+
+
+_BUSY = Problem(
+    "busy",
+    "The page was not read: too many large pages are being read at the moment.",
+    "Try again in a few seconds.",
+)
+_TOO_SLOW = Problem(
+    "too_complex",
+    f"Reading this page took longer than {SECONDS:g} s and was given up.",
+    "Use another source, or a simpler version of the page (print view, feed).",
+)
+# Of the whole process: workers are not for one application alone.
+WORKERS = Workers()
+atexit.register(WORKERS.close)

@@ -1,0 +1,107 @@
+"""The values that engines and readers are written with: settings, an HTTP request and its answer.
+
+An engine or a reader declares its settings and turns plain values into plain values; it neither
+sends nor waits.
+
+Others may import: answers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import unquote, unquote_to_bytes, urlencode
+
+# Values of settings by name. One that is not set is missing or empty.
+Keys = Mapping[str, str]
+_USER = re.compile(r"(?<=://)([^\s/?#]*)@")
+_FIELD = re.compile(
+    r"[?&][\w.-]{0,60}(?:key|token|secret|passw)[\w.-]{0,60}=([^\s&#]+)", re.IGNORECASE
+)
+_SHORTEST = 6  # a key of fewer characters is a word that may stand anywhere
+_JSON = json.JSONEncoder(ensure_ascii=False).encode
+Method = Literal["GET", "POST"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of an engine or a reader, with its aliases. A `secret` is never shown."""
+
+    name: str
+    help: str
+    default: str = ""
+    aliases: tuple[str, ...] = ()
+    secret: bool = False
+
+
+def secrets_in(keys: Keys) -> list[str]:
+    """Returns the texts that no message may quote: keys, and the passwords and keys inside
+    addresses, plain and encoded."""
+    found = [value for name, value in keys.items() if name.endswith(("_KEY", "_TOKEN"))]
+    for value in keys.values():
+        for user in _USER.findall(value):
+            found += [unquote(user.rpartition(":")[2]), b64encode(unquote_to_bytes(user)).decode()]
+        found += [form for said in _FIELD.findall(value) for form in (said, unquote(said))]
+    return found
+
+
+def without_keys(text: str, secrets: Iterable[str]) -> str:
+    """Removes from `text` the secrets, and their first halves where a server cut them off."""
+    for secret in secrets:
+        if len(secret) >= _SHORTEST:
+            begun = re.escape(secret[: max(len(secret) // 2, _SHORTEST)])
+            text = re.sub(begun + r"[^\s\"')]*", "[key]", text.replace(secret, "[key]"))
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request. `url` is absolute and ASCII. Headers and body may contain a key, so `repr` omits
+    them."""
+
+    method: Method
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """An answer with lower-case names of headers and the decompressed body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def web_form(scheme: str, name: str, path: str) -> str:
+    """Returns the web address that stands for SCHEME://NAME/PATH.
+
+    `name` is a host label, `path` is percent-encoded.
+    """
+    return f"https://{name}.{scheme}.invalid/{path}"
+
+
+def get(
+    url: str, parameters: Mapping[str, object], headers: Mapping[str, str] | None = None
+) -> HttpRequest:
+    """Makes a GET with the query `parameters`; a list repeats its name for each value."""
+    joint = "&" if "?" in url else "?"
+    query = urlencode(parameters, doseq=True)
+    return HttpRequest("GET", f"{url}{joint}{query}", dict(headers or {}))
+
+
+def post(
+    url: str, value: Mapping[str, Any], headers: Mapping[str, str] | None = None
+) -> HttpRequest:
+    """Makes a POST of `value` as JSON."""
+    return HttpRequest(
+        "POST",
+        url,
+        {"Content-Type": "application/json", **(headers or {})},
+        _JSON(value).encode(),
+    )

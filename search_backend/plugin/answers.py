@@ -1,0 +1,397 @@
+"""Reads the answers of engines and services: JSON rows, plain text, dates, and refusals.
+
+An answer without results is "nothing found" only if it says so by an empty list in the right place;
+any other one is a failure. A status says little: 429 means "a second too early" or "your month is
+used up", a 403 comes from the engine or from a guard in front of it, and some APIs answer 200 with
+an error in the body. So headers and the engine's own words decide as well. Words of a challenge
+count only in a short text: an article about such pages must not be taken for one.
+
+Spec: RFC 9110 15, 10.2.3 (Retry-After); RFC 6585 4
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from searchloop.search_backend.plugin import HttpResponse
+from searchloop.search_backend.text.clean import one_line, plain
+from searchloop.search_backend.types import EngineError, PageStatus, Problem, Query, SearchResult
+
+SHORT_TEXT = 2_000
+LONGEST_RETRY = 31 * 24 * 3600.0
+MOST_SAID = 160
+_QUOTA = re.compile(
+    r"credit|quota|balance|billing|payment|plan.?limit|usage.?limit|monthly|weekly", re.IGNORECASE
+)
+# What is over after seconds, whatever else it is called.
+_RATE = re.compile(r"rate.?limit|too.?many.?requests|throttl|per.?(second|minute)", re.IGNORECASE)
+_AUTH = re.compile(
+    r"api.?key|unauthori[sz]ed|authenticat|credential|forbidden|sign.?in|permission"
+    r"|(access|api|auth|bearer|invalid|missing|expired|bad).?token"
+    r"|\btoken (is |was |has )?(not|invalid|missing|expired|revoked)",
+    re.IGNORECASE,
+)
+MOST_SITES = 8
+MOST_ROWS = 100  # of an answer; no engine is asked for more than a quarter of that
+LONGEST_URL = 8_192
+_AGO = re.compile(r"(\d{1,3}|an?|one) (minute|hour|day|week|month|year)s? ago", re.IGNORECASE)
+_DAYS = {"minute": 0.0, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.0, "year": 365.0}
+_FORMATS = ("%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y", "%m/%d/%Y", "%Y/%m/%d")
+
+_TITLES = re.compile(
+    r"^(just a moment|attention required|access denied|access to this page has been denied"
+    r"|are you (a robot|human)|security check|please wait|one more step|pardon our interruption"
+    r"|robot check|bot verification|human verification|checking your browser|ddos[- ]guard"
+    r"|request blocked|forbidden|verify(ing)? (you|that you|your))",
+    re.IGNORECASE,
+)
+_TEXTS = re.compile(
+    r"verify (that )?you('re| are)( not)? (a )?(human|robot)"
+    r"|checking (if the site connection|your browser)"
+    r"|(complete|solve) (the|this) (captcha|challenge|security check)|unusual traffic from your"
+    r"|you have been blocked|enable javascript and cookies to continue|are you a robot"
+    r"|automated (access|requests|queries)|press (&|and) hold|not a robot|ray id",
+    re.IGNORECASE,
+)
+_REFUSING = frozenset({403, 429, 503})
+_USE_ANOTHER = "Use another source; the site may open in a person's browser."
+
+
+def judge(status: int, title: str, text: str) -> tuple[PageStatus, Problem | None]:
+    """Decides by status, title and main text what is wrong with a page; ("ok", None) if nothing."""
+    if status in _REFUSING or (status < 400 and _is_challenge(title, text)) or status == 451:
+        if status == 429:
+            message = "The site limits how often it may be asked (HTTP 429)."
+        elif status < 400:
+            message = "The site wants proof that a person is asking, not a program."
+        else:
+            message = f"The site refused to show the page to a program (HTTP {status})."
+        return "blocked", Problem("blocked", message, _USE_ANOTHER)
+    if status in (401, 407):
+        return "error", Problem(
+            "login_required", f"The page needs a login (HTTP {status}).", "Use a public source."
+        )
+    if status in (404, 410):
+        return "error", Problem(
+            "not_found",
+            f"There is no page at this address (HTTP {status}).",
+            "Search for the page; it may have moved.",
+        )
+    if status >= 400:
+        fault = "The site has a fault" if status >= 500 else "The site did not accept the request"
+        return "error", Problem(
+            f"http_{status}", f"{fault} (HTTP {status}).", "Try again later, or use another source."
+        )
+    return "ok", None
+
+
+def _is_challenge(title: str, text: str) -> bool:
+    if len(text) > SHORT_TEXT:
+        return False
+    return _TITLES.match(title.strip()) is not None or _TEXTS.search(text) is not None
+
+
+def refusal(response: HttpResponse, title: str, quota: Iterable[int] = (402,)) -> EngineError:
+    """Returns the error for an answer whose status is not 2xx."""
+    status = response.status
+    if status in (401, 403, 503) and challenged(response, status):
+        return proof_wanted(title, status)
+    said = _said(response)
+    used_up = status in quota or (
+        status in (400, 403, 429) and _used_up(response, said, soon=status == 429)
+    )
+    silent = not said or (status == 429 and not used_up)
+    told = f"HTTP {status}" if silent else f"HTTP {status}: {said}"
+    return _error(402 if used_up else status, told, said, title, retry_after(response.headers))
+
+
+def failure(value: Any, title: str, *, empty: bool) -> EngineError | None:
+    """Returns the error that the body of a status 200 reports, or None.
+
+    With `empty`, it has an empty list of results, so a mere message is no complaint.
+    """
+    if not isinstance(value, Mapping):
+        return None
+    status = _status(value)
+    complaints = ("error", "errors") if empty else ("error", "errors", "detail", "message", "msg")
+    failed = value.get("success") is False or value.get("status") == "error"
+    if not status and not failed and not any(value.get(key) for key in complaints):
+        return None
+    said = _words(value)
+    if not status:
+        hints = ((429, _RATE), (402, _QUOTA), (401, _AUTH))
+        status = next((code for code, words in hints if words.search(said)), 500)
+    return _error(status, f"HTTP 200, but it says: {said or 'an error'}", said, title, None)
+
+
+def _error(status: int, told: str, said: str, title: str, retry: float | None) -> EngineError:
+    if status == 402:
+        return EngineError(
+            "quota",
+            f"The quota of {title} is used up ({told}).",
+            f"Raise the limit in your account at {title}, or use another engine.",
+            retry,
+        )
+    if status == 429:
+        wait = f"; it may be asked again in {retry:.0f} s" if retry else ""
+        return EngineError(
+            "rate",
+            f"{title} limits the rate of requests ({told}){wait}.",
+            "Wait, or use another engine.",
+            retry,
+        )
+    if status in (401, 403) or (status in (400, 422) and _AUTH.search(said)):
+        return EngineError(
+            "auth", f"{title} does not accept the key ({told}).", "Check the key of this engine."
+        )
+    if status in (408, 409, 425) or status >= 500:
+        return EngineError(
+            "network",
+            f"{title} has a fault ({told}).",
+            "Try again later, or use another engine.",
+            retry,
+        )
+    if 300 <= status < 400:
+        return EngineError(
+            "config",
+            f"{title} redirects to another address (HTTP {status}), which is not followed.",
+            "Set the engine's address to the final one.",
+        )
+    return EngineError(
+        "config",
+        f"{title} did not accept the request ({told}).",
+        "Check the engine's address and settings, or change the query.",
+    )
+
+
+def challenged(response: HttpResponse, status: int = 200) -> bool:
+    """True for a page that asks for proof of a person, or shows a guard's refusal."""
+    text = response.body[:20_000].decode("utf-8", "replace")
+    if "<" not in text[:500]:
+        return False
+    tag = re.search(r"<title[^>]*>([^<]*)", text, re.IGNORECASE)
+    # The pages of a guard name its incident also where only the server behind it is down.
+    words = "" if status >= 500 else plain(text)[:2_000]
+    return judge(200, plain(tag[1]) if tag else "", words)[0] == "blocked"
+
+
+def proof_wanted(title: str, status: int) -> EngineError:
+    """Returns the error for a page that asks for proof of a person."""
+    return EngineError(
+        "blocked",
+        f"{title} wants proof that a person is asking (HTTP {status} with a challenge).",
+        "Wait, or use another engine.",
+    )
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Returns the seconds to wait, from Retry-After or x-ratelimit-reset; None without them."""
+    value = headers.get("retry-after", "").strip()
+    if re.fullmatch(r"[0-9]{1,300}(\.[0-9]{1,300})?", value):
+        return min(float(value), LONGEST_RETRY)
+    if value:
+        with suppress(ValueError, TypeError, OverflowError):
+            then = parsedate_to_datetime(value)
+            left = (then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp() - time.time()
+            return min(max(left, 0.0), LONGEST_RETRY)
+    waits = [reset for remaining, reset in _windows(headers) if remaining <= 0]
+    return min(max(waits), LONGEST_RETRY) if waits else None
+
+
+def _windows(headers: Mapping[str, str]) -> list[tuple[float, float]]:
+    """Returns (remaining requests, seconds to the reset) of each rate limit window."""
+    try:
+        remaining = [float(n) for n in headers.get("x-ratelimit-remaining", "").split(",")]
+        resets = [float(n) for n in headers.get("x-ratelimit-reset", "").split(",")]
+    except ValueError:
+        return []
+    # More than thirty years of seconds are a point in time.
+    now = time.time()
+    resets = [reset - now if reset > 1e9 else reset for reset in resets]
+    pairs = zip(remaining, resets, strict=False)
+    return [(left, max(reset, 0.0)) for left, reset in pairs if math.isfinite(left + reset)]
+
+
+def _used_up(response: HttpResponse, said: str, *, soon: bool) -> bool:
+    windows = _windows(response.headers)
+    long_one_is_empty = any(left <= 0 and reset > 24 * 3600 for left, reset in windows)
+    minute = soon and re.search(r"per.?(second|minute)", said, re.IGNORECASE)
+    return long_one_is_empty or (not minute and _QUOTA.search(said) is not None)
+
+
+def _status(value: Mapping[str, Any]) -> int:
+    """Returns the error status in a body, also from codes such as 40203; 0 if there is none."""
+    error = value.get("error")
+    inner = error if isinstance(error, Mapping) else {}
+    named = [value.get(key) for key in ("code", "status", "statusCode")]
+    for number in (*named, inner.get("code"), inner.get("status")):
+        text = str(number)
+        if re.fullmatch(r"[45][0-9]{2}([0-9]{2})?", text):
+            return int(text[:3])
+    return 0
+
+
+def _said(response: HttpResponse) -> str:
+    """Returns the engine's own words for a refusal."""
+    try:
+        return _words(json.loads(response.body))
+    except (ValueError, RecursionError):
+        text = response.body[:2_000].decode("utf-8", "replace")
+        return "" if "<" in text else one_line(text, MOST_SAID)
+
+
+def _words(value: Any) -> str:
+    for _ in range(4):
+        if isinstance(value, list) and value:
+            value = value[0]
+        if not isinstance(value, dict):
+            break
+        keys = ("message", "detail", "error", "errors", "readableMessage", "code", "msg")
+        value = next((value[key] for key in keys if value.get(key)), "")
+    return one_line(plain(value), MOST_SAID)
+
+
+def checked(response: HttpResponse, title: str, quota: Iterable[int] = (402,)) -> Any:
+    """Returns the JSON of a good answer. Raises EngineError; `quota` statuses mean "used up"."""
+    status = response.status
+    if not 200 <= status < 300:
+        raise refusal(response, title, quota)
+    with suppress(ValueError, RecursionError):
+        return json.loads(response.body)
+    if status == 202 or challenged(response):
+        raise proof_wanted(title, status)
+    if b"<" in response.body[:500]:
+        raise EngineError(
+            "parse",
+            f"{title} answered with a page instead of JSON.",
+            "Check the engine's address.",
+        )
+    raise EngineError(
+        "parse", f"{title}'s answer is not valid JSON.", "Try again, or use another engine."
+    )
+
+
+def rows(value: Any, *path: str, title: str, sign: str = "") -> list[Mapping[str, Any]]:
+    """Returns the first objects of the list at `path`. Raises EngineError if there is no list.
+
+    An answer with the key `sign` may leave out an empty list.
+    """
+    found = value
+    for key in path:
+        if not isinstance(found, Mapping):
+            raise misshapen(title)
+        found = found.get(key)
+        if found is None:
+            break
+    if not found and isinstance(value, Mapping):
+        if told := failure(value, title, empty=found == [] or sign in value):
+            raise told
+        if found is None and sign in value:
+            return []
+    if not isinstance(found, list):
+        raise misshapen(title)
+    objects = [row for row in found[:MOST_ROWS] if isinstance(row, Mapping)]
+    if found and not objects:
+        raise misshapen(title)
+    return objects
+
+
+def usable(made: Iterable[SearchResult | None], title: str) -> list[SearchResult]:
+    """Returns the results. Raises EngineError if there are rows and none has a web address."""
+    listed = list(made)
+    results = [one for one in listed if one is not None]
+    if listed and not results:
+        raise misshapen(title)
+    return results
+
+
+def misshapen(title: str) -> EngineError:
+    """Returns the error for JSON of another shape than the engine documents."""
+    return EngineError(
+        "parse",
+        f"{title}'s answer has not the expected shape.",
+        "Check the engine's address; if it is right, this engine has changed.",
+    )
+
+
+def result(
+    source: str, url: object, title: object, snippet: object, date: object = None
+) -> SearchResult | None:
+    """Returns a result with plain text; None if it has no web address."""
+    if not isinstance(url, str) or len(url) > LONGEST_URL:
+        return None
+    url = url.strip()
+    if not url.startswith(("http://", "https://")):
+        scheme, _, rest = url.partition("://")
+        if scheme.lower() not in ("http", "https"):
+            return None
+        url = f"{scheme.lower()}://{rest}"
+    return SearchResult(plain(title) or url, url, plain(snippet), source, iso_date(date))
+
+
+def results(
+    found: Iterable[Mapping[str, Any]], source: str, title: str, *places: str
+) -> list[SearchResult]:
+    """Makes results of rows whose url, title, snippet and date stand at `places`.
+
+    A place is a key, or several keys with blanks between them, of which the first with a value
+    counts. Raises EngineError when there are rows and none has a web address.
+    """
+    keys = [place.split() for place in places]
+    made = (
+        result(source, *(next((v for k in names if (v := row.get(k))), None) for names in keys))
+        for row in found
+    )
+    return usable(made, title)
+
+
+def iso_date(value: object, now: datetime | None = None) -> str | None:
+    """Returns YYYY-MM-DD for the date formats of engines, also "3 days ago"; None if unknown."""
+    if not isinstance(value, str) or not 4 <= len(value) <= 60:
+        return None
+    text = value.strip()
+    if re.match(r"\d{4}-\d\d-\d\d", text):
+        with suppress(ValueError):
+            return datetime.fromisoformat(text[:10]).date().isoformat()
+        return None
+    if ago := _AGO.fullmatch(text):
+        count = float(ago[1]) if ago[1].isdigit() else 1.0
+        then = (now or datetime.now(UTC)) - timedelta(days=count * _DAYS[ago[2].lower()])
+        return then.date().isoformat()
+    for form in _FORMATS:
+        with suppress(ValueError):
+            return datetime.strptime(text, form).date().isoformat()
+    with suppress(ValueError, TypeError, IndexError):
+        return parsedate_to_datetime(text).date().isoformat()
+    return None
+
+
+def with_sites(query: Query) -> str:
+    """Returns the query text with site: terms, for engines without an option for domains."""
+    text = query.text
+    if sites := query.allowed_domains[:MOST_SITES]:
+        terms = " OR ".join(f"site:{site}" for site in sites)
+        text += f" ({terms})" if len(sites) > 1 else f" {terms}"
+    for site in query.blocked_domains[:MOST_SITES]:
+        text += f" -site:{site}"
+    return text
+
+
+def base(keys: Mapping[str, str], name: str, default: str) -> str:
+    """Returns the base URL in `keys` without a final slash. Raises EngineError(config)."""
+    url = (keys.get(name) or default).strip().rstrip("/")
+    if not url.startswith(("http://", "https://")) or not url.isascii() or " " in url:
+        raise EngineError(
+            "config",
+            f"{name} is not a web address: {url[:100]!r}.",
+            "Write it with http:// or https://, e.g. http://localhost:8080.",
+        )
+    return url

@@ -1,0 +1,205 @@
+"""Read what a page says about itself: title, author, date, language, and where it links to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urldefrag, urljoin, urlsplit
+
+from selectolax.lexbor import LexborHTMLParser
+
+from searchloop.search_backend.readers._html.text import is_in_site, plain, site
+from searchloop.search_backend.text.clean import one_line
+
+MOST_LINKS = 200
+LONGEST_URL = 2_000
+
+_DATE = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?"
+)
+_LINKED_DATA_DATE = re.compile(r'"datePublished"\s*:\s*"([^"]{8,40})"')
+_LINKED_DATA_TYPE = re.compile(r'"@type"\s*:\s*\[?\s*"(\w{1,40})"')
+# The most telling first: a discussion may hold articles, an article may name a product.
+_KINDS = (
+    (3, ("discussion", "qapage", "question")),
+    (1, ("article", "blogpost", "report")),
+    (4, ("itemlist", "collectionpage", "category", "searchresults")),
+    (2, ("product",)),
+)
+# In an object, a list of objects or as it is; what stands between is short.
+_LINKED_DATA_AUTHOR = re.compile(
+    r'"author"\s*:\s*(?:"([^"\\]{2,100})"|[\[{][^\]}]{0,300}?"name"\s*:\s*"([^"\\]{2,100})")'
+)
+_LINK = re.compile(r'<a(?: [^>]*?)? href="([^"]*)"')
+_MAIN_OR_LINK = re.compile(r'<(?:(/?)(?:main|article)(?: [^>]*)?>|a(?: [^>]*?)? href="([^"]*)")')
+_SIGNED = "[rel~=author],[itemprop=author] [itemprop=name],[itemprop=author]"
+LONGEST_NAME = 80
+_BYLINES = (
+    "name=author",
+    "property=article:author",
+    "name=parsely-author",
+    "name=dc.creator",
+)
+_DATES = (
+    "property=article:published_time",
+    "name=date",
+    "name=pubdate",
+    "itemprop=datePublished",
+    "name=dc.date",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The facts of a page for machines: contents of <meta> by name=value, and JSON-LD.
+
+    `base` is the address that its links start from, if it names one.
+    """
+
+    metas: dict[str, str]
+    data: tuple[str, ...]
+    base: str | None
+
+    def meta(self, wanted: tuple[str, ...]) -> str:
+        """The first of these that has any content, each as name=value; else nothing."""
+        return next(filter(None, map(self.metas.get, wanted)), "")
+
+    def match(self, wanted: re.Pattern[str]) -> str:
+        """The first group that is there of the first match in the JSON-LD, else nothing."""
+        for script in self.data:
+            if found := wanted.search(script[:200_000]):
+                return next(filter(None, found.groups()), "")
+        return ""
+
+
+def metadata(tree: LexborHTMLParser) -> Metadata:
+    """Collect them, with one search of the page for each of the two."""
+    metas: dict[str, str] = {}
+    base: str | None = None
+    for node in tree.css("meta,base"):
+        attributes = node.attributes
+        if node.tag == "base":
+            base = attributes.get("href") if base is None else base
+            continue
+        for name in ("name", "property", "itemprop"):
+            if value := attributes.get(name):
+                metas.setdefault(f"{name}={value}", (attributes.get("content") or "").strip())
+    scripts = tree.css('script[type="application/ld+json"]')
+    return Metadata(metas, tuple(script.text() or "" for script in scripts), base)
+
+
+def title(tree: LexborHTMLParser) -> str:
+    """The title shown in a browser's tab, else the one for sharing, else the first heading."""
+    for query in ("head title", 'meta[property="og:title"]', "h1", "title"):
+        node = tree.css_first(query)
+        if node is not None:
+            text = node.attributes.get("content") or node.text(deep=True) or ""
+            if words := one_line(text):
+                return words
+    return ""
+
+
+def byline(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
+    """The author as the page names them, not as an address."""
+    named = [metadata.meta(_BYLINES), metadata.match(_LINKED_DATA_AUTHOR)]
+    signed = tree.css_first(_SIGNED)
+    if signed is not None and len(text := one_line(signed.text(deep=True) or "")) <= LONGEST_NAME:
+        named.append(text.removeprefix("By ").removeprefix("by "))
+    for text in named:
+        if text and not text.startswith(("http:", "https:", "@")):
+            return one_line(text, 200)
+    return None
+
+
+def published(tree: LexborHTMLParser, metadata: Metadata) -> str | None:
+    """The ISO date (and time) of publication."""
+    found = _DATE.match(metadata.meta(_DATES))
+    if found:
+        return found[0]
+    if found := _DATE.match(metadata.match(_LINKED_DATA_DATE)):
+        return found[0]
+    if tree.css_first("time,[itemprop=datePublished]") is None:
+        return None
+    for query in ("[itemprop=datePublished]", "time[pubdate]", "article time", "main time", "time"):
+        node = tree.css_first(query)
+        if node is not None:
+            date = node.attributes.get("datetime") or node.attributes.get("content") or ""
+            if found := _DATE.match(date):
+                return found[0]
+    return None
+
+
+def language(tree: LexborHTMLParser) -> str | None:
+    """The language tag of the page, such as en or pt-BR."""
+    root = tree.css_first("html")
+    tag = (root.attributes.get("lang") or "").strip() if root is not None else ""
+    return tag if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}", tag) else None
+
+
+def kind(metadata: Metadata) -> int:
+    """The kind that a page names: 1 article, 2 product, 3 discussion, 4 list, 5 other, 0 none."""
+    names = (_LINKED_DATA_TYPE.findall(script[:100_000]) for script in metadata.data)
+    said = [name.lower() for found in names for name in found]
+    said.append(metadata.meta(("property=og:type",)).lower())
+    for number, words in _KINDS:
+        if any(word in name for name in said for word in words):
+            return number
+    return 5 if any(said) else 0
+
+
+def links(tree: LexborHTMLParser, metadata: Metadata, body: str, url: str) -> tuple[str, ...]:
+    """Absolute web addresses, those of the main part first, each once, at most MOST_LINKS.
+
+    `body` is the body as the parser writes it: the first links of many are sooner found in that.
+    """
+    base = _joined(url, metadata.base) or url
+    own_site = site(base)
+    own = urldefrag(url).url
+    found: dict[str, None] = {}
+    tried: set[str] = set()
+    for href in _hrefs(body, tree.css_first("main,article") is not None):
+        if href in tried:
+            continue
+        tried.add(href)
+        target = _joined(base, plain(href), own_site)
+        if target is not None and target != own:
+            found[target] = None
+            if len(found) >= MOST_LINKS:
+                break
+    return tuple(found)
+
+
+def _hrefs(body: str, has_main: bool) -> Iterator[str]:
+    """As written: those in main parts, then all."""
+    inside = 0
+    for match in _MAIN_OR_LINK.finditer(body) if has_main else ():
+        if match[2] is None:
+            inside += -1 if match[1] else 1
+        elif inside > 0:
+            yield match[2]
+    for match in _LINK.finditer(body):
+        yield match[1]
+
+
+# Joining to a base changes nothing of these.
+_WHOLE = re.compile(r"https?://[a-z0-9.-]+/(?:[\w%+=&~/.-]*(?:\?[\w%+=&~/.-]+)?)", re.ASCII)
+
+
+def _joined(base: str, href: str | None, own_site: str = "") -> str | None:
+    """The address that `href` names on the page `base`, which is of `own_site`."""
+    if href and len(href) <= LONGEST_URL:
+        if _WHOLE.fullmatch(href):
+            return href
+        if own_site and is_in_site(href):
+            return own_site + href.partition("#")[0]
+    # Browsers take blanks around an address and line ends inside it for nothing.
+    plain = re.sub(r"[\t\r\n]", "", href or "").strip()
+    if not plain or plain.startswith("#") or len(plain) > LONGEST_URL:
+        return None
+    try:
+        target = urldefrag(urljoin(base, plain)).url
+        host = urlsplit(target).hostname
+    except ValueError:
+        return None
+    return target if host and target.startswith(("http://", "https://")) else None

@@ -1,0 +1,272 @@
+"""Cut a page into blocks: runs of text between which a browser breaks the line.
+
+The parsed page is written out once and cut at its tags: the parser writes one form only (see
+`text`), and a step through a list of strings costs a fraction of a step through nodes. Tags inside
+a line are removed, and links marked, for all blocks at once. `roles` tells the part of a page that
+a block lies in, by the words that page makers use for such parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+
+from selectolax.lexbor import LexborHTMLParser
+
+from searchloop.search_backend.readers._html.text import TAG, batches, in_order, normal, plain, runs
+
+_BLOCK_NAMES = (
+    "address article aside blockquote body br button caption center dd details div dl dt fieldset "
+    "figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr html label legend li main nav ol p "
+    "pre section summary table tbody td tfoot th thead tr ul"
+)
+_EMPTY = frozenset(("br", "hr"))
+# What the parser writes as it was, with "<" in it.
+_RAW = ("xmp", "noembed", "noframes", "plaintext")
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """A pattern for these words that looks at each letter once: half the time of trying each."""
+    rest = defaultdict[str, list[str]](list)
+    for word in words:
+        rest[word[:1]].append(word[1:])
+    may_end = rest.pop("", None) is not None
+    ways = "|".join(letter + _any_of(more) for letter, more in rest.items())
+    return f"(?:{ways}){'?+' * may_end}" if ways else ""
+
+
+_BLOCK_TAG = re.compile(rf"<(/?{_any_of(_BLOCK_NAMES.split())}(?: [^>]*+)?+)>")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_VALUES = re.compile(r' (class|id|role|itemprop)="([^"]*)"')
+_WORD_ENDS = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])")
+LONGEST_CLASS = 200
+MOST_NAMES = 24
+# Characters that no text needs; those that a page does not have mark places in it.
+_SIGNS = "".join(map(chr, (*range(1, 9), *range(14, 28), *range(0xFDD0, 0xFDF0))))
+
+
+@dataclass(slots=True)
+class Box:
+    """An element that begins a line. `parent` is an index of `Layout.boxes`, -1 for the body."""
+
+    parent: int
+    tag: str
+    names: tuple[str, ...]
+    """Its tag and the words of class, id, role and itemprop, as the model knows them."""
+
+
+@dataclass(slots=True)
+class Block:
+    """A run of text. `box` is the innermost element around it."""
+
+    box: int
+    html: str
+    """What lies between the breaks of the line, with its links and other tags."""
+    link: str | None
+    """The address of a link that is open where it begins."""
+    text: str
+    words: int
+    linked: float
+    """The share of its characters that are inside links."""
+
+
+@dataclass(slots=True)
+class Layout:
+    """The boxes of a page in the order of the document, and the blocks of text inside them."""
+
+    boxes: list[Box] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    signs: str = _SIGNS[:4]
+    """Four characters that its markup does not have."""
+
+
+def written(tree: LexborHTMLParser) -> str:
+    """The body as the parser writes it, without comments."""
+    if tree.body is None:
+        return ""
+    html = tree.body.html or ""
+    if any(f"<{name}" in html for name in _RAW):
+        tree.unwrap_tags(list(_RAW))
+        html = tree.body.html or ""
+    # An empty tag in its place: text before and after a comment is not one text.
+    return _COMMENT.sub("<!>", html) if "<!--" in html else html
+
+
+def layout(markup: str) -> Layout:
+    """The boxes and blocks of a body in the form of `written`."""
+    signs = "".join(islice((sign for sign in _SIGNS if sign not in markup), 4))
+    if len(signs) < 4:  # no text at all
+        signs = _SIGNS[:4]
+        markup = markup.translate(dict.fromkeys(map(ord, signs)))
+    # Text, tag, text, tag and so on.
+    parts = _BLOCK_TAG.split(markup)
+    parents: list[int] = []
+    kinds: list[tuple[str, tuple[str, ...]]] = []
+    known: dict[str, tuple[str, tuple[str, ...]]] = {}
+    pieces: list[str] = []
+    homes: list[int] = []
+    box = -1
+    for piece, mark in zip(parts[::2], parts[1::2], strict=False):
+        if piece and not piece.isspace():
+            pieces.append(piece)
+            homes.append(box)
+        if mark[0] == "/":
+            box = parents[box]
+            continue
+        kind = known.get(mark)
+        if kind is None:
+            kind = known[mark] = _kind(mark)
+        parents.append(box)
+        kinds.append(kind)
+        if kind[0] not in _EMPTY:
+            box = len(parents) - 1
+    boxes = [Box(up, *kind) for up, kind in zip(parents, kinds, strict=True)]
+    return Layout(boxes, _blocks(pieces, homes, signs) if pieces else [], signs)
+
+
+def _blocks(pieces: list[str], homes: list[int], signs: str) -> list[Block]:
+    """The blocks of these pieces of markup that have text."""
+    links: list[str] = []  # those that are open, each inside the one before
+    blocks: list[Block] = []
+    for part in batches(pieces):
+        blocks += _some_blocks(pieces[part], homes[part], links, signs)
+    return blocks
+
+
+def _some_blocks(
+    pieces: list[str], homes: list[int], links: list[str], signs: str
+) -> Iterator[Block]:
+    """Brings `links` up to date. `signs` stand for the end of a piece, the start and end of a link,
+    and other tags."""
+    cut, start, end, tag = tuple(signs)
+    whole_link = start + end
+    # Text, name, text, name and so on; a name for a link and its end only.
+    parts = re.split(f"<(/?a(?=[ >]))?[^>{cut}]*>", cut.join(pieces))
+    texts = in_order(plain("".join(parts[::2]))).split(cut)
+    parts[1::2] = map({"a": start, "/a": end, None: tag}.__getitem__, parts[1::2])
+    marks = in_order(plain("".join(parts))).split(cut)
+    in_links = re.compile(f"{start}([^{start}{end}]*+){end}").findall
+    for piece, marked, raw, home in zip(pieces, marks, texts, homes, strict=True):
+        text = raw.strip(" ")
+        link = links[-1] if links else None
+        if marked == raw:
+            linked = 0.0 if link is None else 1.0
+        elif link is None and len(marked) == len(raw) + 2 and marked[0] + marked[-1] == whole_link:
+            linked = 1.0
+        elif start in marked or end in marked:
+            inside = in_links(marked) if link is None else []
+            if not marked.count(start) == marked.count(end) == len(inside):
+                # A link inside another, or one that goes on in the next block.
+                found = [run for run, target in runs(piece, links) if target is not None]
+                inside = [normal(plain(part))[0] for run in found for part in TAG.split(run)]
+            elif tag in marked:
+                inside = [part for run in inside for part in run.split(tag)]
+            linked = sum([len(run.strip(" ")) for run in inside]) / len(text) if text else 0.0
+        elif link is None or not text:
+            linked = 0.0
+        else:
+            linked = sum([len(run.strip(" ")) for run in marked.split(tag)]) / len(text)
+        if text:
+            yield Block(home, piece, link, text, text.count(" ") + 1, linked)
+
+
+def _kind(mark: str) -> tuple[str, tuple[str, ...]]:
+    """The tag and names of p class="x"."""
+    name = mark.partition(" ")[0]
+    return name, _names(name, tuple(_VALUES.findall(mark)) if len(mark) > len(name) else ())
+
+
+@lru_cache(maxsize=4096)
+def _names(tag: str, values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """The tag and what its attributes are called, those of `_VALUES` in any order."""
+    get = {name: plain(value) for name, value in values}.get
+    own = (get("class", "")[:LONGEST_CLASS], get("id", "")[:60])
+    words = [word for text in own for name in text.split() for word in _words(name)]
+    more = [
+        f"{short}={text[:40].lower()}"
+        for short, text in (("r", get("role")), ("i", get("itemprop")))
+        if text
+    ]
+    return (tag, *dict.fromkeys(words[:MOST_NAMES]), *more)
+
+
+@lru_cache(maxsize=4096)
+def _words(name: str) -> tuple[str, ...]:
+    """The words of a class or id, as the model knows them; the same few come again and again."""
+    words = _WORD_ENDS.split(name)
+    return tuple("." + word.lower() for word in words if len(word) > 1 and not word.isdigit())
+
+
+# The number of the first role. The forests see these few roles one by one, as they mean the same on
+# nearly all sites: comments are furniture below an article, not in a forum.
+COMMENTS = 0
+_COMMENTS = (
+    ".comment .comments .commentlist .commenttext .reply .replies .disqus .respond .discussion "
+    ".usercomments i=comment"
+)
+_RELATED = (
+    ".related .relatedposts .recommended .recommendations .recommend .recirc .popular .trending "
+    ".teaser .teasers .suggested .similar .latest .mostread .outbrain .taboola .upsell .crosssell "
+    ".also"
+)
+_ASIDE = "aside .sidebar .rail .widget .widgets .widgetarea .secondary .complementary"
+_MENU = (
+    "nav header footer .nav .menu .navbar .navigation .breadcrumb .breadcrumbs .megamenu .submenu "
+    ".dropdown .header .footer r=navigation r=banner r=contentinfo"
+)
+_OFFER = (
+    ".newsletter .subscribe .signup .promo .promotion .ad .ads .advert .advertisement .sponsored "
+    ".cta .paywall .banner .popup .modal .cookie"
+)
+_AUTHOR = ".author .bio .byline .authorbox .share .social .sharing .tags .meta"
+_BODY = (
+    "i=articlebody .articlebody .entry .postcontent .storybody .prose .richtext .rte .markdown "
+    ".postbody .articlecontent"
+)
+_ROLES = tuple(
+    frozenset(words.split())
+    for words in (_COMMENTS, _RELATED, f"{_ASIDE} r=complementary", _MENU, _OFFER, _AUTHOR, _BODY)
+)
+# Two words that say together what those of a body say alone.
+_OF_TEXT = frozenset((".article", ".story", ".post", ".news", ".blog"))
+_WHOLE = frozenset((".body", ".content", ".text", ".copy", ".main"))
+_BITS = [[float(mask >> at & 1) for at in range(len(_ROLES))] for mask in range(1 << len(_ROLES))]
+
+
+def roles(page: Layout, wrapped: Sequence[bool]) -> list[Sequence[float]]:
+    """One column a role: whether a block lies inside such a part; then one a role: the share of the
+    page's words that do. `wrapped` tells the boxes that hold nearly all of the page."""
+    masks = _masks(page, wrapped)
+    words = dict[int, int]()
+    for block in page.blocks:
+        mask = masks[block.box]
+        words[mask] = words.get(mask, 0) + block.words
+    total, count = sum(words.values()), len(page.blocks)
+    found = zip(*[_BITS[masks[block.box]] for block in page.blocks], strict=True)
+    shares = [
+        sum(part for mask, part in words.items() if mask >> at & 1) / total
+        for at in range(len(_ROLES))
+    ]
+    return [*found, *([share] * count for share in shares)]
+
+
+def _masks(page: Layout, wrapped: Sequence[bool]) -> list[int]:
+    """For each box a bit for each role that it or a box around it has."""
+    masks: list[int] = []
+    for box, is_wrapper in zip(page.boxes, wrapped, strict=True):
+        own = 0 if is_wrapper else _mask(box.names)
+        masks.append(own | masks[box.parent] if box.parent >= 0 else own)
+    return masks
+
+
+@lru_cache(maxsize=4096)
+def _mask(names: tuple[str, ...]) -> int:
+    """A bit for each role that these names tell."""
+    mask = sum(1 << at for at, words in enumerate(_ROLES) if not words.isdisjoint(names))
+    if not (_OF_TEXT.isdisjoint(names) or _WHOLE.isdisjoint(names)):
+        mask |= 1 << len(_ROLES) - 1
+    return mask

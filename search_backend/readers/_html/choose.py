@@ -1,0 +1,393 @@
+"""Choose the blocks of a page that are its main text: a guess by names, then two forests of trees.
+
+The first forest sees how a block and its neighbours look, the second also how the block fits into
+what the first one took; the mean of their scores counts. What is main text depends on the sort of
+the page: a list of links is a menu on one page and the contents of another.
+
+The numbers lie in `main_text.json`, which `bench/extraction_fit.py` made from the development part
+of a public benchmark; a change of a feature needs a new fit. The trees are compiled to one Python
+function: that takes a quarter of the time of walking them, and 40 ms once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import accumulate
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from searchloop.search_backend.readers._html.blocks import COMMENTS, Box, Layout, roles
+from searchloop.search_backend.readers._html.features import (
+    Columns,
+    Weights,
+    add_inside,
+    around,
+    columns,
+    name_scores,
+    same_ways,
+    within,
+    wrappers,
+)
+
+# Shares of the main text that make a box its home.
+MOST, HALF = 0.8, 0.55
+
+
+def context(page: Layout, odds: Sequence[float], ways: Sequence[int]) -> Columns:
+    """One column a feature, one entry a block. `odds` are those of a first look, `ways` by box."""
+    weights = [min(block.words, 60) + 1.0 for block in page.blocks]
+    mass = [odd * weight for odd, weight in zip(odds, weights, strict=True)]
+    often = Counter(block.text for block in page.blocks)
+    return [
+        odds,
+        *_of_boxes(page, mass, weights, ways),
+        *_of_neighbours(odds, mass, weights),
+        *_of_run(odds, mass, weights),
+        *_of_page(odds, [block.words for block in page.blocks]),
+        [float(often[block.text]) for block in page.blocks],
+    ]
+
+
+def best_run(odds: Sequence[float], weights: Sequence[float]) -> tuple[int, int, float]:
+    """(first, last, gain) of the run of blocks in which main text outweighs the rest most."""
+    gain = best = 0.0
+    begun = first = last = 0
+    for at, (odd, weight) in enumerate(zip(odds, weights, strict=True)):
+        gain += (odd - 0.5) * weight
+        if gain <= 0.0:
+            gain, begun = 0.0, at + 1
+        elif gain > best:
+            best, first, last = gain, begun, at
+    return first, last, best
+
+
+def _of_boxes(
+    page: Layout, mass: list[float], weights: list[float], ways: Sequence[int]
+) -> Columns:
+    boxes = page.boxes
+    own, own_weight = _sums(page, mass), _sums(page, weights)
+    held, held_weight = own[:], own_weight[:]
+    add_inside(boxes, held)
+    add_inside(boxes, held_weight)
+    total = held[0]
+    in_most, in_half, out = _homes(boxes, held)
+    group, group_weight = dict[int, float](), dict[int, float]()
+    for block, part, weight in zip(page.blocks, mass, weights, strict=True):
+        way = ways[block.box]
+        group[way] = group.get(way, 0.0) + part
+        group_weight[way] = group_weight.get(way, 0.0) + weight
+    # The last entry of each is for what is beyond the body, at index -1.
+    parents = [*(box.parent for box in boxes), -1]
+    levels = [
+        part / weight if weight else 0.0 for part, weight in zip(held, held_weight, strict=True)
+    ]
+    levels.append(-1.0)
+    shares = [*(part / total for part in held), 1.0]
+    rows: dict[int, tuple[float, ...]] = {}
+    found = []
+    for block in page.blocks:
+        at = block.box
+        if (row := rows.get(at)) is None:
+            up, way = parents[at], ways[at]
+            far = parents[up]
+            row = rows[at] = (
+                *(own[at] / own_weight[at], levels[at], levels[up], levels[far]),
+                *(levels[parents[far]], group[way] / group_weight[way], group[way] / total),
+                *(shares[at], shares[up], shares[far], in_most[at], in_half[at], out[at]),
+            )
+        found.append(row)
+    return list(zip(*found, strict=True))
+
+
+def _sums(page: Layout, values: list[float]) -> list[float]:
+    """For each box the sum of what its own blocks have."""
+    sums = [0.0] * len(page.boxes)
+    for block, value in zip(page.blocks, values, strict=True):
+        sums[block.box] += value
+    return sums
+
+
+def _homes(boxes: list[Box], held: list[float]) -> tuple[list[float], list[float], list[float]]:
+    """The depth of each box inside the home of most main text, of half of it, and outside that."""
+    most, half = MOST * held[0], HALF * held[0]
+    homes = [
+        max((at for at, part in enumerate(held) if part >= least), default=0)
+        for least in (most, half)
+    ]
+    inside: list[list[float]] = []
+    for home in homes:
+        depth: list[float] = []
+        for at, box in enumerate(boxes):
+            above = depth[box.parent] if box.parent >= 0 else 0.0
+            depth.append(1.0 if at == home else above + 1.0 if above else 0.0)
+        inside.append(depth)
+    out: list[float] = []
+    for at, box in enumerate(boxes):
+        out.append(0.0 if held[at] >= half or box.parent < 0 else out[box.parent] + 1.0)
+    return inside[0], inside[1], out
+
+
+def _of_neighbours(odds: Sequence[float], mass: list[float], weights: list[float]) -> Columns:
+    count = len(odds)
+    return [
+        [0.0, *odds[:-1]],
+        [*odds[1:], 0.0],
+        [0.0, 0.0, *odds[:-2]][:count],
+        [*odds[2:], 0.0, 0.0][:count],
+        *(around(mass, weights, reach) for reach in (2, 5, 15)),
+    ]
+
+
+def _of_run(odds: Sequence[float], mass: list[float], weights: list[float]) -> Columns:
+    first, last, gain = best_run(odds, weights)
+    before = [0.0, *accumulate(weights)]
+    whole, total = before.pop(), sum(mass)
+    passed = [0.0, *accumulate(mass[:-1])]
+    count = range(len(odds))
+    return [
+        [within(at - first) for at in count],
+        [within(at - last) for at in count],
+        [(at - before[first]) / whole for at in before],
+        [(at - before[last]) / whole for at in before],
+        [part / total for part in passed],
+        [gain / total] * len(odds),
+    ]
+
+
+def _of_page(odds: Sequence[float], words: list[int]) -> Columns:
+    whole = sum(words)
+    hoped = sum(odd * word for odd, word in zip(odds, words, strict=True))
+    hope = expected(odds, words)
+    alike = [[value] * len(odds) for value in (hope, hoped, hoped / whole)]
+    return [*alike, [odd - hope / 2 for odd in odds]]
+
+
+def expected(odds: Sequence[float], words: Sequence[int]) -> float:
+    """The best F1 that a cut through these odds is expected to have."""
+    whole = sum(odd * word for odd, word in zip(odds, words, strict=True))
+    right = taken = best = 0.0
+    for odd, word in sorted(zip(odds, words, strict=True), reverse=True):
+        right += odd * word
+        taken += word
+        best = max(best, 2 * right / (taken + whole))
+    return best
+
+
+GENRES = ("article", "collection", "documentation", "forum", "listing", "product", "service")
+_WORDS = re.compile(r"[a-z0-9]+")
+MOST_SEGMENTS = 5
+
+
+def page_names(page: Layout, url: str, kind: int) -> set[str]:
+    """All by which the model knows a page. `kind` is what the page says it is."""
+    names = set().union(*{box.names for box in page.boxes})
+    try:
+        parts = urlsplit(url.lower())
+    except ValueError:
+        return {*names, f"kind {kind}"}
+    segments = [part for part in parts.path.split("/") if part]
+    words = _WORDS.findall(parts.path)
+    return {
+        *names,
+        *("/#" if word.isdigit() else f"/{word}" for word in words),
+        *(f"host {part}" for part in parts.netloc.split(".")),
+        f"/ {min(len(segments), MOST_SEGMENTS)}",
+        f"kind {kind}",
+    }
+
+
+def genre(names: set[str], weights: Mapping[str, Sequence[float]]) -> list[float]:
+    """The likelihood of each of GENRES, 0 to 1. `weights[""]` counts for all pages."""
+    sums = list(weights.get("", (0.0,) * len(GENRES)))
+    for name in names:
+        if (row := weights.get(name)) is not None:
+            sums = [total + weight for total, weight in zip(sums, row, strict=True)]
+    most = max(sums)
+    powers = [math.exp(total - most) for total in sums]
+    whole = sum(powers)
+    return [power / whole for power in powers]
+
+
+# A leaf's value, or (feature, threshold, branch up to it, branch above it).
+Tree: TypeAlias = "float | tuple[int, float, Tree, Tree]"
+# The sum of the leaves that a block reaches, from its features in the order of the columns.
+Score: TypeAlias = Callable[..., float]
+# Every so many trees, blocks beyond this score are not argued about any more.
+EARLY_TREES = 12
+CLEAR = 2.2
+# A page in more blocks is looked at once: the second look would take as long again.
+MOST_FOR_SECOND = 2_000
+ARTICLE = GENRES.index("article")
+# An article that promises less is hardly one.
+LEAST_FOR_ARTICLE = 0.55
+# Below what is this likely an article, with so many words of its own, comments are furniture.
+SURE_ARTICLE = 0.8
+LEAST_ARTICLE = 50
+# So many blocks in like places are taken or left together.
+MANY = 100
+# So many words stand in two places of different make for two screens, or are quoted.
+LEAST_TWICE = 6
+_REPEATS = frozenset(("td", "th", "pre"))
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The kind of a page, by its own words (see `about.kind`), and its address."""
+
+    kind: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The weights of names, in the first guess and for the sort of a page, and the two forests.
+
+    `cut` holds what a block of an article must reach to be kept, and what one of another page must
+    reach: shares of the F1 that the page is expected to have. So none of blocks that are all alike
+    is left out.
+    """
+
+    names: dict[str, Weights]
+    bias: float
+    genres: dict[str, list[float]]
+    first: Score
+    second: Score
+    cut: tuple[float, float]
+
+
+@cache
+def model() -> Model:
+    """The model of this package; read once."""
+    data = json.loads((files(__package__) / "main_text.json").read_text("ascii"))
+    return parse(data)
+
+
+def parse(data: dict[str, Any]) -> Model:
+    """The model in the shape of `main_text.json`."""
+    return Model(
+        names={name: tuple(weights) for name, weights in data["names"].items()},
+        bias=data["bias"],
+        genres=data["genres"],
+        first=compiled(data["first"]),
+        second=compiled(data["second"]),
+        cut=tuple(data["cut"]),
+    )
+
+
+def compiled(trees: Sequence[Tree]) -> Score:
+    """One function for all trees; a block beyond CLEAR after some of them leaves early.
+
+    Nothing but numbers goes from the model into the source that is compiled.
+    """
+    used: set[int] = set()
+    sums = [f"    score += {_expression(tree, used)}" for tree in trees]
+    for at in range((len(sums) - 1) // EARLY_TREES * EARLY_TREES, 0, -EARLY_TREES):
+        sums.insert(at, f"    if not {-CLEAR!r} < score < {CLEAR!r}: return score")
+    names = ", ".join(f"f{number}" for number in range(max(used, default=-1) + 1))
+    lines = [f"def score_of({names}{', ' if names else ''}*_):", "    score = 0.0", *sums]
+    space: dict[str, Any] = {}
+    exec("\n".join([*lines, "    return score"]), space)
+    score: Score = space["score_of"]
+    return score
+
+
+def _expression(tree: Tree, used: set[int]) -> str:
+    if isinstance(tree, (int, float)):
+        return repr(float(tree))
+    number, most, small, large = tree
+    used.add(int(number))
+    yes, no = _expression(small, used), _expression(large, used)
+    return f"({yes} if f{int(number)} <= {float(most)!r} else {no})"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Indexes of the blocks that are main text, in order, and the F1 they are expected to have."""
+
+    blocks: list[int]
+    expected: float
+
+
+def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
+    """The main text of a page: a look at each block, then a look at how it fits what was found."""
+    if not page.blocks:
+        return Choice([], 0.0)
+    by = by or model()
+    sort = genre(page_names(page, about.url, about.kind), by.genres)
+    wrapped = wrappers(page)
+    guesses = name_scores(page, wrapped, by.names, by.bias)
+    ways = same_ways(page.boxes)
+    parts = roles(page, wrapped)
+    found = columns(page, guesses, ways, (about.kind, *sort)) + parts
+    first = scores = list(map(by.first, *found))
+    if len(page.blocks) <= MOST_FOR_SECOND:
+        second = map(by.second, *found, *context(page, likelihoods(first), ways))
+        # Each look errs where the other does not.
+        scores = [(one + other) / 2 for one, other in zip(first, second, strict=True)]
+    odds = likelihoods(alike(page, scores, ways))
+    hope = expected(odds, [block.words for block in page.blocks])
+    is_article = sort[ARTICLE] > 0.5 and hope >= LEAST_FOR_ARTICLE
+    least = by.cut[0 if is_article else 1] * hope
+    kept = once(page, [i for i, odd in enumerate(odds) if odd > least], ways)
+    if sort[ARTICLE] > SURE_ARTICLE:
+        kept = without_comments(page, kept, parts[COMMENTS])
+    return Choice(kept, hope)
+
+
+def alike(page: Layout, scores: list[float], ways: Sequence[int]) -> list[float]:
+    """The scores, with one for all blocks of a kind of place that has many: its mean.
+
+    The models know few pages of so many blocks; to them the end of such a page looks like an end.
+    """
+    places = [ways[block.box] for block in page.blocks]
+    many = {way for way, count in Counter(places).items() if count >= MANY}
+    if not many:
+        return scores
+    sums = dict.fromkeys(many, (0.0, 0.0))
+    for way, score, block in zip(places, scores, page.blocks, strict=True):
+        if way in many:
+            weight = min(block.words, 60) + 1.0
+            total, whole = sums[way]
+            sums[way] = (total + score * weight, whole + weight)
+    means = {way: total / whole for way, (total, whole) in sums.items()}
+    return [means.get(way, score) for way, score in zip(places, scores, strict=True)]
+
+
+def without_comments(page: Layout, kept: list[int], comments: Sequence[float]) -> list[int]:
+    """Without the blocks inside comments, if there is a text that they are about."""
+    text = [at for at in kept if not comments[at]]
+    return text if sum(page.blocks[at].words for at in text) >= LEAST_ARTICLE else kept
+
+
+def once(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:
+    """Without blocks that say again what one before them said, in a place of another make.
+
+    What repeats itself in like places means to, and so do tables and code.
+    """
+    first: dict[str, int] = {}
+    found = []
+    for at in kept:
+        block = page.blocks[at]
+        if block.words >= LEAST_TWICE:
+            way = ways[block.box]
+            if first.setdefault(block.text, way) != way and not _repeats(page, block.box):
+                continue
+        found.append(at)
+    return found
+
+
+def _repeats(page: Layout, at: int) -> bool:
+    box = page.boxes[at]
+    return box.tag in _REPEATS or (box.parent >= 0 and page.boxes[box.parent].tag in _REPEATS)
+
+
+def likelihoods(scores: Sequence[float]) -> list[float]:
+    """For each block how likely it is main text, 0 to 1."""
+    return [1.0 / (1.0 + math.exp(-score)) for score in scores]

@@ -1,0 +1,242 @@
+"""Tell which declarations hide text. Each way to hide is called an axis.
+
+Nothing is laid out: lengths are those of text of the usual size, and what only a drawing would show
+(blending, masks, other elements on top) counts as visible.
+
+Spec: https://www.w3.org/TR/CSS/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tinycss2.ast import FunctionBlock, Node  # type: ignore[import-untyped]
+from tinycss2.color4 import Color, parse_color  # type: ignore[import-untyped]
+
+from searchloop.search_backend.readers._html.styles import SCREEN_WIDTH, Style
+
+# Nobody reads what is smaller or further away; in CSS pixels, as a factor, as a share.
+LEAST_SIZE, FAR, LEAST_SCALE, FAINTEST = 2.0, 500.0, 0.05, 0.02
+# A carousel that stands at a later picture is moved by a few times its own width.
+MANY_TIMES = 5
+SCREEN_HEIGHT = 800.0
+# Nobody tells apart what differs by less, in brightness and in any one of red, green and blue.
+_BRIGHTNESS, _CHANNEL = 0.04, 0.095
+_UNITS = "px pt pc in cm mm q em rem ch ex vw vmax vh vmin"
+_SIZES = (1, 4 / 3, 16, 96, 37.8, 3.78, 0.945, 16, 16, 8, 8, 12.8, 12.8, 8, 8)
+_PIXELS = dict(zip(_UNITS.split(), _SIZES, strict=True))
+# Red, green, blue, and how opaque; each 0 to 1.
+Colour = tuple[float, float, float, float]
+WHITE: Colour = (1.0, 1.0, 1.0, 1.0)
+CLEAR: Colour = (0.0, 0.0, 0.0, 0.0)
+# The properties of each axis, where they are not called as it is.
+NAMES = {
+    "font-size": "font(?:-size)?",
+    "offset": "position|left|top|right|bottom|inset[a-z-]*|margin[a-z-]*",
+    "size": "(?:max-|min-)?(?:height|width|(?:block|inline)-size)|overflow[xy-]*|padding[a-z-]*"
+    "|line-height|position|display|float",
+    "clip": "(?:-webkit-)?clip(?:-path)?|position",
+    "transform": "(?:-webkit-)?transform|scale|translate",
+    "colour": "color|-webkit-text-fill-color|text-shadow|(?:-webkit-)?background[a-z-]*",
+}
+_NOUGHT = r"[+-]?0*(?:0(?!\.?\d)|\.0)"
+_SMALL = rf"(?:{_NOUGHT}|[+-]?0?\.(?:[01]|\d*p)|1(?:\.\d*)?(?:p[xt]|q|%)|var)"
+_AWAY = r"[^;{}]*?(?:-\d{3}|-[\d.]+(?:r?em|v[wh]|%|[cm]m|in)|\d{3}(?:v[wh]|%)|var)"
+# The start of a declaration that may hide, colours apart, in lower case: most blocks have none.
+MAY_HIDE = re.compile(
+    rf"""\\|[;{{/]\s*+(?:
+    display\s*:\s*(?:none|var)|(?:content-)?visibility\s*:\s*(?:hidden|collapse|var)
+    |opacity\s*:\s*(?:{_NOUGHT}|-|[\d.]{{0,9}}e|var|[01]%)
+    |font(?:-size\s*:\s*|\s*:\s*(?:[a-z-]++\s++)*+){_SMALL}
+    |(?:max-)?(?:height|width|block-size|inline-size)\s*:\s*{_SMALL}|line-height\s*:\s*{_NOUGHT}
+    |(?:left|top|right|bottom|margin[a-z-]*+|inset[a-z-]*+)\s*:{_AWAY}
+    |text-indent\s*:\s*(?:-|\d{{3}}|var)|translate\s*:[^;{{}}]*?-\d{{3}}|scale\s*:\s*[0.]
+    |(?:-webkit-)?transform\s*:[^;{{}}]*?(?:[(,]\s{{0,9}}-?[.0]|-\d{{3}})
+    |(?:-webkit-)?clip(?:-path)?\s*:\s*(?!auto|none|unset|inherit)
+    |background-color\s*:\s*currentcolor
+    |(?:color|-webkit-text-fill-color)\s*:\s*(?:transparent|currentcolor|var|[a-z]++\([^();{{}}]*[,/]
+        \s*0?\.?0*%?\s*\)|\#(?:[0-9a-f]{{3}}0|[0-9a-f]{{6}}0[0-4])(?![0-9a-f])))""",
+    re.VERBOSE,
+)
+
+
+def hiding(style: Style, whole: bool) -> frozenset[str]:
+    """The axes on which these declarations hide an element. Of a page that is not known `whole`,
+    sheets that were not read may add what is missing here to hide it."""
+    return frozenset(axis for axis, hides in _TESTS.items() if hides(style, not whole))
+
+
+def _word(style: Style, name: str) -> str:
+    """The first word of a value; empty for none."""
+    token = style[name][0] if style.get(name) else None
+    return token.lower_value if token is not None and token.type == "ident" else ""
+
+
+def words(style: Style, name: str) -> set[str]:
+    return {token.lower_value for token in style.get(name, ()) if token.type == "ident"}
+
+
+def _pixels(token: Node, whole: float = 0.0) -> float | None:
+    """A length in CSS pixels, a share as one of `whole`; None for what is no length."""
+    match token.type:
+        case "number":
+            return float(token.value)
+        case "percentage":
+            return float(token.value) * whole / 100
+        case "dimension" if token.lower_unit in _PIXELS:
+            return float(token.value) * _PIXELS[token.lower_unit]
+    return None
+
+
+def _length(style: Style, name: str, whole: float = 0.0) -> float | None:
+    return _pixels(style[name][0], whole) if style.get(name) else None
+
+
+def _is_within(size: float | None, least: float, most: float) -> bool:
+    return size is not None and least <= size <= most
+
+
+def _functions(style: Style, name: str) -> Iterator[tuple[str, list[Node]]]:
+    """Each function of a value, and its arguments."""
+    for token in style.get(name, ()):
+        if isinstance(token, FunctionBlock):
+            parts = (one for one in token.arguments if one.type not in ("whitespace", "comment"))
+            yield token.lower_name, [one for one in parts if one != ","]
+
+
+def _text_indent(style: Style, unknown: bool) -> bool:
+    size = _length(style, "text-indent", SCREEN_WIDTH) or 0.0
+    is_out = size >= FAR and _word(style, "white-space") == "nowrap" and _clips(style, unknown)
+    return size <= -100 or is_out
+
+
+def _offset(style: Style, unknown: bool) -> bool:
+    position = _word(style, "position")
+    is_moved = position in ("absolute", "fixed", "relative") or (unknown and not position)
+    for name in ("left", "top", "right", "bottom") if is_moved else ():
+        whole = SCREEN_WIDTH if name in ("left", "right") else SCREEN_HEIGHT
+        size = _length(style, name, whole)
+        far = MANY_TIMES * whole if size and style[name][0].type == "percentage" else FAR
+        if size is not None and (size <= -far or (position == "fixed" and size >= whole)):
+            return True
+    margins = (_length(style, name, SCREEN_WIDTH) for name in ("margin-left", "margin-top"))
+    return any(size is not None and size <= -2 * FAR for size in margins)
+
+
+def _size(style: Style, unknown: bool) -> bool:
+    if not _clips(style, unknown):
+        return False
+    for side in ("height", "width"):
+        sizes = [_length(style, name, 100.0) for name in (side, f"max-{side}")]
+        least = min((size for size in sizes if size is not None), default=LEAST_SIZE)
+        names = [f"min-{side}", *(("padding-top", "padding-bottom") if side == "height" else ())]
+        is_wider = any((_length(style, name) or 0.0) > LEAST_SIZE for name in names)
+        if not is_wider and (least == 0 or (least < LEAST_SIZE and "overflow" in style)):
+            return True
+    return _length(style, "line-height") == 0 and "overflow" in style
+
+
+def _clips(style: Style, unknown: bool) -> bool:
+    """Tell whether what is larger than the element is cut off."""
+    said = words(style, "overflow")
+    return bool(said & {"hidden", "clip", "auto", "scroll"}) if said else unknown
+
+
+def _clip(style: Style, unknown: bool) -> bool:
+    position = _word(style, "position")
+    if position in ("absolute", "fixed") or (unknown and not position):
+        for _, parts in _functions(style, "clip"):
+            sides = [size for part in parts if (size := _pixels(part)) is not None]
+            if len(sides) == 4 and min(sides[2] - sides[0], sides[1] - sides[3]) < LEAST_SIZE:
+                return True
+    return any(_is_empty(name, parts) for name, parts in _functions(style, "clip-path"))
+
+
+def _is_empty(name: str, parts: Sequence[Node]) -> bool:
+    """Tell whether a shape of `clip-path` has no inside."""
+    sizes = [size for part in parts if (size := _pixels(part, 100.0)) is not None]
+    match name:
+        case "inset" if sizes and any(part.type == "percentage" for part in parts):
+            top, right, bottom = (*sizes, *sizes, *sizes)[:3]
+            left = sizes[3] if len(sizes) == 4 else right
+            return top + bottom >= 99 or left + right >= 99
+        case "circle" | "ellipse":
+            return bool(sizes) and min(sizes[: len(name) - 5]) < 0.5
+        case "polygon":
+            return len(set(sizes[::2])) == 1 or len(set(sizes[1::2])) == 1
+    return False
+
+
+def _transform(style: Style, _: bool) -> bool:
+    functions = [*_functions(style, "transform")]
+    functions += [(name, list(style[name])) for name in ("scale", "translate") if name in style]
+    for name, parts in functions:
+        sizes = [size for part in parts[:2] if (size := _pixels(part, 100.0)) is not None]
+        is_flat = name.startswith("scale") and any(abs(size) < LEAST_SCALE for size in sizes)
+        if is_flat or (name.startswith("translate") and any(size <= -2 * FAR for size in sizes)):
+            return True
+    return False
+
+
+def colour(value: Node) -> Colour | None:
+    """The colour of a CSS value; None for what is none that is known."""
+    known = parse_color(value)
+    try:
+        return known.to("srgb") if isinstance(known, Color) else None
+    except NotImplementedError:
+        return None
+
+
+def colour_of(style: Style) -> Colour | None:
+    """The colour of text with these declarations; None if something else shows the text."""
+    shadow = style.get("text-shadow") and words(style, "text-shadow") != {"none"}
+    said = style.get("fill") or style.get("color")
+    if shadow or not said or "text" in words(style, "painted"):
+        return None
+    return colour(said[0])
+
+
+def ground(style: Style) -> Colour | None:
+    """The colour behind an element's text; clear for none, None for an unknown one."""
+    said = style.get("background-color", ())
+    tokens = (*said, *style.get("background-image", ()))
+    if any(token.type in ("url", "function") and colour(token) is None for token in tokens):
+        return None
+    if known := [one for token in said if (one := colour(token)) is not None]:
+        return known[-1]
+    names = words(style, "background-color")
+    if "currentcolor" in names:
+        return colour_of(style)
+    return CLEAR if names <= {"none", "initial", "unset", "inherit"} else None
+
+
+def alike(text: Colour, behind: Colour) -> bool:
+    """Tell whether text of this colour looks like the ground it stands on."""
+    if text[3] <= FAINTEST:
+        return True
+    gaps = [(part - under) * text[3] for part, under in zip(text[:3], behind[:3], strict=True)]
+    brightness = abs(0.299 * gaps[0] + 0.587 * gaps[1] + 0.114 * gaps[2])
+    return behind[3] >= 0.9 and brightness <= _BRIGHTNESS and max(map(abs, gaps)) <= _CHANNEL
+
+
+def _colour(style: Style, _: bool) -> bool:
+    if _word(style, "background-color") == "currentcolor":
+        return True
+    text, behind = colour_of(style), ground(style)
+    return text is not None and alike(text, behind or CLEAR)
+
+
+_TESTS: Mapping[str, Callable[[Style, bool], bool]] = {
+    "display": lambda style, _: _word(style, "display") == "none",
+    "visibility": lambda style, _: _word(style, "visibility") in ("hidden", "collapse"),
+    "content-visibility": lambda style, _: _word(style, "content-visibility") == "hidden",
+    "opacity": lambda style, _: _is_within(_length(style, "opacity", 1.0), -99, FAINTEST),
+    "font-size": lambda style, _: _is_within(_length(style, "font-size", 16.0), 0, 1.999),
+    "text-indent": _text_indent,
+    "offset": _offset,
+    "size": _size,
+    "clip": _clip,
+    "transform": _transform,
+    "colour": _colour,
+}

@@ -1,0 +1,4 @@
+"""Web search over several engines: the chain, the schedule by which it asks, and its limits.
+
+Others may import: chain.
+"""

@@ -1,0 +1,208 @@
+"""The chain: asks engines for a query and records every attempt.
+
+A failed engine is not one that found nothing. A failure, an empty answer and an answer that the
+domain rules emptied all lead to the next engine. `schedule` decides which engine is asked when.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from searchloop.search_backend.cache.disk import Disk
+from searchloop.search_backend.cache.results import AnswerCache
+from searchloop.search_backend.engines import Access, Engine, find_engines
+from searchloop.search_backend.fetch.client import run
+from searchloop.search_backend.fetch.engines import EngineHttp
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.search.merge import filtered, fuse
+from searchloop.search_backend.search.schedule import OneSearch, Outcome, Schedule, lacks
+from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.types import (
+    Attempt,
+    Filtered,
+    Query,
+    SearchAnswer,
+    SearchBackendError,
+    SearchStatus,
+)
+
+_OPTIONS = ("time_range", "country", "language", "safe_search")
+# Wishes that narrow a search; domains and safe search are rules.
+_LOOSENED = ("time_range", "country", "language")
+
+
+class Chain:
+    """Searches with the engines of these settings, in their order."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        library: Library,
+        engines: Mapping[str, Engine] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        disk: Disk | None = None,
+    ) -> None:
+        """`clock` gives monotonic seconds; `disk` keeps answers between starts."""
+        self._settings = settings
+        self._schedule = Schedule(settings, find_engines() if engines is None else engines, clock)
+        self._access = Access(settings.keys, library)
+        self._http = EngineHttp()
+        self._cache = AnswerCache(clock, disk, self._scope())
+
+    def search(self, query: Query, engine: str | None = None) -> SearchAnswer:
+        """Asks the chain, or only the engine named, even if that rests.
+
+        Raises SearchBackendError for an unknown engine or one that lacks its key, and for domains
+        that the settings do not allow.
+        """
+        if engine is not None:
+            self._named(engine)
+        query = self._settings.held(query)
+        return self._cache.answer(
+            (query, engine),
+            lambda: self._search(query, engine),
+            self._fresh_for,
+            fresh=engine is not None,
+            seconds=self._settings.seconds + 1,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Returns all engines, their capabilities and missing settings (GET /api/engines)."""
+        order = self._schedule.order()
+        rows = []
+        for engine in self._schedule.engines.values():
+            missing = engine.missing(self._settings.keys)
+            why = self._schedule.unavailable(engine)
+            resting = self._schedule.circuits.resting(engine.name)
+            rows.append(
+                {
+                    "name": engine.name,
+                    "title": engine.title,
+                    "remote": engine.remote,
+                    "needs": list(engine.needs),
+                    "missing": list(missing),
+                    "capabilities": sorted(engine.applies),
+                    "available": why is None,
+                    "reason": why.message if why else None,
+                    "problem": why.as_json() if why else None,
+                    "resting": {"seconds": round(resting[0]), "cause": resting[1]}
+                    if resting
+                    else None,
+                    "position": order.index(engine.name) + 1 if engine.name in order else None,
+                }
+            )
+        return {"engines": rows, "offline": self._settings.offline}
+
+    def close(self) -> None:
+        """Closes the connections that are kept for the next search."""
+        self._http.close()
+
+    def _fresh_for(self, answer: SearchAnswer) -> float:
+        """Returns the seconds for which an answer counts as fresh.
+
+        Engines on this machine cost nothing and may change at any moment, so it is 0 for them.
+        """
+        engines = self._schedule.engines
+        sources = {result.source for result in answer.results} & engines.keys()
+        if any(not engines[name].remote for name in sources):
+            return 0.0
+        return self._settings.cache_seconds
+
+    def _scope(self) -> str:
+        """Returns the settings, without secrets, on which an answer depends beside the query."""
+        settings, chain = self._settings, self._schedule.order()
+        known = [s for name in chain for s in self._schedule.engines[name].settings if not s.secret]
+        values = [f"{s.name}={settings.keys.get(s.name, '')}" for s in known]
+        return "\n".join([",".join(chain), str(settings.fanout), *values])
+
+    def _named(self, name: str) -> Engine:
+        engine = self._schedule.engines.get(name)
+        if engine is None:
+            raise SearchBackendError(
+                "unknown_engine",
+                f"There is no engine named {name[:60]!r}.",
+                f"Use one of: {', '.join(self._schedule.engines)}.",
+            )
+        if missing := engine.missing(self._settings.keys):
+            raise SearchBackendError("missing_key", *lacks(engine, missing))
+        return engine
+
+    def _search(self, query: Query, engine: str | None) -> SearchAnswer:
+        until = time.monotonic() + self._settings.seconds
+        answer = self._ask(query, engine, self._settings.seconds)
+        wishes = {name: value for name in _LOOSENED if (value := getattr(query, name))}
+        left = until - time.monotonic()
+        if answer.status != "empty" or not wishes or left <= 0:
+            return answer
+        # Nothing matches these options; results without them are better than none.
+        loose = replace(query, time_range=None, country=None, language=None)
+        again = self._ask(loose, engine, left)
+        rule = "; ".join(f"{name}={value}" for name, value in wishes.items())
+        lifted = Filtered(rule, dropped=0, lifted=True)
+        return replace(again, attempts=answer.attempts + again.attempts, filtered=lifted)
+
+    def _ask(self, query: Query, name: str | None, seconds: float) -> SearchAnswer:
+        names = [name] if name else self._schedule.order()
+        chain = [self._schedule.engines[one] for one in names]
+        width = 1 if name else self._settings.fanout
+        one = OneSearch(self._schedule, self._http, self._access, query, by_name=name is not None)
+        outcomes = run(one.run(chain, width, seconds), timeout=None)
+        found = [outcome for outcome in outcomes if outcome.results]
+        if width == 1:
+            found = found[:1]
+        attempts = tuple(outcome.attempt for outcome in outcomes)
+        dropped = filtered(query, sum(o.dropped for o in outcomes), sum(o.stale for o in outcomes))
+        if not found:
+            status = _status(attempts, {engine.name for engine in chain if engine.remote})
+            return SearchAnswer(query.text, None, status, (), attempts, dropped)
+        results = fuse([outcome.results for outcome in found], query.max_results)
+        return SearchAnswer(
+            query=query.text,
+            engine=_main(results, found),
+            status="ok",
+            results=results,
+            attempts=attempts,
+            filtered=dropped,
+            not_applied=self._not_applied(query, found),
+        )
+
+    def _not_applied(self, query: Query, found: Sequence[Outcome]) -> tuple[str, ...]:
+        """Returns the options that at least one engine with results cannot respect."""
+        engines = [self._schedule.engines[outcome.attempt.engine] for outcome in found]
+        return tuple(
+            option
+            for option in _OPTIONS
+            if getattr(query, option)
+            and any(option not in engine.respects(query) for engine in engines)
+        )
+
+
+def _main(results: Sequence[Any], found: Sequence[Outcome]) -> str:
+    """Returns the engine that gave the most results; of equals the one asked first."""
+    counts = {outcome.attempt.engine: 0 for outcome in found}
+    for result in results:
+        if result.source in counts:
+            counts[result.source] += 1
+    return max(counts, key=lambda name: counts[name])
+
+
+def _status(attempts: Sequence[Attempt], remote: set[str]) -> SearchStatus:
+    """Returns the status of a search without results.
+
+    It is "empty" if an engine of the web said so: an empty local library does not make up for a web
+    search that failed.
+    """
+    failed: list[SearchStatus] = []
+    for attempt in attempts:
+        if attempt.status == "empty" and attempt.engine in remote:
+            return "empty"
+        if attempt.status == "blocked":
+            failed.append("blocked")
+        elif attempt.status == "error" or (attempt.error and attempt.error.code == "resting"):
+            failed.append("error")
+    if failed:
+        return failed[0]
+    return "empty" if any(attempt.status == "empty" for attempt in attempts) else "error"

@@ -1,0 +1,133 @@
+"""Limits of each engine: a token bucket for its rate and a circuit breaker for its failures.
+
+Both only compute on a clock; nothing here waits. After a failure an engine rests, so the next
+search does not wait for it. Retry-After is kept to exactly. Otherwise the cause decides: a rate
+limit or a network failure begins with seconds; an empty account or a refused key with an hour,
+because only the user can help. Weaker evidence (a late answer, "no results or refused", a broken
+answer, a refused request) takes two failures in a row. A rest doubles with each further failure
+and ends with one good answer. After a rest, one search at a time tries the engine.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+LONGEST_WAIT = 6.0
+# Requests an exact second apart arrive a little less than a second apart.
+MARGIN = 1.05
+# Cause -> first rest and longest rest in seconds.
+RESTS: Mapping[str, tuple[float, float]] = {
+    "rate": (5.0, 300.0),
+    "network": (5.0, 300.0),
+    "slow": (5.0, 300.0),
+    "blocked": (30.0, 1_800.0),
+    "parse": (30.0, 600.0),
+    "config": (30.0, 600.0),
+    "quota": (3_600.0, 86_400.0),
+    "auth": (3_600.0, 86_400.0),
+}
+DOUBTFUL = frozenset({"slow", "blocked", "parse", "config"})
+DOUBTFUL_BEFORE_REST = 2
+# A trial that never reports back must not keep the engine out for ever.
+TRIAL_SECONDS = 15.0
+
+
+class TokenBuckets:
+    """Rate limits of engines: each caller reserves the next free moment."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` gives monotonic seconds."""
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next: dict[str, float] = {}
+
+    def reserve(self, engine: str, rate: float) -> float | None:
+        """Seconds until the caller's turn at `rate` requests a second (0 = no limit).
+
+        None: the queue is longer than LONGEST_WAIT, and no turn was taken.
+        """
+        if rate <= 0:
+            return 0.0
+        with self._lock:
+            now = self._clock()
+            turn = max(self._next.get(engine, now), now)
+            if turn - now > LONGEST_WAIT:
+                return None
+            self._next[engine] = turn + MARGIN / rate
+            return turn - now
+
+
+@dataclass(slots=True)
+class _State:
+    failures: int = 0
+    rest: float = 0.0
+    until: float = 0.0
+    trial_until: float = 0.0
+    reason: str = ""
+
+
+class CircuitBreakers:
+    """Rests of engines after failures. Safe to use from several threads."""
+
+    def __init__(
+        self, clock: Callable[[], float], spread: Callable[[], float] = lambda: 1.0
+    ) -> None:
+        """`clock` gives monotonic seconds; `spread` a factor near 1 for rests that we choose, so
+        that many programs do not come back at the same moment."""
+        self._clock = clock
+        self._spread = spread
+        self._lock = threading.Lock()
+        self._states: dict[str, _State] = {}
+
+    def resting(self, engine: str) -> tuple[float, str] | None:
+        """Seconds left and the reason while the engine rests or is on trial, else None."""
+        with self._lock:
+            state = self._states.get(engine)
+            return self._resting(state) if state else None
+
+    def admit(self, engine: str) -> bool:
+        """True if the engine may be asked now. After a rest, one caller at a time may."""
+        with self._lock:
+            state = self._states.get(engine)
+            if state is None or not state.rest:
+                return True
+            if self._resting(state):
+                return False
+            state.trial_until = self._clock() + TRIAL_SECONDS
+            return True
+
+    def succeeded(self, engine: str) -> None:
+        """Close the circuit: the engine answered."""
+        with self._lock:
+            self._states.pop(engine, None)
+
+    def released(self, engine: str) -> None:
+        """End a trial without a verdict: the caller went away before the engine answered."""
+        with self._lock:
+            if state := self._states.get(engine):
+                state.trial_until = 0.0
+
+    def failed(self, engine: str, kind: str, retry_after: float | None = None) -> None:
+        """Count a failure. `retry_after`: seconds the engine itself asked for."""
+        first, longest = RESTS.get(kind, RESTS["network"])
+        with self._lock:
+            state = self._states.setdefault(engine, _State())
+            state.failures += 1
+            state.reason = kind
+            state.trial_until = 0.0
+            if retry_after:
+                state.rest = rest = retry_after
+            elif kind in DOUBTFUL and state.failures < DOUBTFUL_BEFORE_REST:
+                return
+            else:
+                state.rest = min(max(state.rest * 2, first), longest)
+                rest = state.rest * self._spread()
+            state.until = self._clock() + rest
+
+    def _resting(self, state: _State) -> tuple[float, str] | None:
+        now = self._clock()
+        if state.until > now:
+            return state.until - now, state.reason
+        return (0.0, state.reason) if state.trial_until > now else None

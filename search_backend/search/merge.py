@@ -1,0 +1,167 @@
+"""Applies the rules of a query to results, removes duplicate pages, and merges lists of engines.
+
+Lists are merged by reciprocal rank fusion: a page scores 1 / (60 + rank) in each list, so agreement
+weighs more than one engine's favourite. Equal scores keep the order of the chain. Addresses are
+compared by a key that is computed here, as it takes a fifth of the time of `urllib.parse`.
+
+Spec: Cormack, Clarke, Buettcher: Reciprocal Rank Fusion (SIGIR 2009)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from urllib.parse import unquote, unquote_plus
+
+from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, plain_url
+from searchloop.search_backend.fetch.ip_addresses import Network
+from searchloop.search_backend.text.clean import invisible, one_line
+from searchloop.search_backend.types import Filtered, Query, SearchResult
+
+_URL = re.compile(r"(?i:https?)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+_TRACKING = re.compile(
+    r"utm_\w+|gclid|gbraid|wbraid|fbclid|msclkid|dclid|yclid|igshid|mc_[ce]id|_hs\w+|ref_src|spm"
+)
+_INDEX = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)$")
+_SLASHES = re.compile(r"//+")
+
+
+def canonical_key(url: str) -> str:
+    """Returns a key that is equal for spellings of one address; never open it."""
+    found = _URL.fullmatch(url.strip())
+    if found is None:
+        return url
+    authority, path, query, fragment = found.groups()
+    host = authority.rpartition("@")[2].lower()
+    if ":" in host:
+        host = host.removesuffix(":").removesuffix(":80").removesuffix(":443")
+    host = host.rstrip(".").removeprefix("www.")
+    if "%" in path:
+        path = unquote(path)
+    if "//" in path:
+        path = _SLASHES.sub("/", path)
+    if "/index." in path or "/default." in path:
+        path = _INDEX.sub("/", path)
+    key = host + path.rstrip("/")
+    if query and (kept := sorted(_pairs(query))):
+        key += "?" + "&".join(kept)
+    # Elsewhere a fragment is a place on the page; here it names another page.
+    return f"{key}#{fragment}" if fragment and fragment[0] in "!/" else key
+
+
+def _pairs(query: str) -> list[str]:
+    """Returns the parameters without those for tracking, each in one spelling."""
+    pairs = []
+    for pair in query.split("&"):
+        if not pair or _TRACKING.fullmatch(pair.partition("=")[0]):
+            continue
+        if "%" in pair or "+" in pair:
+            name, equals, value = pair.partition("=")
+            # A quoted separator stays quoted, or two different pages would look alike.
+            pair = equals.join(
+                unquote_plus(part).replace("%", "%25").replace("&", "%26").replace("=", "%3D")
+                for part in ((name, value) if equals else (name,))
+            )
+        pairs.append(pair)
+    return pairs
+
+
+LONGEST_TITLE = 300
+LONGEST_SNIPPET = 2_000
+RANK_CONSTANT = 60
+_DAYS = {"d": 1, "w": 7, "m": 31, "y": 366}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The results that pass, and the numbers of those outside the domains, too old, or with an
+    unusable address."""
+
+    results: tuple[SearchResult, ...] = ()
+    outside: int = 0
+    stale: int = 0
+    unusable: int = 0
+
+
+def keep(
+    found: Sequence[SearchResult],
+    query: Query,
+    respected: Container[str] = ("time_range",),
+    today: date | None = None,
+    allow: Sequence[Network] = (),
+) -> Checked:
+    """Removes results outside the rules of `query`; the engine has `respected` some already.
+
+    An address with two readings, of this machine or of a private network outside `allow` is
+    unusable; a non-ASCII host is shown by its A-labels. A result without a date is never too old.
+    """
+    readable = [
+        result if shown == result.url else replace(result, url=shown)
+        for result in found
+        if (shown := plain_url(result.url, allow)) is not None
+    ]
+    rules = Rules(query.allowed_domains, query.blocked_domains)
+    inside = readable
+    if rules != ANYWHERE:
+        inside = [result for result in readable if rules.passes_url(result.url)]
+    fresh = inside
+    if query.time_range and "time_range" not in respected:
+        # A day more, for places where it is still yesterday.
+        days = timedelta(days=_DAYS[query.time_range] + 1)
+        oldest = ((today or datetime.now(UTC).date()) - days).isoformat()
+        fresh = [result for result in inside if (result.published or oldest) >= oldest]
+    outside, stale = len(readable) - len(inside), len(inside) - len(fresh)
+    return Checked(tuple(fresh), outside, stale, len(found) - len(readable))
+
+
+def fuse(lists: Sequence[Sequence[SearchResult]], most: int) -> tuple[SearchResult, ...]:
+    """Merges lists into one of at most `most` results, best first, without duplicates."""
+    best: dict[str, SearchResult] = {}
+    scores: dict[str, float] = {}
+    # A page far down its list cannot be among the first few of all.
+    deep = most * 2 if len(lists) > 1 else most
+    for found in lists:
+        for rank, (key, result) in enumerate(_distinct(found, deep), 1):
+            scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + rank)
+            known = best.get(key)
+            best[key] = result if known is None else _joined(known, result)
+    order = sorted(best, key=lambda key: -scores[key]) if len(lists) > 1 else list(best)
+    return tuple(_cleaned(best[key]) for key in order[:most])
+
+
+def filtered(query: Query, outside: int, stale: int) -> Filtered | None:
+    """Names the rules that removed results; None if none did."""
+    rules = [("allowed_domains", query.allowed_domains), ("blocked_domains", query.blocked_domains)]
+    told = [f"{name}={','.join(r)}" for name, r in rules if r] if outside else []
+    told += [f"time_range={query.time_range}"] if stale else []
+    return Filtered("; ".join(told), outside + stale) if told else None
+
+
+def _distinct(found: Sequence[SearchResult], most: int) -> Iterable[tuple[str, SearchResult]]:
+    pages: dict[str, SearchResult] = {}
+    for result in found:
+        pages.setdefault(canonical_key(result.url), result)
+        if len(pages) == most:
+            break
+    return pages.items()
+
+
+def _joined(first: SearchResult, second: SearchResult) -> SearchResult:
+    """Returns `first` with the snippet and date that it lacks from `second`."""
+    snippet, published = first.snippet or second.snippet, first.published or second.published
+    if (snippet, published) == (first.snippet, first.published):
+        return first
+    return SearchResult(first.title, first.url, snippet, first.source, published)
+
+
+def _cleaned(result: SearchResult) -> SearchResult:
+    return SearchResult(
+        one_line(result.title, LONGEST_TITLE) or result.url,
+        result.url,
+        one_line(result.snippet, LONGEST_SNIPPET),
+        result.source,
+        result.published,
+        result.invisible + invisible(result.title) + invisible(result.snippet),
+    )

@@ -1,0 +1,324 @@
+"""Asks the engines for one search: one after the other, or the first few together.
+
+As a chain, the next engine is asked when the one before has failed, has found nothing, or has not
+answered within its patience; the first good answer ends the search. Together (fan-out), the first
+few are asked at once, and when one has results the others get as long again. Engines still running
+then are cancelled, so one that hangs never delays a search.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+
+from searchloop.search_backend.engines import Access, Engine
+from searchloop.search_backend.fetch.client import in_thread
+from searchloop.search_backend.fetch.engines import EngineHttp
+from searchloop.search_backend.fetch.ip_addresses import parse_ranges
+from searchloop.search_backend.plugin import HttpResponse, secrets_in, without_keys
+from searchloop.search_backend.search.limits import LONGEST_WAIT, CircuitBreakers, TokenBuckets
+from searchloop.search_backend.search.merge import Checked, keep
+from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.types import (
+    Attempt,
+    AttemptStatus,
+    EngineError,
+    Problem,
+    Query,
+    SearchBackendError,
+    SearchResult,
+)
+
+# Seconds without an answer after which an engine is late: one with `wire`, and one over a package
+# that asks several sites by itself.
+PATIENCE, PATIENCE_WITH_PACKAGES = 1.0, 3.0
+LEAST_TOGETHER = 0.4  # seconds for the others of a fan-out, at least
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of one engine's part in a search: results that passed the rules, and the numbers of
+    those outside the domains (`dropped`) and too old (`stale`)."""
+
+    attempt: Attempt
+    results: tuple[SearchResult, ...] = ()
+    dropped: int = 0
+    stale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """An engine at work: asked at `sent`, after `waited` seconds for its turn, late at `late`."""
+
+    engine: Engine
+    sent: float
+    waited: float
+    late: float
+
+
+class Schedule:
+    """The engines of these settings and what is known of their health. Safe for several threads."""
+
+    def __init__(
+        self, settings: Settings, engines: Mapping[str, Engine], clock: Callable[[], float]
+    ) -> None:
+        """`clock` gives monotonic seconds for rates and rests."""
+        self.engines = engines
+        self.settings = settings
+        self.circuits = CircuitBreakers(clock, partial(random.Random().uniform, 0.9, 1.1))
+        self.buckets = TokenBuckets(clock)
+        self._allow = parse_ranges(settings.allow_ranges)
+        self._secrets = secrets_in(settings.keys)
+
+    def order(self) -> tuple[str, ...]:
+        """Names of the engines of the chain."""
+        return tuple(name for name in self.settings.engines if name in self.engines)
+
+    def unavailable(self, engine: Engine) -> Problem | None:
+        """Names the setting that keeps the engine from being asked; None if there is none."""
+        if engine.remote and self.settings.offline:
+            return Problem(
+                "offline",
+                f"{engine.title} was not asked: SEARCHLOOP_OFFLINE is set.",
+                "Unset SEARCHLOOP_OFFLINE to search the web.",
+            )
+        if engine.switched_off(self.settings.keys):
+            return Problem(
+                "switched_off",
+                f"{engine.title} was not asked: {engine.off_by} is set.",
+                f"Unset {engine.off_by} to use it.",
+            )
+        if missing := engine.missing(self.settings.keys):
+            return Problem("missing_key", *lacks(engine, missing))
+        if engine.uninstalled():
+            return Problem(
+                "missing_package",
+                f"{engine.title} needs the package {engine.package}, which is not installed.",
+                f"Install it: pip install 'searchloop[{engine.name}]'.",
+            )
+        return None
+
+    def admit(self, engine: Engine, *, by_name: bool) -> float | Outcome:
+        """Seconds until the engine may be asked, or the attempt that says why it may not."""
+        problem = self.unavailable(engine)
+        if problem is None and not self.circuits.admit(engine.name) and not by_name:
+            problem = self._resting(engine)
+        if problem is None:
+            rate = engine.rate
+            wait = self.buckets.reserve(engine.name, rate)
+            if wait is not None:
+                return wait
+            self.circuits.released(engine.name)
+            problem = Problem(
+                "busy",
+                f"{engine.title} allows {rate:g} requests a second, and more than "
+                f"{LONGEST_WAIT:g} s of them are waiting.",
+                "Ask fewer questions at once.",
+            )
+        return Outcome(Attempt(engine.name, "skipped", 0, problem))
+
+    def judge(
+        self, engine: Engine, query: Query, ended: object, seconds: float, waited: float = 0.0
+    ) -> Outcome:
+        """Turns the end of a call (an HTTP answer, results or an exception) into an attempt."""
+        status: AttemptStatus = "error"
+        kept = Checked()
+        problem: Problem | None = None
+        try:
+            kept = self._kept(engine, query, self._results(engine, ended))
+        except EngineError as error:
+            status = "blocked" if error.kind in ("blocked", "rate") else "error"
+            problem = self._problem(error)
+            self.circuits.failed(engine.name, error.kind, error.retry_after)
+        except SearchBackendError as error:
+            problem = self._problem(error)
+        except Exception as error:
+            # An engine with a fault must not take the other ones down with it.
+            _log.error("engine %s failed", engine.name, exc_info=error)
+            problem = Problem("internal", f"{engine.title} failed inside.", "Use another engine.")
+            self.circuits.failed(engine.name, "parse")
+        else:
+            self.circuits.succeeded(engine.name)
+        if problem is None:
+            status = "ok" if kept.results else "empty"
+            if not kept.results and (kept.outside or kept.stale):
+                problem = Problem(
+                    "filtered",
+                    f"All {kept.outside + kept.stale} results are outside the domains or the time "
+                    "asked for.",
+                    "Loosen these wishes.",
+                )
+        ms, waited_ms = round((seconds + waited) * 1000), round(waited * 1000)
+        attempt = Attempt(engine.name, status, ms, problem, waited_ms)
+        return Outcome(attempt, kept.results, kept.outside, kept.stale)
+
+    def cancelled(self, engine: Engine, seconds: float, cause: str) -> Outcome:
+        """The engine was given up after `seconds`: as a failure with this `cause`, or without one
+        ("") because another engine has answered."""
+        ms = max(round(seconds * 1000), 0)  # below 0 where its rate has not let it begin
+        if not cause:
+            self.circuits.released(engine.name)
+            message = f"Another engine answered before {engine.title} did."
+            problem = Problem("overtaken", message, "Nothing to do.")
+            return Outcome(Attempt(engine.name, "skipped", ms, problem))
+        self.circuits.failed(engine.name, cause)
+        message = f"{engine.title} had not answered after {max(seconds, 0):.1f} s."
+        problem = Problem("timeout", message, "Try again later, or use another engine.")
+        return Outcome(Attempt(engine.name, "error", ms, problem))
+
+    def _results(self, engine: Engine, ended: object) -> list[SearchResult]:
+        if isinstance(ended, Exception):
+            raise ended
+        if isinstance(ended, HttpResponse) and engine.wire is not None:
+            return engine.wire.parse(ended, self.settings.keys)
+        if not isinstance(ended, list):
+            raise TypeError(f"{engine.name} gave {type(ended).__name__}")
+        return ended
+
+    def _kept(self, engine: Engine, query: Query, found: list[SearchResult]) -> Checked:
+        kept = keep(found, query, engine.respects(query), allow=self._allow)
+        if found and kept.unusable == len(found):
+            raise EngineError(
+                "parse",
+                f"None of the {len(found)} addresses that {engine.title} gave can be opened.",
+                "Use another engine.",
+            )
+        return kept
+
+    def _resting(self, engine: Engine) -> Problem:
+        seconds, reason = self.circuits.resting(engine.name) or (0.0, "")
+        message = (
+            f"{engine.title} failed a moment ago ({reason}); it is being tried again just now."
+        )
+        if seconds:
+            again = ceil(seconds)
+            message = (
+                f"{engine.title} failed a moment ago ({reason}); it is asked again in {again} s."
+            )
+        return Problem("resting", message, "Wait, or name the engine to ask it now.")
+
+    def _problem(self, error: SearchBackendError) -> Problem:
+        """Takes keys out of an engine's words: it may quote what it was sent."""
+        words = [without_keys(text, self._secrets) for text in (error.message, error.remedy)]
+        return Problem(error.code, *words)
+
+
+class OneSearch:
+    """Asks engines for `query`. With `by_name`, engines are asked even if they rest."""
+
+    def __init__(
+        self, schedule: Schedule, http: EngineHttp, access: Access, query: Query, *, by_name: bool
+    ) -> None:
+        self._schedule = schedule
+        self._http = http
+        self._access = access
+        self._query = query
+        self._by_name = by_name
+        self._calls: dict[asyncio.Task[object], _Call] = {}
+        self._outcomes: list[Outcome] = []
+
+    async def run(self, chain: Sequence[Engine], width: int, seconds: float) -> list[Outcome]:
+        """Asks `width` engines together and, after `seconds`, gives up those still at work.
+
+        Returns one outcome for each engine that had a part in it, in the order of `chain`.
+        """
+        began = now = time.monotonic()
+        waiting, found, end = deque(chain), False, began + seconds
+        try:
+            self._start(waiting, width)
+            while self._calls and now < end:
+                await self._wait(min([end, *self._moments(waiting)]) - now)
+                now = time.monotonic()
+                if not found and (found := self._has_results()):
+                    more = max(LEAST_TOGETHER, now - began) if width > 1 else 0.0
+                    end = min(end, now + more)
+                self._start(waiting, 1)
+            for call in self._calls.values():
+                late = now >= call.late or not found
+                cause = "network" if late else "slow" if now > call.sent and width > 1 else ""
+                self._outcomes.append(self._schedule.cancelled(call.engine, now - call.sent, cause))
+        finally:
+            for task in self._calls:
+                task.cancel()
+        self._calls.clear()
+        if not found:  # the web did not answer in time; this machine may know
+            here = deque(engine for engine in waiting if not engine.remote)
+            while here and not self._has_results():
+                self._start(here, 1)
+                await self._wait(None)
+        order = {engine.name: at for at, engine in enumerate(chain)}
+        return sorted(self._outcomes, key=lambda outcome: order[outcome.attempt.engine])
+
+    def _start(self, waiting: deque[Engine], count: int) -> None:
+        """Asks the next engines until `count` are at work that are not late.
+
+        Engines on this machine are asked only when none of the web is at work.
+        """
+        now = time.monotonic()
+        while waiting and not self._has_results():
+            late = sum(call.late <= now for call in self._calls.values())
+            if len(self._calls) - late >= count or (self._calls and not waiting[0].remote):
+                return
+            engine = waiting.popleft()
+            wait = self._schedule.admit(engine, by_name=self._by_name)
+            if isinstance(wait, Outcome):
+                self._outcomes.append(wait)
+                continue
+            # Halved for each engine that is late, so that many cost like two.
+            patience = (PATIENCE if engine.wire else PATIENCE_WITH_PACKAGES) / 2**late
+            call = _Call(engine, now + wait, wait, now + wait + patience)
+            self._calls[asyncio.create_task(self._ask(engine, wait))] = call
+
+    async def _ask(self, engine: Engine, wait: float) -> object:
+        """Returns the answer, or the exception: it is judged where all outcomes are."""
+        try:
+            if wait:
+                await asyncio.sleep(wait)
+            if (search := engine.search) is not None:
+                found = in_thread(lambda: search(self._query, self._access))
+                return await asyncio.wrap_future(found)
+            if engine.wire is None:
+                raise TypeError(f"{engine.name} has neither search nor wire")
+            request = engine.wire.request(self._query, self._access.keys)
+            return await self._http.send(request, engine.title)
+        except Exception as error:
+            return error
+
+    async def _wait(self, seconds: float | None) -> None:
+        """Waits until one engine has ended, for at most `seconds`; with None until all have."""
+        when = asyncio.ALL_COMPLETED if seconds is None else asyncio.FIRST_COMPLETED
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=seconds, return_when=when)
+        now = time.monotonic()
+        for task in [task for task in self._calls if task.done()]:
+            call = self._calls.pop(task)
+            spent = max(now - call.sent, 0.0)
+            self._outcomes.append(
+                self._schedule.judge(call.engine, self._query, task.result(), spent, call.waited)
+            )
+
+    def _moments(self, waiting: deque[Engine]) -> list[float]:
+        """The moments when engines become late, if another one of the web could be asked then."""
+        if not waiting or not waiting[0].remote:
+            return []
+        now = time.monotonic()
+        return [call.late for call in self._calls.values() if call.late > now]
+
+    def _has_results(self) -> bool:
+        return any(outcome.results for outcome in self._outcomes)
+
+
+def lacks(engine: Engine, missing: tuple[str, ...]) -> tuple[str, str]:
+    """Returns the message and remedy for an engine that lacks the settings `missing`."""
+    names = ", ".join(missing)
+    how = f"Set {names} (or run: searchloop setup --engine {engine.name}), or use another engine."
+    return f"The engine {engine.name} lacks {names}.", how

@@ -1,0 +1,38 @@
+"""Calls keep their ids, unless an id was used before in the session."""
+
+from __future__ import annotations
+
+from searchloop.agent.calls.arguments import with_own_ids
+from searchloop.agent.types import Message, ProviderData, ToolCall
+
+
+def answer(*ids: str) -> Message:
+    calls = tuple(ToolCall(own, "note", {"id": own}) for own in ids)
+    blocks = tuple(
+        {"call": {"id": own, "args": {"id": own}, "text": own}, "more": [{"call_id": own}]}
+        for own in ids
+    )
+    return Message(
+        "assistant", "", tool_calls=calls, provider_data=ProviderData("p", "m", "1", blocks)
+    )
+
+
+def test_new_ids_are_kept() -> None:
+    """A message whose ids nobody used is the same object."""
+    message = answer("a", "b")
+    assert with_own_ids(message, [answer("c"), Message("user", "a")]) is message
+
+
+def test_used_ids_are_replaced() -> None:
+    """In the call and wherever the raw blocks hold it as an id, but not in what the model wrote."""
+    changed = with_own_ids(answer("a", "b"), [answer("a")])
+    first, second = changed.tool_calls
+    assert first.id != "a"
+    assert second.id == "b"
+    assert first.arguments == {"id": "a"}
+    assert changed.provider_data is not None
+    assert changed.provider_data.blocks[0] == {
+        "call": {"id": first.id, "args": {"id": "a"}, "text": "a"},
+        "more": [{"call_id": first.id}],
+    }
+    assert changed.provider_data.blocks[1] == answer("b").provider_data.blocks[0]

@@ -1,0 +1,132 @@
+"""Calls printed as text: rescued for offered tools, never run for others, prose never swallowed."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.agent.calls.as_text import TextCalls, rescue
+from searchloop.agent.types import ToolSpec
+
+FOLDER = Path(__file__).parents[2] / "recordings" / "tool_text"
+
+
+def load(name: str) -> Any:
+    """One file of the corpus."""
+    return json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+
+
+TOOLS = tuple(ToolSpec(t["name"], "", t["parameters"]) for t in load("tools"))
+CALLS, STRANGERS, BAD, PROSE = map(load, ("calls", "strangers", "bad", "prose"))
+EVERY = [c["text"] for c in (*CALLS, *STRANGERS, *BAD)] + PROSE
+
+
+def read(text: str, size: int) -> tuple[str, list[Any]]:
+    """(visible, calls) of a text that comes in pieces of this size."""
+    reading = TextCalls(TOOLS)
+    pieces = [reading.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    return "".join(pieces) + reading.close(), reading.calls
+
+
+def test_the_corpus_is_large_enough() -> None:
+    """At least sixty malformed outputs, and as many that must not be rescued."""
+    assert len(CALLS) >= 60
+    assert len(STRANGERS) + len(BAD) + len(PROSE) >= 60
+
+
+@pytest.mark.parametrize("case", CALLS, ids=lambda c: c["name"])
+def test_a_call_in_any_dialect_is_rescued(case: dict[str, Any]) -> None:
+    """Each dialect gives its calls, and only what is not a call stays visible."""
+    visible, calls = rescue(case["text"], TOOLS)
+    assert [[name, dict(arguments)] for name, arguments in calls] == case["calls"]
+    assert visible.strip() == case["visible"]
+
+
+@pytest.mark.parametrize("case", [*STRANGERS, *BAD], ids=lambda c: c["name"])
+def test_what_is_not_on_offer_is_no_call(case: dict[str, Any]) -> None:
+    """A name nobody offered, or arguments the schema refuses, stay text to the last letter."""
+    assert rescue(case["text"], TOOLS) == (case["text"], [])
+
+
+@pytest.mark.parametrize("text", PROSE)
+def test_prose_is_not_swallowed(text: str) -> None:
+    """Answers about tags, calls, JSON and code come out letter for letter."""
+    assert rescue(text, TOOLS) == (text, [])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+def test_cuts_change_nothing(size: int) -> None:
+    """Every text of the corpus reads the same in pieces of any size."""
+    for text in EVERY:
+        assert read(text, size) == rescue(text, TOOLS)
+
+
+@pytest.mark.parametrize("blanks", range(268, 292, 3))
+def test_the_end_of_a_lead_in_is_no_matter_of_cuts(blanks: int) -> None:
+    """How much prose may stand before an unmarked call does not depend on its pieces."""
+    text = f"I look. {' ' * (blanks - 20)}It is late.\n{CALLS[30]['text']}"
+    whole = rescue(text, TOOLS)
+    assert all(read(text, size) == whole for size in (1, 2, 5, 64))
+
+
+PIECES = st.sampled_from(
+    [
+        *("<tool_call>", "</tool_call>", '{"name": "web_search", ', '"arguments": {"query": "x"}}'),
+        *("```", "```json\n", "\n", " ", "web_search(", 'query="x")', "[", "]", "{", "}", "<", "`"),
+        *("<function=web_search>", "<parameter=query>", "x", "</function>", "Action: ", "Hello. "),
+        *("[TOOL_CALLS]", "<|channel|>", "commentary to=functions.web_search", "<|message|>"),
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=10).map("".join), st.integers(1, 9))
+def test_no_mixture_depends_on_its_cuts(text: str, size: int) -> None:
+    """Whatever is mixed from the marks of all dialects reads the same however it is cut."""
+    whole = rescue(text, TOOLS)
+    assert read(text, size) == whole
+    assert whole[1] or whole[0] == text
+
+
+@given(st.text(max_size=200))
+def test_without_a_call_nothing_changes(text: str) -> None:
+    """Any text without a call is visible as it is, also when no tool is offered."""
+    visible, calls = rescue(text, TOOLS)
+    assert calls or visible == text
+    assert rescue(text, ()) == (text, [])
+
+
+def test_text_is_shown_as_soon_as_it_is_no_call() -> None:
+    """Prose, other JSON and other tags are not held back once they can be no call."""
+    reading = TextCalls(TOOLS)
+    assert reading.feed("The tram ") == "The tram "
+    assert reading.feed('{"na') == ""
+    assert reading.feed('me": "Ad') == '{"name": "Ad'
+    assert reading.feed(" <to") == " "
+    assert reading.feed("day>") == "<today>"
+
+
+def test_a_call_is_never_shown() -> None:
+    """Not a letter of a call becomes visible while it comes in."""
+    reading = TextCalls(TOOLS)
+    shown = [reading.feed(letter) for letter in CALLS[0]["text"]]
+    assert set(shown) == {""}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("<" * 50_000, "{" * 50_000, "[" * 50_000, "<tool_call>" * 5_000, "web_search(" * 5_000),
+        *("web_search\n{a:<escape>" * 3_000, "<start_function_call>" * 3_000),
+    ],
+)
+def test_hostile_text_costs_little(text: str) -> None:
+    """Long runs of opening marks are read in a moment."""
+    began = time.process_time()
+    read(text, 4096)
+    assert time.process_time() - began < 5

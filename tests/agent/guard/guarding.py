@@ -1,0 +1,62 @@
+"""A guard over a session that a test holds in its hand, and a user who answers as told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from searchloop.agent.guard.approvals import ApprovalAnswer, Approve
+from searchloop.agent.guard.egress import Egress, Exposure
+from searchloop.agent.guard.guard import Guard
+from searchloop.agent.guard.leaks import Secrets
+from searchloop.agent.guard.policy import Policy
+from searchloop.agent.log.session import Session
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.types import Message, Mode, Search
+
+Asked = Callable[[Mapping[str, Any]], ApprovalAnswer]
+
+
+def session(mode: Mode = "agent", search: Search = "local") -> Session:
+    """A session as it stands now."""
+    return Session(
+        *("s", "", "scripted:one", mode, search, "local", None),
+        *(0.0, 0.0, 1, True),
+    )
+
+
+def says(decision: str, **arguments: Any) -> Asked:
+    """A user who always decides the same, perhaps with other arguments."""
+
+    def answer(request: Mapping[str, Any]) -> ApprovalAnswer:
+        return ApprovalAnswer(decision, arguments or request["arguments"], "user")  # type: ignore[arg-type]
+
+    return answer
+
+
+def guard(
+    table: SourceTable | None = None,
+    *,
+    messages: Sequence[Message] = (),
+    policy: Policy | None = None,
+    secrets: Mapping[str, str] | None = None,
+    approve: Approve = "ask",
+    user: Asked | None = None,
+    live: Callable[[], Session] = session,
+    always: Iterable[str] = (),
+) -> Guard:
+    """The guard of one run. Without `user`, being asked is a failure of the test."""
+    policy = policy or Policy()
+
+    async def ask(request: Mapping[str, Any], emit: Any) -> ApprovalAnswer:
+        assert user is not None, f"nobody should have been asked: {request['why']}"
+        await emit.event("approval_requested", request)
+        return user(request)
+
+    egress = Egress(
+        lambda: Secrets(secrets or {}),
+        SourceTable() if table is None else table,
+        Exposure(messages),
+        policy.private_and_untrusted,
+    )
+    return Guard(policy, lambda: egress, live, ask, lambda: set(always), approve, messages)

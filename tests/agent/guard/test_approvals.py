@@ -1,0 +1,334 @@
+"""Approvals through the log: asked, answered from anywhere, and still there after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchloop.agent.errors import ConfigError, Conflict
+from searchloop.agent.guard.approvals import Approvals, pending
+from searchloop.agent.guard.policy import Policy, save_policy
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.events import Event
+from searchloop.agent.tools import Tool, tool
+from searchloop.agent.types import Capabilities, Request
+from tests.agent.scripted import (
+    House,
+    Scripted,
+    SearchApp,
+    Step,
+    call,
+    calls,
+    found,
+    open_house,
+    says,
+)
+
+
+def writer() -> tuple[Tool, list[str]]:
+    """A tool that changes something, and what it has changed."""
+    done: list[str] = []
+
+    @tool(effect="write")
+    async def put(text: str) -> str:
+        """Put it there."""
+        done.append(text)
+        return f"put {text}"
+
+    return put, done
+
+
+def play(
+    home: Path,
+    steps: list[Step],
+    scenario: Callable[[House, Scripted], Awaitable[None]],
+    tools: tuple[Tool, ...] = (),
+    *,
+    can: Capabilities | None = None,
+    **more: Any,
+) -> None:
+    """A house in which a model plays these steps."""
+
+    async def run() -> None:
+        model = Scripted(steps, can)
+        async with open_house(home, model, tools=tools, **more) as house:
+            await scenario(house, model)
+
+    asyncio.run(run())
+
+
+async def requested(house: House) -> Event:
+    """The request that the run has come to."""
+    async for batch in house.log.follow(house.session):
+        for event in batch:
+            if event.type == "approval_requested":
+                return event
+    raise AssertionError("the session ended")
+
+
+@pytest.mark.parametrize(("decision", "runs"), [("once", 1), ("always", 1), ("deny", 0)])
+def test_a_run_waits_and_goes_on(tmp_path: Path, decision: str, runs: int) -> None:
+    """The request names all that a person needs; the answer comes from another log object."""
+    put, done = writer()
+
+    async def scenario(house: House, model: Scripted) -> None:
+        await house.runner.start(house.session, "Do it.", mode="agent")
+        asked = await requested(house)
+        assert {k: asked.data[k] for k in ("name", "arguments", "effect", "server")} == {
+            "name": "put",
+            "arguments": {"text": "a"},
+            "effect": "write",
+            "server": None,
+        }
+        assert not done
+        other = EventLog(tmp_path / "sessions.sqlite3")  # as another process would
+        await asyncio.to_thread(Approvals(other).answer, house.session, "call-1", decision)
+        other.close()
+        await house.runner.wait(house.session)
+        assert len(done) == runs
+        assert house.log.last_event(house.session).data["reason"] == "stop"
+
+    play(tmp_path, [calls(call("put", text="a")), says("Done.")], scenario, (put,))
+
+
+def test_always_is_kept_with_the_session(tmp_path: Path) -> None:
+    """The same call runs without a question in a later turn and after a restart; another asks."""
+    put, done = writer()
+
+    async def first(house: House, model: Scripted) -> None:
+        await house.runner.start(house.session, "Do it.", mode="agent")
+        await requested(house)
+        house.runner.approvals.answer(house.session, "call-1", "always")
+        await house.runner.wait(house.session)
+
+    play(tmp_path, [calls(call("put", text="a")), says("Done.")], first, (put,))
+
+    async def again(house: House, model: Scripted) -> None:
+        session = house.log.sessions()[-1].id
+        await house.runner.start(session, "Again.", mode="agent", approve="ask")
+        await house.runner.wait(session)
+        await house.runner.start(session, "Another.", mode="agent", approve="never")
+        await house.runner.wait(session)
+
+    steps = [calls(call("put", 2, text="a")), says("Done."), calls(call("put", 3, text="b"))]
+    play(tmp_path, [*steps, says("No.")], again, (put,))
+    assert done == ["a", "a"]
+
+
+def test_late_and_foreign_answers_are_refused(tmp_path: Path) -> None:
+    """Each request takes one answer, while its run lives; a word that is no decision names them."""
+    put, done = writer()
+
+    async def scenario(house: House, model: Scripted) -> None:
+        answer = house.runner.approvals.answer
+        with pytest.raises(Conflict, match="No call 'call-1' waits"):
+            answer(house.session, "call-1", "once")
+        await house.runner.start(house.session, "Do it.", mode="agent")
+        await requested(house)
+        with pytest.raises(ConfigError, match="no decision 'perhaps'"):
+            answer(house.session, "call-1", "perhaps")
+        with pytest.raises(Conflict):
+            answer(house.session, "call-2", "once")
+        answer(house.session, "call-1", "once")
+        with pytest.raises(Conflict, match="'call-1' was decided already: once, by user, 20"):
+            answer(house.session, "call-1", "deny")
+        await house.runner.wait(house.session)
+        with pytest.raises(Conflict):
+            answer(house.session, "call-1", "once")
+        assert done == ["a"]
+
+    play(tmp_path, [calls(call("put", text="a")), says("Done.")], scenario, (put,))
+
+
+def test_of_many_decisions_the_first_counts(store: Path | str) -> None:
+    """Two hosts, eight people, all at once while the log grows: one is told yes, and the others
+    who decided what.
+    """
+    hosts = [EventLog(store), EventLog(store)]
+    session = hosts[0].create_session(model="m").id
+    request = {"call_id": "c", "name": "put", "arguments": {}, "definition": "d"}
+    hosts[0].append(session, [("approval_requested", request)])
+    told: list[str] = []
+    start = threading.Barrier(9)
+
+    def decide(number: int) -> None:
+        start.wait()
+        try:
+            Approvals(hosts[number % 2]).answer(session, "c", "once", by=f"person {number}")
+            told.append(f"person {number}")
+        except Conflict as conflict:
+            told.append(f"{conflict.code}: {conflict.message}")
+
+    def grow() -> None:
+        start.wait()
+        for _ in range(10):
+            hosts[0].append(session, [("text_delta", {"text": "x"})])
+
+    threads = [threading.Thread(target=decide, args=(number,)) for number in range(8)]
+    threads.append(threading.Thread(target=grow))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (kept,) = (e for e in hosts[1].read(session) if e.type == "approval_decided")
+    (first,) = (words for words in told if words.startswith("person"))
+    assert kept.data["by"] == first
+    assert len(told) == 8
+    told.remove(first)
+    assert all(f"once, by {first}, " in words for words in told)
+    assert all(words.startswith("already_decided: ") for words in told)
+    for host in hosts:
+        host.close()
+
+
+def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:
+    """Stopped while the user is asked: nothing runs, nothing waits, the session goes on."""
+    put, done = writer()
+
+    async def scenario(house: House, model: Scripted) -> None:
+        await house.runner.start(house.session, "Do it.", mode="agent")
+        await requested(house)
+        assert pending(house.log.read(house.session))
+        assert await house.runner.cancel(house.session)
+        assert not pending(house.log.read(house.session))
+        assert (await house.ask("Go on.")).data["answer"] == "Fine."
+        assert not done
+
+    play(tmp_path, [calls(call("put", text="a")), says("Fine.")], scenario, (put,))
+
+
+def test_two_calls_are_asked_about_at_once(tmp_path: Path) -> None:
+    """One slow decision holds up neither the other question nor a call that needs none."""
+    put, done = writer()
+
+    @tool
+    async def look() -> str:
+        """Look."""
+        return "seen"
+
+    async def scenario(house: House, model: Scripted) -> None:
+        await house.runner.start(house.session, "Do it.", mode="agent")
+        waiting: set[str] = set()
+        async for batch in house.log.follow(house.session):
+            for event in batch:
+                if event.type == "approval_requested":
+                    waiting.add(event.data["call_id"])
+                if event.type == "tool_result" and event.data["call_id"] == "call-3":
+                    waiting.add("looked")
+            if len(waiting) == 3:
+                break
+        house.runner.approvals.answer(house.session, "call-2", "once")
+        house.runner.approvals.answer(house.session, "call-1", "deny")
+        await house.runner.wait(house.session)
+        results = [m for m in model.requests[1].messages if m.role == "tool"]
+        assert [m.tool_call_id for m in results] == ["call-1", "call-2", "call-3"]
+        assert done == ["b"]
+
+    step = calls(call("put", 1, text="a"), call("put", 2, text="b"), call("look", 3))
+    play(tmp_path, [step, says("Done.")], scenario, (put, look))
+
+
+NATIVE = Capabilities(native_search=True, tools_with_native_search=True)
+
+
+def test_reviewed_queries_take_the_local_path(tmp_path: Path) -> None:
+    """What a provider searches by itself cannot be seen first: the turn says so and asks."""
+    save_policy(tmp_path, Policy(review_queries=True))
+    app = SearchApp({"/api/web-search": found("https://a.example/")})
+
+    async def scenario(house: House, model: Scripted) -> None:
+        await house.runner.start(house.session, "Tides?", search="native")
+        asked = await requested(house)
+        assert (asked.data["name"], asked.data["arguments"]) == ("web_search", {"query": "tides"})
+        assert not [r for r in app.requests if r[0] == "/api/web-search"]
+        house.runner.approvals.answer(house.session, "call-1", "once", {"query": "high water"})
+        await house.runner.wait(house.session)
+        assert ("/api/web-search", "high water") in [(p, q.get("query")) for p, q in app.requests]
+        assert all(r.native_search is None for r in model.requests)
+        assert "native_search_held_back" in [
+            e.data["code"] for e in house.log.read(house.session) if e.type == "notice"
+        ]
+        assert house.log.last_event(house.session).data["search_path"].startswith("local")
+
+    steps = [calls(call("web_search", query="tides")), says("So.")]
+    play(tmp_path, steps, scenario, can=NATIVE, app=app)
+
+
+def test_the_switch_holds_from_the_next_request(tmp_path: Path) -> None:
+    """Switched off in the middle of a turn: the next request holds no search of the provider."""
+
+    @tool
+    async def look() -> str:
+        """Look."""
+        return "seen"
+
+    async def scenario(house: House, model: Scripted) -> None:
+        real = model.stream
+
+        async def stream(request: Request) -> Any:
+            async for event in real(request):
+                if len(model.requests) == 1:
+                    house.log.update_session(house.session, search="off")
+                yield event
+
+        model.stream = stream  # type: ignore[method-assign]
+        await house.runner.start(house.session, "Tides?", search="native")
+        await house.runner.wait(house.session)
+        assert [r.native_search is None for r in model.requests] == [False, True]
+
+    play(tmp_path, [calls(call("look")), says("So.")], scenario, (look,), can=NATIVE)
+
+
+def test_a_private_file_ends_native_search(tmp_path: Path) -> None:
+    """Once the user's own data is in the context, a provider does not search unseen."""
+
+    @tool
+    async def diary() -> str:
+        """Read the diary."""
+        return "Dear diary"
+
+    own = replace(diary, private=True)
+
+    async def scenario(house: House, model: Scripted) -> None:
+        await house.runner.start(house.session, "Look.", search="native")
+        await house.runner.wait(house.session)
+        assert [r.native_search is None for r in model.requests] == [False, True]
+        await house.runner.start(house.session, "And now?", search="native")
+        await house.runner.wait(house.session)
+        assert model.requests[2].native_search is None
+        assert house.log.session(house.session).search_path.startswith("local")
+
+    steps = [calls(call("diary")), says("So."), says("So.")]
+    play(tmp_path, steps, scenario, (own,), can=NATIVE)
+
+
+def test_a_long_result_is_read_on(tmp_path: Path) -> None:
+    """The model gets the beginning and a way to the rest; the surfaces are not sent the whole."""
+
+    @tool
+    async def long() -> str:
+        """Long."""
+        return "".join(f"{n:06d}\n" for n in range(10_000))
+
+    async def scenario(house: House, model: Scripted) -> None:
+        await house.ask("Look.")
+        first = model.requests[1].messages[-1].content
+        assert "read_more" in [s.name for s in model.requests[1].tools]
+        assert "read_more" not in [s.name for s in model.requests[0].tools]
+        assert "offset 24000" in first
+        second = model.requests[2].messages[-1].content
+        assert second.startswith(f"{24_000 // 7:06d}"[24_000 % 7 :])
+        assert len(first) < 24_200
+
+    steps = [
+        calls(call("long")),
+        calls(call("read_more", 2, call_id="call-1", offset=24_000)),
+        says("So."),
+    ]
+    play(tmp_path, steps, scenario, (long,))

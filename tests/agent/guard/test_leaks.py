@@ -1,0 +1,119 @@
+"""Secrets are found in whatever they are dressed in; ordinary words are not."""
+
+from __future__ import annotations
+
+import base64
+import random
+import secrets
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.agent.guard.leaks import Secrets, forms, is_key_shaped, suspicious
+
+DRESSES: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "upper": str.upper,
+    "spaced": lambda s: " ".join(s),
+    "dashed": lambda s: "-".join(s),
+    "lines": lambda s: "\n".join(s[i : i + 4] for i in range(0, len(s), 4)),
+    "base64": lambda s: base64.b64encode(s.encode()).decode(),
+    "base64 without padding": lambda s: base64.b64encode(s.encode()).decode().rstrip("="),
+    "base64url": lambda s: base64.urlsafe_b64encode(s.encode()).decode(),
+    "base64 shifted": lambda s: base64.b64encode(b"xy" + s.encode() + b"z").decode(),
+    "hex": lambda s: s.encode().hex(),
+    "HEX": lambda s: s.encode().hex().upper(),
+    "hex with colons": lambda s: s.encode().hex(":"),
+    "percent": lambda s: quote(s, safe=""),
+    "every byte percent": lambda s: "".join(f"%{b:02x}" for b in s.encode()),
+    "percent twice": lambda s: quote("".join(f"%{b:02x}" for b in s.encode()), safe=""),
+    "backwards": lambda s: s[::-1],
+    "wide": lambda s: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in s),
+    "zero width": lambda s: "\u200b".join(s),
+    "tail cut": lambda s: s[: len(s) * 3 // 4],
+    "head cut": lambda s: s[len(s) // 4 :],
+}
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+@pytest.mark.parametrize("around", ["{}", "tides {} today", "https://a.example/?q={}&x=1"])
+def test_a_secret_is_found_in_any_dress(dress: str, around: str) -> None:
+    """Fifty random keys in this dress, alone and in a query or a URL."""
+    for _ in range(10):
+        key = f"sk-{secrets.token_hex(16)}"
+        text = around.format(DRESSES[dress](key))
+        assert Secrets({"OPENAI_API_KEY": key}).found_in(forms(text)) == "OPENAI_API_KEY", text
+
+
+@given(st.lists(st.sampled_from(sorted(DRESSES)[:-4]), min_size=2, max_size=2))
+def test_a_dress_over_a_dress(names: list[str]) -> None:
+    """Two encodings one over the other hide nothing either."""
+    cut = {"tail cut", "head cut", "spaced", "dashed", "lines", "zero width", "wide", "upper"}
+    if names[1] in cut or names[0] in cut:
+        return
+    key = secrets.token_hex(16)
+    text = DRESSES[names[1]](DRESSES[names[0]](key))
+    assert Secrets({"key": key}).found_in(forms(f"look up {text}")) == "key"
+
+
+WORDS = (
+    "How high is the tide at Saint-Malo on 21 November 2026?",
+    "Donaudampfschifffahrtsgesellschaftskapitän Rechtschreibung",
+    "https://en.wikipedia.org/wiki/Internationalization_and_localization",
+    "python 3.11.7 asyncio TaskGroup ExceptionGroup traceback",
+    "covid-19-vaccination-rates-2021-2022-germany",
+    "site:docs.python.org/3/library/asyncio-task.html",
+    "https://news.example/2026/11/21/what-we-know-about-the-election-so-far",
+    "IEEE 802.11ax versus 802.11be throughput",
+    "+49 30 1234567 Berlin opening hours",
+    "pneumonoultramicroscopicsilicovolcanoconiosis meaning",
+    "RuntimeError: Event loop is closed",
+    "getElementsByTagName vs querySelectorAll performance",
+    "北京 天气 明天",
+)
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_words_are_no_secret(text: str) -> None:
+    """What people look up does not look like a key."""
+    assert suspicious(text) == []
+    assert Secrets({"key": secrets.token_hex(16)}).found_in(forms(text)) is None
+
+
+LUCK = random.Random(8)
+LOOKS = (
+    LUCK.randbytes(16).hex(),
+    base64.urlsafe_b64encode(LUCK.randbytes(24)).decode(),
+    base64.b64encode(LUCK.randbytes(24)).decode(),
+    "123e4567-e89b-42d3-a456-426614174000",
+    "ghp_" + "a1B2" * 9,
+    "AKIAIOSFODNN7EXAMPLE",
+    str(LUCK.getrandbits(127)),
+    LUCK.randbytes(18).hex("-", 2),
+)
+
+
+@pytest.mark.parametrize("text", LOOKS, ids=range(len(LOOKS)))
+def test_keys_ids_and_encoded_data_stand_out(text: str) -> None:
+    """Nobody has said that these are secret, and still the user is asked."""
+    assert suspicious(f"what is {text}?")
+
+
+def test_shapes_of_keys_are_known() -> None:
+    """A vendor's key is one whoever wrote it."""
+    assert is_key_shaped("sk-proj-" + "x" * 20)
+    assert not is_key_shaped("skeleton key")
+
+
+def test_a_short_word_is_no_secret() -> None:
+    """A password of a few letters would be found everywhere; it is not looked for."""
+    assert Secrets({"PASSWORD": "tide"}).found_in(["the tide"]) is None
+
+
+def test_a_long_text_costs_little() -> None:
+    """A megabyte goes through without being undressed."""
+    text = "word " * 200_000
+    assert len(forms(text)) <= 2

@@ -1,0 +1,223 @@
+"""Which day it is: told to the model, without changing a word of what was sent before."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchloop import Agent, Settings
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.events import Event, messages_from, source_data, strange_years
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.search.vendor_marks import page_date
+from searchloop.agent.settings import load_environment
+from searchloop.agent.tools.backend import LocalBackend
+from searchloop.agent.tools.dispatcher import Toolset
+from searchloop.agent.tools.results import Fence
+from searchloop.agent.tools.web_search import web_search
+from searchloop.agent.types import Source, ToolCall
+from tests.agent.scripted import Memory, SearchApp, found, page
+from tests.fake_ollama import FakeOllama, Model, say
+from tests.fakes import FakeServer, Reply
+from tests.source_tree import ROOT
+
+DAY = 86_400
+
+
+def agent_on(server: FakeOllama, home: Path, app: SearchApp | None = None) -> Agent:
+    """An agent of its own, as after a restart."""
+    flags = {"SEARCHLOOP_HOME": str(home), "OLLAMA_HOST": server.url}
+    settings = Settings.load(load_environment(flags, {}, home))
+    return Agent(settings, search_backend=app or SearchApp())
+
+
+def make_older(home: Path) -> None:
+    """All that was said so far was said a day earlier."""
+    with sqlite3.connect(home / "sessions.sqlite3") as db:
+        db.execute("UPDATE events SET at = at - ?, checksum = NULL", (DAY,))
+    db.close()
+
+
+def asked_on(home: Path) -> list[str]:
+    """The days of all questions, by the log."""
+    with sqlite3.connect(home / "sessions.sqlite3") as db:
+        rows = db.execute("SELECT at FROM events WHERE type = 'user_message' ORDER BY seq")
+        days = [date.fromtimestamp(at).isoformat() for (at,) in rows]
+    db.close()
+    return days
+
+
+def test_midnight_changes_nothing_that_was_sent(tmp_path: Path) -> None:
+    """A session begun yesterday: the prompt only grows, and the new question names its day."""
+    with FakeOllama([Model("m")], [say(f"Answer {n}.") for n in range(4)]) as server:
+        with agent_on(server, tmp_path) as agent:
+            session = agent.ask("First?", model="ollama:m").session_id
+        make_older(tmp_path)
+        for again in (False, True):  # from the log, then as the same process goes on
+            with agent_on(server, tmp_path) as agent:
+                agent.ask("Second?", session=session)
+                if again:
+                    agent.ask("Third?", session=session)
+    bodies = [request.body for request in server.requests if request.path == "/api/chat"]
+    for before, after in itertools.pairwise(bodies[1:]):
+        assert after.startswith(before[: -len(b"]}")])
+    said = [m["content"] for m in json.loads(bodies[-1])["messages"]]
+    first, *days = asked_on(tmp_path)
+    assert f"Today is {first}, unless a question names its own day." in said[0]
+    assert said[1] == "First?"
+    assert [text for text in said[2:] if "?" in text] == [
+        f"{text}?\n\n[Asked on {day}.]"
+        for text, day in zip(("Second", "Second", "Third"), days, strict=True)
+    ]
+
+
+class Earlier(EventLog):
+    """A question that it stores was stored a day ago: midnight came right after."""
+
+    def append(self, *args: Any, **kwargs: Any) -> list[Event]:
+        """See EventLog."""
+        stored = super().append(*args, **kwargs)
+        if stored[0].type != "user_message":
+            return stored
+        make_older(Path(self.where).parent)
+        return [replace(event, at=event.at - DAY) for event in stored]
+
+
+def test_a_question_is_of_the_day_on_which_it_was_stored(tmp_path: Path) -> None:
+    """Asked a moment before midnight and sent a moment after: the log and the prompt agree."""
+    with FakeOllama([Model("m")], [say("Yes.")]) as server:
+        flags = {"SEARCHLOOP_HOME": str(tmp_path), "OLLAMA_HOST": server.url}
+        settings = Settings.load(load_environment(flags, {}, tmp_path))
+        log = Earlier(tmp_path / "sessions.sqlite3")
+        with Agent(settings, search_backend=SearchApp(), log=log) as agent:
+            agent.ask("Today?", model="ollama:m")
+        log.close()
+    (day,) = asked_on(tmp_path)
+    assert f"Today is {day}, unless" in server.chats[0]["messages"][0]["content"]
+
+
+def test_a_session_of_one_day_has_no_notes() -> None:
+    """Questions of the day that the system text names are sent as they were written."""
+    events = [Event(n, "user_message", {"text": f"Q{n}?"}, 1_000_000.0 + n) for n in (1, 2)]
+    assert [m.content for m in messages_from(events)] == ["Q1?", "Q2?"]
+
+
+def test_the_note_is_no_part_of_a_search(tmp_path: Path) -> None:
+    """A program that searches with the question searches with what the user wrote."""
+    app = SearchApp({"/api/web-search": found("https://a.example/"), "/api/open-page": page("Yes")})
+    script = [say("I would not know."), say("Yes [1]."), say("Yes [1].")]
+    with FakeOllama([Model("m", ("completion",))], script) as server:
+        with agent_on(server, tmp_path, app) as agent:
+            told = agent.ask("Does the ferry to Lindhaug run?", model="ollama:m", search="local")
+        make_older(tmp_path)
+        for model, question in (("ollama:m", "And back?"), ("builtin:extractive", "Which pier?")):
+            with agent_on(server, tmp_path, app) as agent:
+                agent.ask(question, session=told.session_id, model=model)
+    queries = [asked["query"] for path, asked in app.requests if path == "/api/web-search"]
+    assert queries[1:] == ["Does the ferry to Lindhaug run? And back?", "pier"]
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "years"),
+    [
+        ("tram news 2024", "What is new about the tram?", ["2024"]),
+        ("tram news 2024", "What was new in 2024?", []),
+        ("tram news 2026", "What is new about the tram?", []),
+        ("tram 2019 2023 2019", "Since 2019?", ["2023"]),
+        ("article 120245 of 1789", "What does it say?", []),
+        ("1998年の電車", "", ["1998"]),
+        ("tram news 2031", "", []),
+    ],
+)
+def test_years_nobody_asked_for(query: str, said: str, years: list[str]) -> None:
+    """Past years of a query count when the user did not name them; other numbers do not."""
+    assert strange_years(query, said, 2026) == years
+
+
+def searched(query: str, said: str) -> tuple[str, list[dict[str, Any]]]:
+    """The result that the model gets of a search on 2026-11-21, and the events of the search."""
+    rows = {**found("https://a.example/")}
+    rows["results"] = [{**rows["results"][0], "published": "2026-11-19"}]
+    backend, memory = LocalBackend(SearchApp({"/api/web-search": rows})), Memory()
+    tool = web_search(backend, Fence(), said=said, today=lambda: date(2026, 11, 21))
+    toolset = Toolset((tool,), "ask", SourceTable())
+    call = ToolCall("call-1", "web_search", {"query": query})
+    (result,) = asyncio.run(toolset.call_all((call,), memory))
+    return result.content, memory.of("search_started", "search_finished")
+
+
+def test_results_carry_their_dates() -> None:
+    """The model reads when it was searched and when each page was published."""
+    content, events = searched("tram news", "What is new?")
+    assert "Searched on 2026-11-21. Cite" in content
+    assert "(2026-11-19)" in content
+    assert not any("years" in data for data in events)
+
+
+def test_a_source_keeps_its_day() -> None:
+    """From the search to the surfaces and over a restart, however it is mentioned later."""
+    table = SourceTable()
+    table.meet("https://a.example/", "A", published="2026-11-19")
+    source = table.meet("https://a.example/", state="opened")
+    assert source_data(source)["published"] == "2026-11-19"
+    assert "published" not in source_data(table.meet("https://b.example/"))
+    again = SourceTable()
+    again.restore(Source("https://a.example/"))
+    again.restore(source)
+    assert again.numbered(1) == source
+
+
+def test_a_year_of_the_model_s_own_is_flagged() -> None:
+    """The activity names it, and the model is told to search for what is true now."""
+    content, events = searched("tram news 2024", "What is new?")
+    assert [data["years"] for data in events] == [["2024"], ["2024"]]
+    assert "The user did not ask for 2024" in content
+    assert not any("years" in data for data in searched("tram 2024", "And in 2024?")[1])
+
+
+NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("told", "day"),
+    [
+        ("April 30, 2025", "2025-04-30"),
+        ("Sept. 1st, 2025", "2025-09-01"),
+        ("2025-09-11", "2025-09-11"),
+        ("2025-11-14T23:34:21.151000+00:00", "2025-11-14"),
+        ("3 hours ago", "2026-03-31"),
+        ("13 hours ago", "2026-03-30"),
+        ("1 day ago", "2026-03-30"),
+        ("3 weeks ago", "2026-03-10"),
+        ("A month ago", "2026-03-01"),
+        ("2 years ago", "2024-03-31"),
+        *((odd, None) for odd in (None, 7, "", "soon", "June", "May 32, 2025", "2025-13-01")),
+        *((odd, None) for odd in ("9999 years ago", "0000-01-01", "x" * 5_000, "in 3 days")),
+    ],
+)
+def test_the_day_of_a_page_as_providers_tell_it(told: object, day: str | None) -> None:
+    """Written out, as ISO, or as so long ago; whatever else it is, it is no day."""
+    assert page_date(told, NOON) == day
+
+
+def test_a_provider_that_searches_by_itself_tells_the_day_of_its_sources(tmp_path: Path) -> None:
+    """From its bytes to what every surface gets: a day where it told one, none where it did not."""
+    recorded = ROOT / "tests" / "recordings" / "anthropic" / "web_search_stream.json"
+    told = json.loads(recorded.read_text("utf-8"))["exchanges"][0]["response"]["text"]
+    days = {page_date("2 days ago")}
+    with FakeServer([Reply([told.encode()])]) as server:
+        flags = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k" * 20}
+        settings = Settings.load(load_environment(flags, {"SEARCHLOOP_HOME": str(tmp_path)}))
+        with Agent(settings, search_backend=SearchApp()) as agent:
+            answer = agent.ask("When?", model="anthropic:claude-sonnet-5-5", search="native")
+    days.add(page_date("2 days ago"))
+    assert answer.sources[0].published in days - {None}
+    assert answer.sources[1].published is None

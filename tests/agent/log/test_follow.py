@@ -1,0 +1,270 @@
+"""Followers of a session: what is stored, then what comes, without a gap and without a double."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.events import Event, message_data
+from searchloop.agent.log.log import Follower
+from searchloop.agent.types import Message, Usage
+from tests.waiting import eventually, until
+
+END = ("notice", {"code": "end"})
+SAID = (
+    "message",
+    message_data(Message("assistant", "x"), step=1, usage=Usage(), stop_reason="stop"),
+)
+DELTA = ("text_delta", {"text": "x"})
+Op = tuple[str, int]
+
+
+async def follow_to_the_end(log: EventLog, session: str, after: int = 0) -> list[Event]:
+    """Everything up to the event END."""
+    got: list[Event] = []
+    async with aclosing(log.follow(session, after)) as batches:
+        async for batch in batches:
+            got += batch
+            if got[-1].data == END[1]:
+                return got
+    return got
+
+
+async def joined(log: EventLog, session: str, count: int = 1) -> None:
+    """Until so many follow."""
+    await eventually(lambda: len(log._followers.of(session)) == count)
+
+
+def check(got: list[Event], log: EventLog, session: str, after: int = 0) -> None:
+    """Numbers grow, nothing that is stored was missed, and no delta came after its message."""
+    numbers = [event.seq for event in got]
+    assert numbers == sorted(set(numbers))
+    missed = [e for e in log.read(session, after) if e.seq not in set(numbers)]
+    assert not missed
+
+
+async def play(ops: list[Op], log: EventLog, other: EventLog, session: str) -> list[Event]:
+    """Appends here, on threads and in another process, while one follower reads when let."""
+    may_read = asyncio.Event()
+    may_read.set()
+    got: list[Event] = []
+
+    async def read() -> None:
+        async with aclosing(log.follow(session)) as batches:
+            async for batch in batches:
+                got.extend(batch)
+                if got[-1].data == END[1]:
+                    return
+                await may_read.wait()
+
+    reader = asyncio.create_task(read())
+    pending = []
+    for kind, count in ops:
+        if kind == "here":
+            log.append(session, [DELTA] * count)
+        elif kind == "message":
+            log.append(session, [SAID])
+        elif kind == "thread":
+            pending.append(asyncio.create_task(asyncio.to_thread(log.append, session, [DELTA])))
+        elif kind == "process":
+            other.append(session, [("notice", {})] * count)
+        elif kind == "stall":
+            may_read.clear()
+        else:
+            may_read.set()
+            for _ in range(count):
+                await asyncio.sleep(0)
+    await asyncio.gather(*pending)
+    may_read.set()
+    log.append(session, [END])
+    await asyncio.wait_for(reader, 60)
+    return got
+
+
+OPS = st.tuples(
+    st.sampled_from(["here", "message", "thread", "process", "stall", "read"]), st.integers(1, 120)
+)
+
+
+@given(st.lists(OPS, max_size=25))
+def test_no_gap_and_no_double_whoever_appends(ops: list[Op]) -> None:
+    """Any interleaving of writers and a reader that lags: each stored event comes exactly once."""
+    with tempfile.TemporaryDirectory() as folder:
+        log, other = (EventLog(Path(folder) / "s.sqlite3") for _ in range(2))
+        session = log.create_session(model="m").id
+        got = asyncio.run(play(ops, log, other, session))
+        check(got, log, session)
+        log.close()
+        other.close()
+
+
+def test_threads_that_push_out_of_order_lose_nothing() -> None:
+    """The later of two numbers may arrive first; the store is asked for the other."""
+
+    async def scenario() -> None:
+        follower = Follower(asyncio.get_running_loop())
+        first, second = (Event(n, "notice", {}, 0.0) for n in (1, 2))
+        follower.push([second])
+        assert follower.take(0) is None
+        follower.push([first])
+        assert follower.take(2) == []
+        follower.push([Event(3, "notice", {}, 0.0)])
+        assert [e.seq for e in follower.take(2) or []] == [3]
+
+    asyncio.run(scenario())
+
+
+def test_stored_first_then_live(store: Path | str) -> None:
+    """A follower that comes late gets the past in one batch, then the present."""
+
+    async def scenario(log: EventLog, session: str) -> None:
+        log.append(session, [("notice", {"n": n}) for n in range(5)])
+        async with aclosing(log.follow(session, after=2)) as batches:
+            assert [e.seq for e in await anext(batches)] == [3, 4, 5]
+            log.append(session, [("notice", {})])
+            assert [e.seq for e in await anext(batches)] == [6]
+
+    log = EventLog(store)
+    asyncio.run(scenario(log, log.create_session(model="m").id))
+    log.close()
+
+
+def test_a_follower_that_lags_holds_little(store: Path | str) -> None:
+    """However much comes, the queue is bounded, and the reader still gets all of it."""
+
+    async def scenario(log: EventLog, session: str) -> None:
+        async with aclosing(log.follow(session)) as batches:
+            log.append(session, [("notice", {})])
+            assert len(await anext(batches)) == 1
+            for _ in range(20):
+                log.append(session, [("notice", {})] * 100)
+            (follower,) = log._followers.of(session)
+            assert len(follower._queue) <= Follower.LIMIT
+            got = 0
+            while got < 2000:
+                got += len(await anext(batches))
+            assert got == 2000
+
+    log = EventLog(store)
+    asyncio.run(scenario(log, log.create_session(model="m").id))
+    log.close()
+
+
+def test_a_number_from_the_future_is_no_trap(store: Path | str) -> None:
+    """A client that claims to have seen more than there is still gets what comes next."""
+
+    async def scenario(log: EventLog, session: str) -> None:
+        log.append(session, [("notice", {})] * 3)
+        reading = asyncio.create_task(follow_to_the_end(log, session, after=999))
+        await joined(log, session)
+        log.append(session, [END])
+        assert [e.seq for e in await asyncio.wait_for(reading, 60)] == [4]
+
+    log = EventLog(store)
+    asyncio.run(scenario(log, log.create_session(model="m").id))
+    log.close()
+
+
+def test_another_process_is_noticed(store: Path | str) -> None:
+    """What another process appends comes without anything happening in this one."""
+
+    async def scenario(log: EventLog, other: EventLog, session: str) -> None:
+        reading = asyncio.create_task(follow_to_the_end(log, session))
+        await joined(log, session)
+        other.append(session, [("notice", {}), END])
+        assert [e.seq for e in await asyncio.wait_for(reading, 60)] == [1, 2]
+
+    log, other = (EventLog(store) for _ in range(2))
+    asyncio.run(scenario(log, other, log.create_session(model="m").id))
+    log.close()
+    other.close()
+
+
+def test_a_file_is_watched_only_while_somebody_follows(tmp_path: Path) -> None:
+    """What another process wrote or wishes is noticed long before the next poll; our own is not
+    news, and without a follower nobody looks.
+    """
+
+    async def scenario(log: EventLog, other: EventLog, session: str) -> None:
+        heard: list[Mapping[str, Any]] = []
+        fresh = {"session": session}
+        log.hear(heard.append)
+        other.append(session, [("notice", {})])
+        async with aclosing(log.follow(session)) as batches:
+            await anext(batches)
+            other.leases.claim(session, "run", "somebody")
+            other.leases.signal(session, {"kind": "cancel"})
+            await asyncio.to_thread(until, lambda: {"signal": session} in heard)
+            other.leases.signals("somebody")
+            await asyncio.to_thread(until, lambda: {} in heard)
+            known = heard.count(fresh)
+            other.append(session, [("notice", {})])
+            await asyncio.to_thread(until, lambda: heard.count(fresh) > known)
+            before = len(heard)
+            for _ in range(5):
+                log.append(session, [("notice", {})])
+            other.append(session, [END])
+            await asyncio.to_thread(until, lambda: len(heard) > before)
+            assert heard[before:] == [fresh]
+        assert not log._followers
+
+    log, other = (EventLog(tmp_path / "s.sqlite3") for _ in range(2))
+    asyncio.run(scenario(log, other, log.create_session(model="m").id))
+    log.close()
+    other.close()
+
+
+def test_deleting_ends_its_followers(store: Path | str) -> None:
+    """All followers of the session end, at once, also when another thread deletes it."""
+
+    async def scenario(log: EventLog, session: str) -> None:
+        readers = [asyncio.create_task(follow_to_the_end(log, session)) for _ in range(3)]
+        await joined(log, session, 3)
+        await asyncio.to_thread(log.delete_session, session)
+        assert await asyncio.wait_for(asyncio.gather(*readers), 60) == [[], [], []]
+        assert not log._followers
+
+    log = EventLog(store)
+    asyncio.run(scenario(log, log.create_session(model="m").id))
+    log.close()
+
+
+def test_a_follower_that_leaves_is_forgotten(store: Path | str) -> None:
+    """Closing the iterator takes its queue away."""
+
+    async def scenario(log: EventLog, session: str) -> None:
+        log.append(session, [("notice", {})])
+        async with aclosing(log.follow(session)) as batches:
+            await anext(batches)
+            assert log._followers
+        assert not log._followers
+
+    log = EventLog(store)
+    asyncio.run(scenario(log, log.create_session(model="m").id))
+    log.close()
+
+
+def test_a_reader_whose_loop_is_gone_stops_nobody(store: Path | str) -> None:
+    """Appending works on when a follower's event loop was closed under it."""
+    loop = asyncio.new_event_loop()
+    log = EventLog(store)
+    session = log.create_session(model="m").id
+    log.append(session, [("notice", {})])
+    batches = log.follow(session)
+
+    def abandon() -> None:
+        loop.run_until_complete(anext(batches))
+        loop.close()
+
+    asyncio.run(asyncio.to_thread(abandon))
+    assert log.append(session, [("notice", {})])[0].seq == 2
+    log.delete_session(session)
+    log.close()

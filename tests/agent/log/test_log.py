@@ -1,0 +1,279 @@
+"""The event log: order, transactions, sessions, search, claims."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchloop.agent.errors import Conflict
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.contract import Batch
+from searchloop.agent.log.events import message_data, messages_from
+from searchloop.agent.log.leases import LEASE
+from searchloop.agent.types import Message, Usage
+
+
+@pytest.fixture
+def log(store: Path | str) -> Iterator[EventLog]:
+    """An empty log, on each store."""
+    opened = EventLog(store)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def session(log: EventLog) -> str:
+    """The id of an empty session."""
+    return log.create_session(model="m").id
+
+
+def asked(text: str) -> tuple[str, dict[str, Any]]:
+    """A question."""
+    return "user_message", {"text": text}
+
+
+def delta(text: str) -> tuple[str, dict[str, Any]]:
+    """A piece of text."""
+    return "text_delta", {"text": text}
+
+
+def message(text: str) -> tuple[str, dict[str, Any]]:
+    """A whole message."""
+    words = Message("assistant", text)
+    return "message", message_data(words, step=1, usage=Usage(), stop_reason="stop")
+
+
+def test_a_citation_of_an_earlier_version_opens(log: EventLog, session: str) -> None:
+    """Before there were marks, a citation had one quote for all its places; now each has it."""
+    old = {"n": 1, "url": "https://a.example/", "title": "A", "quote": "wet", "verified": True}
+    loose = {"n": 2, "url": "https://b.example/", "title": "", "quote": None, "verified": None}
+    cited = [{**old, "spans": [[0, 3], [4, 7]]}, {**loose, "spans": []}]
+    kind, data = message("Wet or not")
+    log.append(session, [(kind, {**data, "citations": cited})])
+    (event,) = log.read(session)
+    said = {"quote": "wet", "verified": True}
+    assert event.data["citations"][0]["marks"] == [
+        {"span": [0, 3], **said},
+        {"span": [4, 7], **said},
+    ]
+    assert event.data["citations"][0]["quote"] == "wet"
+    assert event.data["citations"][1]["marks"] == []
+    (back,) = messages_from([event])
+    assert [c.spans for c in back.citations] == [((0, 3), (4, 7)), ()]
+
+
+def test_numbers_have_no_gap_under_threads(log: EventLog, session: str) -> None:
+    """Eight threads append at once: numbers are 1, 2, 3 ... and each thread's order is kept."""
+
+    def append(name: str) -> None:
+        for i in range(40):
+            log.append(session, [("notice", {"by": name, "i": i})] * (1 + i % 3))
+
+    threads = [threading.Thread(target=append, args=(str(n),)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    events = log.read(session)
+    assert [e.seq for e in events] == list(range(1, len(events) + 1))
+    for n in range(8):
+        own = [e.data["i"] for e in events if e.data["by"] == str(n)]
+        assert own == sorted(own)
+
+
+def test_a_message_and_the_end_of_its_deltas_are_one_step(log: EventLog, session: str) -> None:
+    """Either the deltas are there or the message is, for any reader at any time."""
+    log.append(session, [asked("hi"), delta("a"), delta("b"), ("thinking_delta", {"text": "c"})])
+    log.append(session, [message("ab")])
+    assert [(e.seq, e.type) for e in log.read(session)] == [(1, "user_message"), (5, "message")]
+
+
+def test_deltas_of_other_sessions_stay(log: EventLog, session: str) -> None:
+    """A message removes its own session's deltas only."""
+    other = log.create_session(model="m").id
+    log.append(other, [delta("keep")])
+    log.append(session, [message("ab")])
+    assert [e.type for e in log.read(other)] == ["text_delta"]
+
+
+def test_a_refused_append_leaves_nothing(log: EventLog, session: str) -> None:
+    """An append to a session that is gone stores nothing and keeps the log usable."""
+    log.delete_session(session)
+    with pytest.raises(Conflict) as caught:
+        log.append(session, [asked("hi")])
+    assert caught.value.code == "no_session"
+    assert log.append(log.create_session(model="m").id, [asked("hi")])[0].seq == 1
+
+
+def test_read_goes_on_after_a_number(log: EventLog, session: str) -> None:
+    """`after` is exclusive, and what is read equals what append returned."""
+    stored = log.append(session, [asked("a"), asked("b"), asked("c")], durable=True)
+    assert log.read(session, after=1) == stored[1:]
+    assert log.last_seq(session) == 3
+    assert log.last_event(session) == stored[-1]
+
+
+def test_a_session_counts_its_questions(log: EventLog) -> None:
+    """A new session is empty, in ask mode and with search off; questions are counted."""
+    made = log.create_session(model="m")
+    assert (made.mode, made.search, made.search_path, made.messages) == ("ask", "off", "off", 0)
+    log.append(made.id, [asked("a"), ("run_started", {}), message("x")])
+    assert log.session(made.id).messages == 1
+    assert log.session(made.id).as_dict()["id"] == made.id
+
+
+def test_ids_cannot_be_guessed(log: EventLog) -> None:
+    """A session id has at least 128 random bits, and no sign that means something on a command
+    line."""
+    ids = {log.create_session(model="m").id for _ in range(50)}
+    assert len(ids) == 50
+    assert min(map(len, ids)) >= 22
+    assert all(each.isascii() and each.isalnum() for each in ids)
+
+
+def test_settings_of_a_session_change_one_by_one(log: EventLog, session: str) -> None:
+    """Known settings change; an unknown one is a programming error and changes nothing."""
+    assert log.update_session(session, title="T", mode="plan").title == "T"
+    with pytest.raises(ValueError, match="created"):
+        log.update_session(session, created="0")
+    assert log.session(session).mode == "plan"
+
+
+def test_sessions_come_newest_first(log: EventLog) -> None:
+    """The session that was written to last is on top, and `limit` cuts."""
+    first, second = (log.create_session(model="m").id for _ in range(2))
+    log.append(second, [asked("x")])
+    log.append(first, [asked("x")])
+    assert [s.id for s in log.sessions()] == [first, second]
+    assert [s.id for s in log.sessions(limit=1)] == [first]
+
+
+def test_pinned_sessions_are_listed_however_old(log: EventLog) -> None:
+    """They come behind those that `limit` lets in, and never twice."""
+    old, pinned, new = (log.create_session(model="m").id for _ in range(3))
+    log.update_session(pinned, {"pinned": True})
+    for session in (old, pinned, new):
+        log.append(session, [asked('of "pinned":true')])
+    assert [s.id for s in log.sessions(limit=1)] == [new, pinned]
+    assert [s.id for s in log.sessions(limit=2)] == [new, pinned]
+    log.update_session(pinned, {"pinned": None})
+    assert [s.id for s in log.sessions(limit=1)] == [new]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "hit"),
+    [
+        ("What is 100% wool?", "100%", True),
+        ("What is 100 % wool?", "100%", False),
+        ("snake_case", "snake_case", True),
+        ("snakeXcase", "snake_case", False),
+        ('He said "no"', '"no"', True),
+        ("a back\\slash", "back\\slash", True),
+        ("line\nbreak", "line\nbreak", True),
+        ("Größe", "Größe", True),
+        ("UPPER", "upper", True),
+        ("nothing", "text", False),
+        ("nothing", '{"', False),
+        ("it's", "it's", True),
+        ("x", "' OR 1=1 --", False),
+    ],
+)
+def test_search_takes_words_as_they_are(
+    log: EventLog, session: str, text: str, query: str, hit: bool
+) -> None:
+    """Wildcards, quotes and backslashes are characters; only what was written is looked through."""
+    log.append(session, [asked(text), message("an answer with everything: " + query)])
+    assert [s.id for s in log.sessions(query)] == ([session] if hit else [])
+
+
+def test_search_finds_titles(log: EventLog, session: str) -> None:
+    """A title matches like a question does."""
+    log.update_session(session, title="About 5_bridges")
+    assert [s.id for s in log.sessions("5_b")] == [session]
+    assert log.sessions("5xb") == []
+
+
+def test_one_run_a_session(log: EventLog, session: str) -> None:
+    """A claim holds until it is released by the run that made it."""
+    first = log.leases.claim(session, "r1", "host/1/a")
+    assert log.session(session).running
+    with pytest.raises(Conflict) as caught:
+        log.leases.claim(session, "r2", "host/1/a")
+    assert caught.value.code == "busy"
+    assert log.leases.release(first)
+    assert not log.leases.release(first)
+    assert not log.session(session).running
+    second = log.leases.claim(session, "r2", "host/1/a")
+    assert second.fence > first.fence
+    assert not log.leases.release(first)
+
+
+def test_deleting_takes_everything(log: EventLog, session: str) -> None:
+    """Events, claim and session are gone; its neighbour is not."""
+    other = log.create_session(model="m").id
+    log.append(other, [asked("stay")])
+    log.append(session, [asked("go")])
+    log.leases.claim(session, "r", "host/1/a")
+    log.delete_session(session)
+    assert log.read(session) == []
+    assert log.leases.held() == []
+    assert log.last_seq(session) is None
+    assert [s.id for s in log.sessions()] == [other]
+    with pytest.raises(Conflict):
+        log.session(session)
+
+
+def test_half_a_character_and_no_number_are_stored(log: EventLog, session: str) -> None:
+    """A lone surrogate, a NaN and a stranger become what JSON can say: nothing breaks the log."""
+    data = {
+        "text": "a\ud83d",
+        "pair": "\ud83d\ude00",
+        "n": float("nan"),
+        "set": {1},
+        "o": Path("x"),
+    }
+    (event,) = log.append(session, [("notice", data)])
+    clean = {"text": "a\ufffd", "pair": "😀", "n": None, "set": [1], "o": "x"}
+    assert event.data == clean
+    assert log.read(session)[0].data == clean
+
+
+def test_a_clock_that_jumps_changes_no_order(log: EventLog, session: str) -> None:
+    """The date goes back a year and on by two: events keep their order, for readers and followers
+    and the model; each has the time that the clock said.
+    """
+    times = [2e9, 2e9 - 3.2e7, 2e9 + 3.2e7, 2e9 - 3600, 2e9]
+    for number, at in enumerate(times):
+        log._db.append(
+            Batch(session, [("user_message", f'{{"text": "{number}"}}')], at, questions=1)
+        )
+    events = log.read(session)
+    assert [event.data["text"] for event in events] == ["0", "1", "2", "3", "4"]
+    assert [event.at for event in events] == times
+    assert [event.seq for event in log.read(session, after=2)] == [3, 4, 5]
+    assert [message.content[:1] for message in messages_from(events)] == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("hours", [-5, 5])
+def test_a_clock_that_jumps_moves_a_run_at_most(log: EventLog, session: str, hours: float) -> None:
+    """The store's own clock jumps under a lease: another may take the run over, but then the one
+    before writes nothing more, and a beat of the holder makes all well.
+    """
+    lease = log.leases.claim(session, "run", "us")
+    with log._db.transaction() as db:
+        db.execute("UPDATE runs SET beat = beat + ?", (hours * 3600,))
+    (seen,) = log.leases.held(session)
+    assert seen.silent >= LEASE
+    assert log.leases.beat("us") == {session: lease.fence}
+    (seen,) = log.leases.held(session)
+    assert seen.silent < LEASE
+    taken = log.leases.take_over(seen, "them")
+    assert taken is not None
+    with pytest.raises(Conflict) as caught:
+        log.append(session, [delta("x")], fence=lease.fence)
+    assert caught.value.code == "fenced"
+    assert log.append(session, [delta("x")], fence=taken.fence)

@@ -1,0 +1,207 @@
+"""PostgreSQL out of reach: nothing is written twice, and it goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchloop.agent.errors import StoreError, UnsureError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import check
+from searchloop.agent.log.events import Event
+from searchloop.agent.log.postgres_pool import CHANNEL, NotificationListener
+from tests.crash.working import Working, check_once
+from tests.postgres import Postgres
+from tests.waiting import eventually, until
+from tests.wire import Wire
+
+pytestmark = pytest.mark.integration
+
+PATIENCE = 20.0  # seconds
+APPEND = b"INSERT INTO events"
+NOTICE = ("notice", {"text": "x"})
+
+
+def through(wire: Wire, url: str) -> str:
+    """The same address by way of the wire."""
+    head, _, name = url.rpartition("/")
+    return f"{head.rpartition(':')[0]}:{wire.port}/{name}"
+
+
+def test_an_answer_that_is_lost_is_looked_up(postgres: Postgres) -> None:
+    """The events are there, the connection is not: the append knows, and they are there once."""
+    url = postgres.url()
+    with Wire(postgres.port, APPEND) as wire, closing(EventLog(through(wire, url))) as log:
+        session = log.create_session(model="m").id
+        log.append(session, [NOTICE])
+        wire.lose(1)
+        stored = log.append(session, [NOTICE, ("text_delta", {"text": "y"})])
+        assert wire.lost.is_set()
+        assert [event.seq for event in stored] == [2, 3]
+        assert [event.seq for event in log.read(session)] == [1, 2, 3]
+        links = log._db.connections  # type: ignore[attr-defined]
+        links.patience = 0.2
+        wire.lose(1, dead=True)
+        with pytest.raises(UnsureError) as caught:
+            log.append(session, [NOTICE])
+        assert caught.value.remedy
+        wire.mend()
+        links.patience = PATIENCE
+        assert [event.seq for event in log.append(session, [NOTICE])] == [5]
+
+
+def test_a_listener_notices_that_nothing_comes_through(postgres: Postgres) -> None:
+    """A connection that is dead and does not say so: it listens on another, and lost news are told
+    as such.
+    """
+    import psycopg
+
+    heard: list[Any] = []
+
+    def tell(text: str = "") -> None:
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute("SELECT pg_notify(%s, %s)", (CHANNEL, text))
+
+    url = postgres.url()
+    with Wire(postgres.port, APPEND) as wire:
+        there = through(wire, url)
+        notices = NotificationListener(
+            lambda: psycopg.connect(there, autocommit=True), tell, "us", 0.3
+        )
+        notices.begin(heard.append)
+        until(lambda: {} in heard)
+        wire.hush()
+        heard.clear()
+        until(lambda: {} in heard)
+        tell('{"session": "s"}')
+        until(lambda: {"session": "s"} in heard)
+        notices.end()
+
+
+class Mending(EventLog):
+    """A log whose wire is whole again as soon as an append has given up."""
+
+    def __init__(self, url: str, wire: Wire) -> None:
+        super().__init__(url)
+        self._wire = wire
+
+    def append(self, *args: Any, **kwargs: Any) -> list[Event]:
+        """See EventLog."""
+        try:
+            return super().append(*args, **kwargs)
+        except UnsureError:
+            self._wire.mend()
+            self.waits(PATIENCE)
+            raise
+
+    def waits(self, seconds: float) -> None:
+        """For a connection, from now on."""
+        self._db.connections.patience = seconds  # type: ignore[attr-defined]
+
+
+async def breaks(home: Path, url: str, wire: Wire, arm: Callable[[], None]) -> bool:
+    """A run in which the wire breaks, and what comes after; False if it did not break.
+
+    Who follows meanwhile from another machine gets each event once, in order, and misses none.
+    """
+    log = Mending(url, wire)
+    machine = Working(home, lambda path: log)
+    other = EventLog(url.replace(f":{wire.port}/", f":{wire.server}/"))
+    followed: list[Event] = []
+    following = asyncio.create_task(follow(other, machine.session, followed))
+    log.waits(0.5)
+    arm()
+    with suppress(StoreError):
+        await machine.ask("hi")
+    wire.mend()
+    log.waits(PATIENCE)
+    hit = wire.lost.is_set()
+    await machine.goes_on()
+    events = machine.log.read(machine.session)
+    await machine.close()
+    await eventually(lambda: followed and followed[-1].seq == events[-1].seq)
+    following.cancel()
+    other.close()
+    assert [e.seq for e in followed] == sorted({e.seq for e in followed})
+    assert [e for e in events if e not in followed] == []
+    check_once(events)
+    assert machine.saved <= 1
+    return hit
+
+
+async def follow(log: EventLog, session: str, into: list[Event]) -> None:
+    """Collects what a follower of the session gets."""
+    async for batch in log.follow(session):
+        into += batch
+
+
+@pytest.mark.parametrize(("dead", "numbers"), [(False, range(1, 30)), (True, (1, 3, 5))])
+def test_no_lost_answer_doubles_anything(
+    tmp_path: Path, postgres: Postgres, dead: bool, numbers: range
+) -> None:
+    """Whichever append of a run it is, and whether the server can be asked or not."""
+    url = postgres.url()
+    with Wire(postgres.port, APPEND) as wire:
+        hits = 0
+        for number in numbers:
+            home = tmp_path / str(number)
+            home.mkdir()
+            arm = partial(wire.lose, number, dead=dead)
+            hit = asyncio.run(breaks(home, through(wire, url), wire, arm))
+            hits += hit
+            if not hit:
+                break
+    assert hits >= 3
+    assert check(url) == []
+
+
+def cuts(folder: Path, postgres: Postgres, step: int, *, asks: bool) -> int:
+    """How many cuts, one after each `step` bytes of a run, were met."""
+    url, done = postgres.url(), 0
+    with Wire(postgres.port, APPEND) as wire:
+        while True:
+            home = folder / str(done)
+            home.mkdir()
+            arm = partial(wire.cut, step * done + step // 2, asks=asks)
+            if not asyncio.run(breaks(home, through(wire, url), wire, arm)):
+                break
+            done += 1
+    assert check(url) == []
+    return done
+
+
+@pytest.mark.parametrize(
+    ("asks", "step"),
+    [
+        (True, 2909),
+        (False, 1009),
+        pytest.param(True, 61, marks=pytest.mark.torture),
+        pytest.param(False, 31, marks=pytest.mark.torture),
+    ],
+)
+def test_a_connection_cut_at_any_byte(
+    tmp_path: Path, postgres: Postgres, asks: bool, step: int
+) -> None:
+    """To the server or from it: no event is lost, doubled or out of order, for nobody."""
+    assert cuts(tmp_path, postgres, step, asks=asks) > 5
+
+
+def test_all_connections_are_taken(postgres: Postgres) -> None:
+    """It says so, and works as soon as one is free."""
+    with closing(EventLog(postgres.url())) as log:
+        session = log.create_session(model="m").id
+        links = log._db.connections  # type: ignore[attr-defined]
+        links.patience, pool = 0.2, links.pool
+        with ExitStack() as stack:
+            for _ in range(pool.max_size):
+                stack.enter_context(pool.connection())
+            with pytest.raises(StoreError) as caught:
+                log.append(session, [NOTICE])
+            assert caught.value.code == "store_busy"
+        assert log.append(session, [NOTICE])[0].seq == 1

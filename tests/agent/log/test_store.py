@@ -1,0 +1,238 @@
+"""The store's file: private, versioned, and its faults in words that say who must act."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from searchloop.agent.errors import StoreError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import check, restore
+from searchloop.agent.log.contract import STEPS
+from searchloop.agent.log.events import message_data
+from searchloop.agent.log.sqlite_file import sqlite_errors
+from searchloop.agent.types import Message, Usage
+from tests.agent.scripted import no_room
+
+NOTICE = ("notice", {"text": "x" * 2000})
+
+
+@contextmanager
+def as_a_user() -> Iterator[None]:
+    """For the superuser, to whom no file is closed: somebody else for a moment."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def code_of(action: Callable[[], object]) -> str:
+    """The code of the StoreError that this raises; it has a sentence and a remedy."""
+    with pytest.raises(StoreError) as caught:
+        action()
+    assert caught.value.message
+    assert caught.value.remedy
+    return caught.value.code
+
+
+def test_only_the_user_can_read_it(tmp_path: Path) -> None:
+    """Folder 0700, file and side files 0600, whatever the umask says."""
+    old = os.umask(0)
+    try:
+        home = tmp_path / "new" / "home"
+        log = EventLog(home / "s.sqlite3")
+        log.create_session(model="m")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    files = sorted(home.iterdir())
+    assert len(files) == 3
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    log.close()
+
+
+def test_an_open_file_is_closed_to_others(tmp_path: Path) -> None:
+    """A file that was readable for all is made private when it is opened."""
+    path = tmp_path / "s.sqlite3"
+    EventLog(path).close()
+    path.chmod(0o644)
+    EventLog(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    """A store from before sessions had further settings: all is kept, and none are set."""
+    path = tmp_path / "s.sqlite3"
+    db = sqlite3.connect(path)
+    for statement in STEPS[0]:
+        db.execute(statement)
+    db.execute("INSERT INTO sessions VALUES ('a', 'T', 'm', 'ask', 'off', 'off', NULL, 1, 2, 3, 4)")
+    db.execute("PRAGMA user_version = 1")
+    db.commit()
+    db.close()
+    log = EventLog(path)
+    (kept,) = log.sessions()
+    assert (kept.id, kept.title, kept.updated, kept.messages) == ("a", "T", 2, 3)
+    assert kept.settings == {}
+    assert log.update_session("a", {"agent": "editor"}).settings == {"agent": "editor"}
+    log.close()
+    EventLog(path).close()
+
+
+def test_settings_are_merged_key_by_key(tmp_path: Path) -> None:
+    """A change names what it changes; None takes a setting away; the rest stays."""
+    log = EventLog(tmp_path / "s.sqlite3")
+    session = log.create_session(model="m", settings={"agent": "editor", "empty": None})
+    assert session.settings == {"agent": "editor"}
+    assert session.as_dict()["settings"] == {"agent": "editor"}
+    log.update_session(session.id, {"tools": ["a", "b"]}, title="T")
+    changed = log.update_session(session.id, {"agent": None, "deep": {"x": [1, "é"]}})
+    assert changed.settings == {"tools": ["a", "b"], "deep": {"x": [1, "é"]}}
+    assert changed.title == "T"
+    log.close()
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    """Something else under that name is called damaged, and kept."""
+    path = tmp_path / "s.sqlite3"
+    path.write_bytes(b"holiday pictures " * 500)
+    assert code_of(lambda: EventLog(path)) == "damaged"
+    assert path.read_bytes().startswith(b"holiday")
+
+
+def test_a_damaged_event_hides_nothing_else(tmp_path: Path) -> None:
+    """Data that is no JSON any more becomes a notice; the session can be read and used."""
+    path = tmp_path / "s.sqlite3"
+    log = EventLog(path)
+    session = log.create_session(model="m").id
+    log.append(session, [NOTICE, NOTICE])
+    db = sqlite3.connect(path)
+    db.execute("""UPDATE events SET data = '{"text": "x' WHERE seq = 1""")
+    db.execute("UPDATE sessions SET settings = '['")
+    db.commit()
+    db.close()
+    assert [event.data["text" if n else "code"] for n, event in enumerate(log.read(session))] == [
+        "damaged",
+        NOTICE[1]["text"],
+    ]
+    assert log.sessions()[0].settings == {}
+    assert log.append(session, [NOTICE])[0].seq == 3
+    log.close()
+    assert check(path) == [f"session {session}: event 1 is damaged"]
+    assert restore(path, None).gaps == 1
+    assert check(path) == []
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """A folder of somebody else, and a path through a file, are refused in words."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    with as_a_user():
+        assert code_of(lambda: EventLog(closed / "home" / "s.sqlite3")) == "read_only"
+    (tmp_path / "file").write_text("x")
+    assert code_of(lambda: EventLog(tmp_path / "file" / "s.sqlite3")) == "not_a_folder"
+    assert code_of(lambda: EventLog(tmp_path)) == "not_a_file"
+
+
+def test_a_full_disk_and_room_again(tmp_path: Path) -> None:
+    """An append that found no room stores nothing; with room again all goes on, without restart."""
+    log = EventLog(tmp_path / "s.sqlite3")
+    session = log.create_session(model="m").id
+    kept = log.append(session, [NOTICE], durable=True)
+    with no_room(tmp_path / "s.sqlite3-wal"):
+        for durable in (False, True, False):
+            with pytest.raises(StoreError):
+                log.append(session, [NOTICE] * 40, durable=durable)
+        assert log.read(session) == kept
+    assert [e.seq for e in log.append(session, [NOTICE] * 40)] == list(range(2, 42))
+    log.close()
+
+
+def refuse(reason: str, path: Path) -> None:
+    """Makes SQLite refuse a write for this reason, with its own words."""
+    sqlite3.connect(path).execute("CREATE TABLE IF NOT EXISTS t (x)").connection.close()
+    if reason == "full":
+        db = sqlite3.connect(path)
+        db.execute("PRAGMA max_page_count = 2")
+        db.execute("INSERT INTO t VALUES (?)", ("x" * 50_000,))
+    elif reason == "read-only":
+        sqlite3.connect(f"file:{path}?mode=ro", uri=True).execute("INSERT INTO t VALUES (1)")
+    else:
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        sqlite3.connect(path, timeout=0).execute("INSERT INTO t VALUES (1)")
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [("full", "disk_full"), ("read-only", "read_only"), ("locked", "locked")],
+)
+def test_sqlites_complaints_in_our_words(tmp_path: Path, reason: str, code: str) -> None:
+    """Full, read-only and locked are told apart: the user has to do different things."""
+    path = tmp_path / "s.sqlite3"
+
+    def act() -> None:
+        with sqlite_errors(path):
+            refuse(reason, path)
+
+    assert code_of(act) == code
+
+
+def test_many_may_open_a_new_store_at_once(tmp_path: Path) -> None:
+    """Twelve openers of a file that is not there yet: all succeed, none breaks another's."""
+    failed: list[Exception] = []
+
+    def opens() -> None:
+        try:
+            log = EventLog(tmp_path / "s.sqlite3")
+            log.create_session(model="m")
+            log.close()
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=opens) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    log = EventLog(tmp_path / "s.sqlite3")
+    assert len(log.sessions()) == 12
+    log.close()
+
+
+def test_a_reader_of_the_moment_sees_whole_transactions(tmp_path: Path) -> None:
+    """While one thread appends, others read: never a delta beside its message."""
+    log = EventLog(tmp_path / "s.sqlite3")
+    session = log.create_session(model="m").id
+    done, problems = threading.Event(), []
+    words = message_data(Message("assistant", "x"), step=1, usage=Usage(), stop_reason="stop")
+
+    def reads() -> None:
+        while not done.is_set():
+            kinds = [event.type for event in log.read(session)]
+            if "text_delta" in kinds and "message" in kinds[kinds.index("text_delta") :]:
+                problems.append(kinds)
+
+    threads = [threading.Thread(target=reads) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(60):
+        log.append(session, [("text_delta", {"text": "x"})] * 3)
+        log.append(session, [("message", words)])
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    log.close()

@@ -1,0 +1,155 @@
+"""Stores of earlier versions, copies of a log, and whether it is whole; on each store."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import Restored, backup, check, restore
+from tests.agent.scripted import Scripted, open_house, says
+
+V1 = Path(__file__).with_name("store_v1.sql")
+
+
+def first_version(path: Path) -> None:
+    """Makes a store as version 1 left it."""
+    db = sqlite3.connect(path)
+    db.executescript(V1.read_text("utf-8"))
+    db.close()
+
+
+def filled(where: Path | str) -> EventLog:
+    """A log with two sessions."""
+    log = EventLog(where)
+    for name in ("one", "two"):
+        session = log.create_session(model="m", settings={"agent": name}).id
+        log.update_session(session, title=name)
+        log.append(session, [("user_message", {"text": f"{name} \ud83d\x00"})], durable=True)
+        log.append(session, [("run_started", {"run_id": name}), ("run_finished", {"run_id": name})])
+        log.append(session, [("text_delta", {"text": "scaffolding"})])
+    return log
+
+
+def told(log: EventLog) -> list[object]:
+    """All that a log holds but scaffolding."""
+    sessions = sorted(log.sessions(), key=lambda s: s.title)
+    return [(s, [e for e in log.read(s.id) if not e.type.endswith("delta")]) for s in sessions]
+
+
+def test_a_store_of_version_1_opens(tmp_path: Path) -> None:
+    """Every event is there, numbers and times unchanged, and the half answer is where it was."""
+    first_version(tmp_path / "sessions.sqlite3")
+    db = sqlite3.connect(tmp_path / "sessions.sqlite3")
+    before = db.execute("SELECT * FROM events ORDER BY session, seq").fetchall()
+    db.close()
+    log = EventLog(tmp_path / "sessions.sqlite3")
+    events = [(s, e) for s in ("half", "kept") for e in log.read(s)]
+    assert [(s, e.seq, e.type, e.at) for s, e in events] == [(*r[:3], r[4]) for r in before]
+    assert log.session("kept").title == "When is high water?"
+    assert [s.id for s in log.sessions("½")] == ["kept"]
+    log.close()
+    assert check(tmp_path / "sessions.sqlite3") == []
+
+
+def test_a_run_that_version_1_left_goes_on(tmp_path: Path) -> None:
+    """The answer that broke off is asked for again, and the session can be used."""
+    first_version(tmp_path / "sessions.sqlite3")
+
+    async def scenario() -> None:
+        async with open_house(tmp_path, Scripted([says("Whole."), says("More.")])) as house:
+            house.session = "half"
+            assert await house.runner.recover() == 1
+            await house.runner.wait("half")
+            assert house.log.last_event("half").data["answer"] == "Whole."
+            assert (await house.ask("go on")).data["answer"] == "More."
+
+    asyncio.run(scenario())
+
+
+def test_a_copy_holds_all_and_comes_back(store: Path | str, tmp_path: Path) -> None:
+    """Backed up while open, brought back into a new store of either kind: the same, to the byte."""
+    log = filled(store)
+    assert backup(store, tmp_path / "copy") == 2
+    assert [path.name for path in tmp_path.iterdir() if "copy" in path.name] == ["copy"]
+    before = told(log)
+    gone = log.sessions()[0].id
+    log.delete_session(gone)
+    assert restore(store, tmp_path / "copy") == Restored(done=1, kept=1)
+    assert told(log) == before
+    assert restore(tmp_path / "new" / "s.sqlite3", tmp_path / "copy") == Restored(done=2)
+    other = EventLog(tmp_path / "new" / "s.sqlite3")
+    assert told(other) == before
+    other.append(gone, [("user_message", {"text": "and on"})])
+    other.close()
+    log.close()
+    assert check(store) == []
+
+
+def test_a_copy_replaces_nothing(tmp_path: Path) -> None:
+    """A file that is there is left alone, and what is no copy is called damaged."""
+    filled(tmp_path / "s.sqlite3").close()
+    (tmp_path / "there").write_text("mine" * 400)
+    with pytest.raises(ConfigError):
+        backup(tmp_path / "s.sqlite3", tmp_path / "there")
+    with pytest.raises(StoreError) as caught:
+        restore(tmp_path / "s.sqlite3", tmp_path / "there")
+    assert caught.value.code == "damaged"
+    with pytest.raises(ConfigError):
+        restore(tmp_path / "s.sqlite3", tmp_path / "nowhere")
+    assert (tmp_path / "there").read_text() == "mine" * 400
+
+
+def test_what_is_no_copy_is_refused(tmp_path: Path) -> None:
+    """An empty file and somebody else's database bring nothing back, and that is said."""
+    (tmp_path / "empty").touch()
+    db = sqlite3.connect(tmp_path / "foreign")
+    db.execute("CREATE TABLE holidays (day TEXT)")
+    db.commit()
+    db.close()
+    for name in ("empty", "foreign"):
+        with pytest.raises(ConfigError) as caught:
+            restore(tmp_path / "s.sqlite3", tmp_path / name)
+        assert caught.value.code == "no_copy"
+
+
+def test_a_damaged_copy_says_so(tmp_path: Path) -> None:
+    """One that was cut off: what it still holds comes back, and it is told that there are gaps."""
+    log = filled(tmp_path / "s.sqlite3")
+    for session in log.sessions():
+        log.append(session.id, [("notice", {"text": "x" * 3000})] * 20)
+    backup(tmp_path / "s.sqlite3", tmp_path / "copy")
+    log.close()
+    whole = (tmp_path / "copy").read_bytes()
+    (tmp_path / "copy").write_bytes(whole[: len(whole) // 2])
+    found = restore(tmp_path / "new.sqlite3", tmp_path / "copy")
+    assert found.done == 2
+    assert found.gaps > 0
+
+
+def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+    """A stray event, a wrong count, a damaged event, runs that ended never or twice."""
+    log = filled(tmp_path / "s.sqlite3")
+    assert check(tmp_path / "s.sqlite3") == []
+    one, two = (s.id for s in sorted(log.sessions(), key=lambda s: s.title))
+    log.append(one, [("run_finished", {"run_id": "one"}), ("run_started", {"run_id": "lost"})])
+    log.close()
+    db = sqlite3.connect(tmp_path / "s.sqlite3")
+    db.execute("INSERT INTO events VALUES ('ghost', 1, 'notice', '{}', 0, NULL)")
+    db.execute("UPDATE sessions SET messages = 7 WHERE id = ?", (two,))
+    db.execute("UPDATE events SET data = '{' WHERE session = ? AND seq = 1", (two,))
+    db.commit()
+    db.close()
+    assert sorted(
+        line.replace(one, "1").replace(two, "2") for line in check(tmp_path / "s.sqlite3")
+    ) == [
+        "events of a session that is gone: ghost",
+        "session 1: run lost never ended",
+        "session 1: run one ended 2 times",
+        "session 2: 1 questions, 7 counted",
+        "session 2: event 1 is damaged",
+    ]

@@ -1,0 +1,85 @@
+"""An agent with one session on an Ollama server, and a small web that it can search."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from searchloop import Agent, Settings
+from searchloop.agent.library import Answer as Told
+from searchloop.agent.log.events import Event
+from searchloop.agent.settings import load_environment
+from searchloop.agent.tools import Tool
+from tests.agent.scripted import SearchApp, found, page
+from tests.fake_ollama import Answer, Model, say
+from tests.fakes import FakeServer
+
+TOOLLESS = Model("gemma3:4b", ("completion",))
+SMALL = Model("qwen3:4b", num_ctx=4096)
+FACT = "The ferry to Lindhaug leaves at 07:40 from pier four."
+
+
+@dataclass
+class Desk:
+    """An agent with one session on a fake server."""
+
+    agent: Agent
+    app: SearchApp
+    home: Path
+    session: str = ""
+    events: list[Event] = field(default_factory=list)
+
+    def ask(self, question: str, model: str, **more: Any) -> Told:
+        """One turn of the session, searching with our own search."""
+        self.session = self.session or self.agent.log.create_session(model=model).id
+        options = {"search": "local", **more}
+        told = self.agent.ask(question, session=self.session, model=model, **options)
+        self.events = self.agent.log.read(self.session)
+        return told
+
+    def notices(self) -> list[str]:
+        """The codes of the session's notices."""
+        return [e.data["code"] for e in self.events if e.type == "notice"]
+
+    def rungs(self) -> list[str | None]:
+        """How the calls of each message arrived."""
+        return [details.get("calls") for details in self.details()]
+
+    def details(self) -> list[Mapping[str, Any]]:
+        """The details of the session's messages."""
+        return [e.data["details"] for e in self.events if e.type == "message"]
+
+
+@contextmanager
+def desk(
+    server: FakeServer | str,
+    home: Path,
+    app: SearchApp | None = None,
+    tools: Iterable[Tool] = (),
+    **env: str,
+) -> Iterator[Desk]:
+    """A desk of its own home, on this server or the one at this address."""
+    url = server if isinstance(server, str) else server.url
+    settings = Settings.load(
+        load_environment({"SEARCHLOOP_HOME": str(home), "OLLAMA_HOST": url, **env}, {}, home)
+    )
+    app = app or lake()
+    with Agent(settings, search_backend=app, tools=tools) as agent:
+        yield Desk(agent, app, home)
+
+
+def lake(size: int = 400, pages: int = 3) -> SearchApp:
+    """A web of pages that all know the fact."""
+    text = "Nothing happened on the lake. " * (size // 60)
+    urls = [f"https://lake.example/{n}" for n in range(1, pages + 1)]
+    routes = {"/api/web-search": found(*urls), "/api/open-page": page(f"{text}{FACT} {text}")}
+    return SearchApp(routes)
+
+
+def envelope(tool: str, **arguments: Any) -> Answer:
+    """What a model writes into the form."""
+    return say(json.dumps({"tool": tool, "arguments": arguments}))

@@ -1,0 +1,722 @@
+"""The Ollama codec on bytes: the same events however they are cut, and nothing half-finished."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.agent.calls.arguments import read_arguments
+from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
+from searchloop.agent.providers._thinking import ThinkSplitter, split_late
+from searchloop.agent.providers.ollama.codec import OllamaCodec
+from searchloop.agent.providers.ollama.config import parse_address, read_config
+from searchloop.agent.types import (
+    Finished,
+    Message,
+    Request,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    ToolSpec,
+)
+
+HERE = Path(__file__).parents[3] / "recordings" / "ollama"
+SIZES = (1, 2, 3, 7, 64, 1 << 20)
+SEARCH = ToolSpec(
+    "web_search",
+    "Search the web.",
+    {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "minLength": 1},
+            "span": {"anyOf": [{"type": "object", "properties": {"from": {"type": "integer"}}}]},
+        },
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+)
+USER = Message("user", "When does the ferry leave?")
+
+
+def codec(**env: str) -> OllamaCodec:
+    """A codec with these settings."""
+    return OllamaCodec(read_config(env))
+
+
+def request(*messages: Message, **more: Any) -> Request:
+    """A request to qwen3:8b."""
+    return Request("qwen3:8b", messages or (USER,), **more)
+
+
+def decode(
+    data: bytes,
+    size: int = 1 << 20,
+    asked: Request | None = None,
+    content_type: str = "application/x-ndjson",
+) -> list[StreamEvent]:
+    """The events of a whole response cut into pieces of `size` bytes."""
+    decoder = codec().decoder(asked or request(), content_type)
+    events: list[StreamEvent] = []
+    for at in range(0, len(data), size):
+        events.extend(decoder.feed(data[at : at + size]))
+    events.extend(decoder.close())
+    return events
+
+
+def lines(*chunks: dict[str, Any], done: bool = True) -> bytes:
+    """A stream of these chunks, ended as the server ends it."""
+    last = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
+    every = [*chunks, last] if done else list(chunks)
+    return b"".join(json.dumps(chunk).encode() + b"\n" for chunk in every)
+
+
+def text(*pieces: str) -> list[dict[str, Any]]:
+    """One chunk for each piece of content."""
+    return [{"message": {"content": piece}, "done": False} for piece in pieces]
+
+
+def last(events: Sequence[StreamEvent]) -> Finished:
+    """The end of the stream, which must be there once and last."""
+    found = [event for event in events if isinstance(event, Finished)]
+    assert len(found) == 1
+    assert events[-1] is found[0]
+    return found[0]
+
+
+def shape(events: Iterable[StreamEvent]) -> list[Any]:
+    """Events in a form that compares; minted ids are left out."""
+    out: list[Any] = []
+    for event in events:
+        if isinstance(event, Finished):
+            message = event.message
+            calls = [(c.name, c.arguments, c.problem) for c in message.tool_calls]
+            ends = (event.stop_reason, event.usage, message.details)
+            out.append((message.content, message.thinking, calls, *ends))
+        else:
+            out.append(event)
+    return out
+
+
+def responses(folder: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Every recorded answer of /api/chat of status 200, named."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        for number, exchange in enumerate(json.loads(path.read_text("utf-8"))["exchanges"]):
+            asked, answer = exchange["request"], exchange["response"]
+            chat = asked is None or asked["url"].endswith("/api/chat")
+            if chat and answer["status"] in (None, 200):
+                found.append((f"{path.stem}-{number}", answer))
+    return found
+
+
+def body_of(answer: dict[str, Any]) -> bytes:
+    """The bytes of a recorded answer."""
+    return (answer["text"] if "text" in answer else json.dumps(answer["body"])).encode()
+
+
+OWN = dict(responses(HERE))
+GOOD = [name for name in OWN if not name.startswith("error")]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", GOOD)
+def test_events_do_not_depend_on_how_bytes_are_cut(name: str, size: int) -> None:
+    """Each recording gives the same events at every chunk size, its text and thinking in full."""
+    data = body_of(OWN[name])
+    events = decode(data, size)
+    assert shape(events) == shape(decode(data))
+    message = last(events).message
+    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == message.content
+    assert "".join(e.text for e in events if isinstance(e, ThinkingDelta)) == message.thinking
+
+
+def test_recorded_traffic_decodes(recordings: Path) -> None:
+    """Real answers end once, with counts, and read the same byte by byte and whole."""
+    found = responses(recordings / "ollama")
+    assert len(found) >= 7
+    for name, answer in found:
+        data = body_of(answer)
+        events = decode(data, content_type="")
+        assert last(events).usage.input_tokens, name
+        if len(data) < 20_000:
+            assert shape(decode(data, 1, content_type="")) == shape(events), name
+
+
+def test_recorded_tool_run(recordings: Path) -> None:
+    """Two calls in two lines get an id each; think tags in the content become thinking."""
+    runs = [a for n, a in responses(recordings / "ollama") if n.startswith("chat_tool_calls_three")]
+    first, _, third = (last(decode(body_of(answer), content_type="")) for answer in runs)
+    assert first.stop_reason == "tool_calls"
+    assert [c.name for c in first.message.tool_calls] == ["weather", "search"]
+    assert len({c.id for c in first.message.tool_calls}) == 2
+    assert third.message.thinking.startswith("Okay, let me figure out")
+    assert third.message.content.startswith("The Detroit Tigers game is today")
+
+
+def test_counts_and_times() -> None:
+    """The last line becomes usage, and times in milliseconds in the details."""
+    done = last(decode(body_of(OWN["chat_text_stream-0"])))
+    assert (done.usage.input_tokens, done.usage.output_tokens) == (61, 24)
+    assert done.usage.cost_usd is None
+    assert done.message.details == {
+        "total_ms": 1843.0,
+        "load_ms": 92.0,
+        "prompt_ms": 210.0,
+        "eval_ms": 1200.0,
+        "tokens_per_second": 20.0,
+    }
+    assert done.message.content == "The Lindhøj ferry leaves at 07:40 — bring a coat 🧥."
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_cut_stream_is_never_finished(name: str) -> None:
+    """Cut at any byte before its closing brace, a response raises IncompleteError."""
+    data = body_of(OWN[name]).rstrip()
+    for end in range(len(data)):
+        decoder = codec().decoder(request(), "application/x-ndjson")
+        events = list(decoder.feed(data[:end]))
+        assert not any(isinstance(event, Finished) for event in events)
+        with pytest.raises(IncompleteError) as caught:
+            list(decoder.close())
+        assert caught.value.retryable
+
+
+def test_a_last_line_without_newline_counts() -> None:
+    """A proxy may drop the last newline; the object before it is whole."""
+    assert last(decode(lines(*text("Hi")).rstrip(), 5)).message.content == "Hi"
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_plain_document_is_read(size: int, indent: int | None) -> None:
+    """`stream` ignored by a proxy: one JSON document, pretty or not, is an answer too."""
+    body = {
+        "message": {"content": "At 07:40.", "thinking": "Hm.", "tool_calls": [call("f", {"a": 1})]},
+        "done": True,
+        "eval_count": 3,
+    }
+    data = json.dumps(body, indent=indent).encode()
+    events = decode(data, size, content_type="application/json; charset=utf-8")
+    done = last(events)
+    assert (done.message.content, done.message.thinking) == ("At 07:40.", "Hm.")
+    assert done.stop_reason == "tool_calls"
+    for end in range(0, len(data), 11):
+        with pytest.raises(IncompleteError):
+            decode(data[:end], content_type="application/json")
+
+
+def call(name: Any, arguments: Any, call_id: Any = None) -> dict[str, Any]:
+    """A tool call on the wire."""
+    return {"id": call_id, "function": {"name": name, "arguments": arguments}}
+
+
+def calls_of(*items: Any, asked: Request | None = None) -> tuple[ToolCall, ...]:
+    """The calls decoded from one chunk each."""
+    chunks = [{"message": {"content": "", "tool_calls": [item]}, "done": False} for item in items]
+    return last(decode(lines(*chunks), asked=asked)).message.tool_calls
+
+
+def test_calls_in_every_line_are_added_up() -> None:
+    """Calls of a middle line, of another and of the last line are all kept, in order."""
+    final = {"message": {"content": "", "tool_calls": [call("c", {}), call("d", {})]}, "done": True}
+    chunks = [{"message": {"content": "x", "tool_calls": [call(n, {})]}} for n in "ab"]
+    done = last(decode(lines(*chunks, final, done=False)))
+    assert [c.name for c in done.message.tool_calls] == ["a", "b", "c", "d"]
+    assert (done.stop_reason, done.message.content) == ("tool_calls", "xx")
+
+
+def test_ids_are_unique_in_the_session() -> None:
+    """A given id is kept; one that is missing, empty or used in the session is replaced."""
+    earlier = Message("assistant", "", tool_calls=(ToolCall("call_1", "f", {}),))
+    asked = request(USER, earlier, Message("tool", "x", tool_call_id="call_1"))
+    ids = [call("f", {}, given) for given in ("call_2", "", None, 7, "call_1", "call_2")]
+    made = [c.id for c in calls_of(*ids, asked=asked)]
+    assert made[0] == "call_2"
+    assert len({*made, "call_1"}) == 7
+    assert all(made)
+
+
+def test_minted_ids_never_repeat() -> None:
+    """A thousand calls without an id get a thousand ids."""
+    assert len({c.id for c in calls_of(*[call("f", {})] * 1000)}) == 1000
+
+
+@pytest.mark.parametrize(
+    ("raw", "arguments"),
+    [
+        ({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}),
+        ('{"a": 1}', {"a": 1}),
+        ('"{\\"a\\": 1}"', {"a": 1}),
+        ("  ", {}),
+        (None, {}),
+        ({}, {}),
+    ],
+)
+def test_arguments_that_are_an_object(raw: Any, arguments: dict[str, Any]) -> None:
+    """An object, or one written as a string once or twice, is the arguments."""
+    assert calls_of(call("f", raw))[0].arguments == arguments
+    assert read_arguments(raw) == (arguments, None)
+
+
+@pytest.mark.parametrize("raw", ['{"a": ', "tram news", [1], 7, True, '"x"', "[" * 100_000])
+def test_arguments_that_are_not_an_object(raw: Any) -> None:
+    """Anything else is a call with a problem and without arguments."""
+    found = calls_of(call("f", raw))[0]
+    assert found.arguments == {}
+    assert found.problem is not None
+    assert found.name == "f"
+
+
+@pytest.mark.parametrize("item", [None, 3, {}, {"function": None}, call(None, {}), call(["f"], {})])
+def test_a_call_without_a_name_has_a_problem(item: Any) -> None:
+    """A call nobody can execute is still a call, so that the model is told."""
+    assert calls_of(item)[0].problem == "The call names no tool."
+
+
+def test_length_and_stop() -> None:
+    """`done_reason` length is length, unless there are calls to answer."""
+    assert last(decode(body_of(OWN["chat_length_stream-0"]))).stop_reason == "length"
+    ends = {"message": {"content": "", "tool_calls": [call("f", {})]}, "done": True}
+    done = last(decode(lines({**ends, "done_reason": "length"}, done=False)))
+    assert done.stop_reason == "tool_calls"
+
+
+def test_nothing_after_the_end_is_read() -> None:
+    """Lines after `done` change nothing, not even broken ones."""
+    assert last(decode(lines(*text("a")) + b"{]\n" + lines(*text("b")))).message.content == "a"
+
+
+def test_an_error_line_is_raised() -> None:
+    """An error in the middle of a stream is a ProviderError that quotes the server."""
+    with pytest.raises(ProviderError, match="exit status 2") as caught:
+        decode(body_of(OWN["error_mid_stream-0"]))
+    assert (caught.value.code, caught.value.status) == ("model_crashed", None)
+
+
+@pytest.mark.parametrize("data", [b"<html>\n", b"[]\n", b"nope", b'{"done": tru}\n', b"\xff\xfe\n"])
+def test_what_is_not_ollama_is_refused(data: bytes) -> None:
+    """HTML, bare values and broken lines are errors that name OLLAMA_HOST, not answers."""
+    with pytest.raises(ProviderError) as caught:
+        decode(data)
+    assert caught.value.code == "bad_response"
+    assert "OLLAMA_HOST" in caught.value.remedy
+
+
+def test_odd_fields_do_no_harm() -> None:
+    """Null content, a missing message and unknown fields are passed over."""
+    odd: list[dict[str, Any]] = [{"message": {"content": None, "thinking": 3}}, {"new": 1}]
+    odd.append({"message": None})
+    assert last(decode(lines(*odd, *text("ok")))).message.content == "ok"
+
+
+# --- thinking ---------------------------------------------------------------------------------
+
+
+def split(*pieces: str) -> tuple[str, str]:
+    """(thinking, text) of content that comes in these pieces."""
+    splitter = ThinkSplitter()
+    deltas = [delta for piece in pieces for delta in splitter.feed(piece)] + splitter.close()
+    assert all(delta.text for delta in deltas)
+    return (
+        "".join(d.text for d in deltas if isinstance(d, ThinkingDelta)),
+        "".join(d.text for d in deltas if isinstance(d, TextDelta)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "thinking", "answer"),
+    [
+        ("<think>a</think>b", "a", "b"),
+        ("\n <think>\na\n</think>\n\nb", "a\n", "b"),
+        ("<think>\n\n</think>\n\nb", "", "b"),
+        ("<thinking>a </think> c</thinking>b", "a </think> c", "b"),
+        ("<think>a</think> <think>c</think>b", "ac", "b"),
+        ("</think>\n\nb", "", "b"),
+        ("<think>a", "a", ""),
+        ("<think>a</thi", "a</thi", ""),
+        ("b <think>a</think>", "", "b <think>a</think>"),
+        ("Write <think> first.", "", "Write <think> first."),
+        ("<thin", "", "<thin"),
+        ("<thinker> is a word", "", "<thinker> is a word"),
+        ("  b", "", "  b"),
+        (" \n", "", " \n"),
+        ("<b>bold</b>", "", "<b>bold</b>"),
+    ],
+)
+def test_think_tags(content: str, thinking: str, answer: str) -> None:
+    """A block at the start is thinking, one anywhere else is text; whole or letter by letter."""
+    assert split(content) == (thinking, answer)
+    assert split(*content) == (thinking, answer)
+
+
+PARTS = st.sampled_from(
+    ["<think>", "</think>", "<thinking>", "</thinking>", "<th", "ink>", "</", "a", " ", "\n", "<"]
+)
+
+
+@given(st.lists(PARTS, max_size=12).map("".join), st.lists(st.integers(0, 60), max_size=6))
+def test_think_tags_do_not_depend_on_cuts(content: str, cuts: list[int]) -> None:
+    """Any content, cut anywhere, is split as when it comes in one piece; nothing is invented."""
+    edges = sorted({0, len(content), *(cut for cut in cuts if cut < len(content))})
+    pieces = [content[a:b] for a, b in pairwise(edges)]
+    thinking, answer = split(*pieces)
+    assert (thinking, answer) == split(content)
+    assert re.sub(r"\s", "", content).endswith(re.sub(r"\s", "", answer))
+
+
+@given(st.text(max_size=80).filter(lambda s: not re.match(r"\s*</?th(ink|inking|ought)>", s)))
+def test_ordinary_text_is_never_swallowed(content: str) -> None:
+    """Text that does not begin with a tag comes out letter for letter."""
+    assert split(*content) == ("", content)
+
+
+def test_a_block_that_the_template_opened() -> None:
+    """A lone closing tag on its line makes what stands before it thinking, in the final message."""
+    done = last(decode(lines(*text("First the", " timetable.\n</th", "ink>\n", "\nAt 07:40."))))
+    assert (done.message.thinking, done.message.content) == ("First the timetable.", "At 07:40.")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "End it with </think> and go on.",
+        "```\n<think>\n</think>\n```\nThat is the form.",
+        "Nothing follows.\n</think>\n",
+    ],
+)
+def test_talk_about_the_tag_stays_text(content: str) -> None:
+    """A closing tag in prose, in a code block or at the very end takes nothing away."""
+    assert split_late(content) == ("", content)
+    assert last(decode(lines(*text(content)))).message.content == content
+
+
+# --- encoding ---------------------------------------------------------------------------------
+
+
+def encoded(asked: Request, **env: str) -> Any:
+    """The body as the server parses it."""
+    return json.loads(codec(**env).encode(asked))
+
+
+def test_a_body_says_what_it_must() -> None:
+    """Streaming, no silent cut, whole schemas, and nothing that was not asked for."""
+    body = encoded(request(system="Be brief.", tools=(SEARCH,)))
+    assert {key: body[key] for key in ("model", "stream", "truncate")} == {
+        "model": "qwen3:8b",
+        "stream": True,
+        "truncate": False,
+    }
+    assert body["tools"][0]["type"] == "function"
+    assert body["tools"][0]["function"]["parameters"] == SEARCH.parameters
+    assert [m["role"] for m in body["messages"]] == ["system", "user"]
+    assert set(body) == {"model", "stream", "truncate", "tools", "messages"}
+    assert set(encoded(request())) == {"model", "stream", "truncate", "messages"}
+
+
+def test_settings_on_the_wire() -> None:
+    """Context length and the limit of tokens arrive with the types they need."""
+    asked = request(max_output_tokens=50)
+    body = encoded(asked, OLLAMA_CONTEXT_LENGTH="16384")
+    assert body["options"] == {"num_ctx": 16384, "num_predict": 50}
+
+
+def test_answer_now_lists_no_tools() -> None:
+    """There is no tool_choice: without tools the model must answer; the next request has them."""
+    one = codec()
+    assert "tools" not in json.loads(one.encode(request(tools=(SEARCH,), answer_now=True)))
+    assert "tools" in json.loads(one.encode(request(tools=(SEARCH,))))
+
+
+def test_calls_and_results_on_the_wire() -> None:
+    """Arguments are an object; a result names its tool and its call."""
+    asked = Message("assistant", "", tool_calls=(ToolCall("c1", "web_search", {"query": "ø"}),))
+    answer = Message("tool", "[1] Found.", tool_call_id="c1", tool_name="web_search")
+    sent = encoded(request(USER, asked, answer))["messages"]
+    assert sent[1]["tool_calls"] == [
+        {"id": "c1", "function": {"index": 0, "name": "web_search", "arguments": {"query": "ø"}}}
+    ]
+    assert sent[2] == {
+        "role": "tool",
+        "tool_name": "web_search",
+        "tool_call_id": "c1",
+        "content": "[1] Found.",
+    }
+
+
+def test_thinking_goes_back_inside_its_turn_only() -> None:
+    """Thinking before a tool result is sent; that of an earlier turn or another model is not."""
+    data = lines({"message": {"thinking": "Hm.", "tool_calls": [call("f", {})]}})
+    made = last(decode(data)).message
+    result = Message("tool", "x", tool_call_id=made.tool_calls[0].id, tool_name="f")
+    sent = encoded(request(USER, made, result))["messages"]
+    assert sent[1]["thinking"] == "Hm."
+    later = encoded(request(USER, made, result, Message("assistant", "Done."), USER))["messages"]
+    assert "thinking" not in later[1]
+    other = encoded(Request("llama3.2", (USER, made, result)))["messages"]
+    assert "thinking" not in other[1]
+
+
+def test_a_message_is_encoded_once() -> None:
+    """The memo of a message is what is sent again."""
+    one, message = codec(), Message("user", "Hello")
+    first = one.encode(request(message))
+    assert list(message.encoded) == ["ollama"]
+    message.encoded["ollama"] = b'{"role":"user","content":"memo"}'
+    assert json.loads(one.encode(request(message)))["messages"][0]["content"] == "memo"
+    assert json.loads(first)["messages"][0]["content"] == "Hello"
+
+
+CONTENT = st.text(max_size=20)
+STEPS = st.lists(
+    st.tuples(CONTENT, CONTENT, st.dictionaries(st.text(max_size=3), CONTENT, max_size=2)),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(STEPS)
+def test_a_step_only_appends(steps: list[tuple[str, str, dict[str, str]]]) -> None:
+    """Within a turn, the body of a step but for its closing brackets begins the next body."""
+    one, messages, before = codec(), [USER], b""
+    for number, (said, result, arguments) in enumerate(steps):
+        body = one.encode(request(*messages, system="Be brief.", tools=(SEARCH,)))
+        assert body.startswith(before)
+        json.loads(body)
+        before = body.removesuffix(b"]}")
+        calls = (ToolCall(f"c{number}", "web_search", arguments),)
+        messages.append(Message("assistant", said, tool_calls=calls))
+        messages.append(Message("tool", result, tool_call_id=calls[0].id, tool_name="web_search"))
+
+
+def test_half_a_surrogate_pair_is_sent_as_a_question_mark() -> None:
+    """Text that is not valid Unicode does not stop a request."""
+    assert encoded(request(Message("user", "a\ud83db")))["messages"][0]["content"] == "a?b"
+
+
+# --- addresses --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "base"),
+    [
+        ("", "http://127.0.0.1:11434"),
+        ("gpu-box", "http://gpu-box:11434"),
+        ("gpu-box:8080", "http://gpu-box:8080"),
+        (":8080", "http://127.0.0.1:8080"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+        ("http://0.0.0.0:8080", "http://127.0.0.1:8080"),
+        ("::", "http://[::1]:11434"),
+        ("::1", "http://[::1]:11434"),
+        ("[::1]:8080", "http://[::1]:8080"),
+        ("http://gpu-box", "http://gpu-box"),
+        ("https://gpu-box", "https://gpu-box"),
+        ("HTTP://gpu-box:80/", "http://gpu-box:80"),
+        ("http://127.0.0.1:9999/v1", "http://127.0.0.1:9999/v1"),
+        ("http://127.0.0.1:9999/a/b/", "http://127.0.0.1:9999/a/b"),
+        ("gpu-box/ollama", "http://gpu-box:11434/ollama"),
+        ("ollama.com", "https://ollama.com"),
+        (' "gpu-box" ', "http://gpu-box:11434"),
+        ("http://me:secret@gpu-box", "http://gpu-box"),
+    ],
+)
+def test_where_ollama_is(given: str, base: str) -> None:
+    """OLLAMA_HOST and OLLAMA_BASE_URL mean what they mean to Ollama's own tools."""
+    assert parse_address(given).base == base
+    assert codec(OLLAMA_BASE_URL=given).url(request()) == f"{base}/api/chat"
+
+
+@pytest.mark.parametrize("given", ["ftp://x", "http://x:99999", "x:port", "http://[::1", "a b"])
+def test_what_is_no_address(given: str) -> None:
+    """A wrong OLLAMA_HOST is named, with an example of a right one."""
+    with pytest.raises(ConfigError, match="OLLAMA_HOST") as caught:
+        parse_address(given)
+    assert "http://127.0.0.1:11434" in caught.value.remedy
+
+
+def test_a_password_in_the_address_is_not_shown() -> None:
+    """It becomes a header; what messages quote does not hold it."""
+    assert codec(OLLAMA_HOST="http://me:secret@gpu-box").headers()["authorization"] == (
+        "Basic bWU6c2VjcmV0"
+    )
+    with pytest.raises(ConfigError) as caught:
+        parse_address("http://me:secret@gpu-box:bad")
+    assert "secret" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("host", "sent"),
+    [
+        ("https://ollama.com", True),
+        ("ollama.com", True),
+        ("http://ollama.com", False),
+        ("https://ollama.com.evil.example", False),
+        ("https://notollama.com", False),
+        ("", False),
+        ("https://gpu-box", False),
+        ("127.0.0.1:9", False),
+    ],
+)
+def test_the_key_goes_only_where_it_belongs(host: str, sent: bool) -> None:
+    """OLLAMA_API_KEY is for ollama.com over https, and for no other host."""
+    env = {"OLLAMA_HOST": host, "OLLAMA_API_KEY": "k1"}
+    assert (codec(**env).headers().get("authorization") == "Bearer k1") is sent
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"OLLAMA_CONTEXT_LENGTH": "8k"},
+        {"OLLAMA_CONTEXT_LENGTH": "-1"},
+    ],
+)
+def test_a_wrong_setting_is_named(env: dict[str, str]) -> None:
+    """The error names the setting and shows how to write it."""
+    with pytest.raises(ConfigError) as caught:
+        read_config(env)
+    name = next(iter(env))
+    assert name in caught.value.message
+    assert f"{name}=" in caught.value.remedy
+
+
+# --- errors -----------------------------------------------------------------------------------
+
+FAULTS = [
+    (404, "model 'qwen9:1b' not found", "unknown_model", "ollama pull qwen9:1b", False),
+    (404, 'model "a/b" not found, try pulling it first', "unknown_model", "pull a/b", False),
+    (404, "404 page not found", "not_ollama", "without /v1", False),
+    (400, "registry.ollama.ai/library/tiny:latest does not support tools", "no_tools", "", False),
+    (400, '"tiny" does not support thinking', "no_thinking", "thinking off", False),
+    (400, '"nomic" does not support chat', "no_chat", "chat model", False),
+    (401, "unauthorized", "unauthorized", "ollama signin", False),
+    (403, "ollama cloud is disabled: x", "cloud_disabled", "OLLAMA_NO_CLOUD", False),
+    (403, "no", "forbidden", "OLLAMA_HOST", False),
+    (429, "you (ann) have reached your session usage limit", "usage_limit", "this machine", False),
+    (429, "", "rate_limited", "Wait", True),
+    (503, "server busy, please try again.  maximum pending requests exceeded", "busy", "", True),
+    (500, "error parsing tool call: raw='{', err=unexpected end", "tool_call_slip", "", True),
+    (500, "invalid character ']' after object key:value pair", "tool_call_slip", "", True),
+    (500, "failed to parse JSON: unexpected end of JSON input", "tool_call_slip", "", True),
+    (500, "model requires more system memory (9 GiB) than is", "out_of_memory", "smaller", False),
+    (500, "cudaMalloc failed: out of memory", "out_of_memory", "smaller model", False),
+    (500, "llama-server process has terminated: exit status 2", "model_crashed", "", True),
+    (500, "no user query found in messages", "server_error", "log", True),
+    (502, "cloud unreachable", "server_error", "", True),
+    (400, "invalid think value", "bad_request", "", False),
+    (
+        400,
+        "request (5021 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        "context_too_long",
+        "OLLAMA_CONTEXT_LENGTH=16384",
+        False,
+    ),
+    (
+        400,
+        "the prompt is longer than the context length currently available to the model",
+        "context_too_long",
+        "OLLAMA_CONTEXT_LENGTH",
+        False,
+    ),
+    (
+        500,
+        "input length (9000 tokens) exceeds the model's maximum context length (8192 tokens)",
+        "context_too_long",
+        "new session",
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("status", "said", "code", "remedy", "again"), FAULTS)
+def test_errors_say_who_must_act(
+    status: int, said: str, code: str, remedy: str, again: bool
+) -> None:
+    """Each known fault has its code, its remedy, and says whether to try again."""
+    error = codec().error(status, {}, json.dumps({"error": said}).encode())
+    assert (error.code, error.retryable, error.status) == (code, again, status)
+    assert remedy in error.remedy
+    assert error.message.endswith((".", said, "0"))
+    assert error.remedy
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"[1]", b'{"error":{}}', b"{"])
+def test_any_error_body_is_an_error(body: bytes) -> None:
+    """A body of another shape is quoted, never a traceback."""
+    error = codec().error(500, {"retry-after": "3"}, body)
+    assert (error.code, error.retryable, error.retry_after) == ("server_error", True, 3.0)
+
+
+def test_a_sign_in_link_is_passed_on() -> None:
+    """401 with a link: the remedy holds it; a key held back is explained."""
+    body = json.dumps({"error": "unauthorized", "signin_url": "https://ollama.com/c?n=1"}).encode()
+    assert "https://ollama.com/c?n=1" in codec().error(401, {}, body).remedy
+    kept = codec(OLLAMA_HOST="https://gpu-box", OLLAMA_API_KEY="k1")
+    assert "OLLAMA_HOST=https://NAME:PASSWORD@gpu-box" in kept.error(401, {}, b"{}").remedy
+
+
+def test_installed_models_are_offered() -> None:
+    """An unknown model names those that are there, once they are known."""
+    one = OllamaCodec(read_config({}), lambda: ["qwen3:8b", "llama3.2:latest"])
+    remedy = one.error(404, {}, b'{"error": "model \'x\' not found"}').remedy
+    assert "qwen3:8b, llama3.2:latest" in remedy
+
+
+def test_transport_errors_get_a_remedy() -> None:
+    """A server that is not running is named with the command that starts it."""
+    error = codec(OLLAMA_HOST="http://127.0.0.1:9").explain(ProviderError("unreachable", "no"))
+    assert error.message == "Ollama does not answer at http://127.0.0.1:9."
+    assert "`ollama serve`" in error.remedy
+    cut = IncompleteError("connection_lost", "gone", retryable=True)
+    told = codec().explain(cut)
+    assert isinstance(told, IncompleteError)
+    assert told.retryable
+    same = ProviderError("busy", "x")
+    assert codec().explain(same) is same
+
+
+# --- calls in words ---------------------------------------------------------------------------
+
+LOOKUP = ToolSpec(
+    "web_search",
+    "Search.",
+    {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+)
+WRITTEN = '<tool_call>\n{"name": "web_search", "arguments": {"query": "ferry"}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_call_in_words_becomes_a_call(size: int) -> None:
+    """A printed call is a call, its text is never shown, and the details say how it came."""
+    data = lines(*text("I will ", "look.\n", *WRITTEN))
+    events = decode(data, size, request(tools=(LOOKUP,)))
+    done = last(events)
+    assert [(c.name, c.arguments) for c in done.message.tool_calls] == [
+        ("web_search", {"query": "ferry"})
+    ]
+    assert (done.stop_reason, done.message.content) == ("tool_calls", "I will look.\n")
+    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "I will look.\n"
+    assert done.message.details["calls_as_text"] is True
+
+
+def test_a_call_in_words_needs_an_offer() -> None:
+    """Without tools in the request, the same text is an answer."""
+    done = last(decode(lines(*text(WRITTEN))))
+    assert (done.message.tool_calls, done.message.content) == ((), WRITTEN)
+
+
+def test_a_call_in_the_thinking_alone_counts() -> None:
+    """A model that thinks its call and says nothing has called; one that answers has not."""
+    thought = {"message": {"content": "", "thinking": f"I need this.\n{WRITTEN}"}}
+    asked = request(tools=(LOOKUP,))
+    assert last(decode(lines(thought), asked=asked)).message.tool_calls[0].name == "web_search"
+    answered = lines(thought, *text("At 07:40."))
+    assert last(decode(answered, asked=asked)).message.tool_calls == ()

@@ -1,0 +1,336 @@
+"""Small windows and models without calls, end to end against a server with the real one's rules."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.providers.local_desk import FACT, SMALL, TOOLLESS, desk, envelope, lake
+from tests.fake_ollama import Answer, FakeOllama, Model, call, say, slip
+from tests.fakes import json_reply
+from tests.ollama_rules import check, count_tokens
+
+# --- the window -------------------------------------------------------------------------------
+
+
+def research() -> tuple[list[str], list[Answer]]:
+    """Nine questions, and the answers of a model that searches 12 times and reads 20 pages."""
+    questions, script = [], []
+    reads = searches = 0
+    for turn in range(9):
+        questions.append(f"Question number {turn}: when does the ferry leave on day {turn}?")
+        for _ in range(2 if turn < 3 else 1):
+            searches += 1
+            script.append(call("web_search", {"query": f"ferry day {turn} {searches}"}))
+        for _ in range(3 if turn < 2 else 2):
+            reads += 1
+            url = f"https://lake.example/{reads % 6 + 1}"
+            script.append(call("open_page", {"url": url, "offset": reads}))
+        script.append(say(f"{FACT} [{turn % 6 + 1}]"))
+    assert (searches, reads) == (12, 20)
+    return questions, script
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_long_research_session_in_a_small_window(tmp_path: Path, native: bool) -> None:
+    """Nine turns, 12 searches and 20 pages in 4,096 tokens: nothing is refused, cut or lost."""
+    questions, script = research()
+    model = Model("qwen3:4b", num_ctx=4096, native=native)
+    with (
+        FakeOllama([model], script) as server,
+        desk(server, tmp_path, lake(12_000, 6)) as session,
+    ):
+        for question in questions:
+            sent = len(server.chats)
+            told = session.ask(question, "ollama:qwen3:4b")
+            assert (told.reason, told.error) == ("stop", None)
+            assert told.citations
+            for body in server.chats[sent:]:
+                assert question in [m["content"] for m in body["messages"] if m["role"] == "user"]
+    assert len(server.chats) == len(script) == len(server.prompt_tokens)
+    assert max(map(count_tokens, server.chats)) <= 4096 - 700
+    windows = [body.get("options", {}).get("num_ctx") for body in server.chats]
+    known = windows.index(4096)
+    assert set(windows[:known]) <= {None}
+    assert set(windows[known:]) == {4096}
+    for body in server.chats:
+        check(body)
+        assert body["truncate"] is False
+    assert not session.notices()
+    reused = [d["prefix_reused"] for d in session.details() if "prefix_reused" in d]
+    assert reused.count(1.0) >= len(reused) // 3, reused
+    assert any(d.get("shortened") for d in session.details())
+
+
+@pytest.mark.parametrize("letters", [2.5, 3.2, 6])
+def test_a_tokenizer_that_differs_from_the_estimate(tmp_path: Path, letters: float) -> None:
+    """Where tokens are shorter than planned, the same session is corrected and loses nothing."""
+    questions, script = research()
+    model = Model("qwen3:4b", num_ctx=4096, letters=letters)
+    with (
+        FakeOllama([model], script) as server,
+        desk(server, tmp_path, lake(12_000, 6)) as session,
+    ):
+        for question in questions:
+            sent = len(server.chats)
+            told = session.ask(question, "ollama:qwen3:4b")
+            assert (told.reason, told.error) == ("stop", None)
+            assert told.citations
+            for body in server.chats[sent:]:
+                assert question in [m["content"] for m in body["messages"] if m["role"] == "user"]
+    assert len(server.prompt_tokens) == len(script)
+    assert max(server.prompt_tokens) <= 4096
+    assert len(server.chats) - len(script) <= 3  # refused for their size, never cut
+
+
+def test_a_question_too_large_for_the_window_is_told_before(tmp_path: Path) -> None:
+    """A question that cannot fit is one clear error, and the next one is answered."""
+    env = {"OLLAMA_CONTEXT_LENGTH": "4096"}
+    with (
+        FakeOllama([SMALL], [say("At 07:40.")]) as server,
+        desk(server, tmp_path, **env) as session,
+    ):
+        told = session.ask("ferry " * 4000, "ollama:qwen3:4b", search="off")
+        assert told.error is not None
+        assert told.error["code"] == "question_too_long"
+        assert "OLLAMA_CONTEXT_LENGTH=16384" in told.error["remedy"]
+        assert not server.chats
+        assert session.ask("When?", "ollama:qwen3:4b", search="off").text == "At 07:40."
+
+
+def test_a_smaller_window_than_expected_is_believed(tmp_path: Path) -> None:
+    """When the server refuses a prompt for its size, the plan takes its numbers and goes on."""
+    script = [
+        call("web_search", {"query": "a"}),
+        call("open_page", {"url": "https://lake.example/1"}),
+    ]
+    with (
+        FakeOllama(
+            [Model("qwen3:4b", num_ctx=8192, most=2600)],
+            [*script, say(f"{FACT} [1]")],
+        ) as server,
+        desk(server, tmp_path, lake(30_000), OLLAMA_CONTEXT_LENGTH="8192") as session,
+    ):
+        told = session.ask("When does the ferry leave?", "ollama:qwen3:4b")
+    assert (told.reason, told.text) == ("stop", f"{FACT} [1]")
+    assert len(server.chats) == len(server.prompt_tokens) + 1
+    assert all(tokens <= 2600 for tokens in server.prompt_tokens)
+
+
+class Mute(FakeOllama):
+    """A server that tells neither its windows nor any sizes when it refuses a prompt."""
+
+    def _answer(self, request: Any) -> Any:
+        if request.path in ("/api/ps", "/api/tags"):
+            return json_reply({"error": "not here"}, 404)
+        reply = super()._answer(request)
+        if b"exceeds the available" in b"".join(reply.pieces):
+            return json_reply({"error": "the prompt is longer than the context length"}, 400)
+        return reply
+
+
+def test_a_server_that_tells_no_sizes(tmp_path: Path) -> None:
+    """Refused without a number, the plan takes the smallest usual window and asks for it."""
+    script = [call("open_page", {"url": f"https://lake.example/{n}"}) for n in (1, 2, 3)]
+    script = [call("web_search", {"query": "a"}), *script, say(f"{FACT} [1]")]
+    with (
+        Mute([Model("m", num_ctx=4096)], script) as server,
+        desk(server, tmp_path, lake(16_000)) as session,
+    ):
+        told = session.ask("When does the ferry leave?", "ollama:m")
+    assert (told.reason, told.text) == ("stop", f"{FACT} [1]")
+    assert server.chats[-1]["options"] == {"num_ctx": 4096}
+
+
+def test_a_prompt_that_was_cut_is_told(tmp_path: Path) -> None:
+    """An older server cuts although it was told not to: its count gives it away."""
+    long = "ferry " * 2000
+    script = [say("Hello."), say("Hello.")]
+    with (
+        FakeOllama([Model("m", num_ctx=2048)], script, cuts=True) as server,
+        desk(server, tmp_path) as session,
+    ):
+        assert session.ask(long, "ollama:m", search="off").text == "Hello."
+    assert session.notices() == ["prompt_cut"]
+
+
+def test_numbers_of_a_step(tmp_path: Path) -> None:
+    """Load, prompt and generation time, speed, estimate and the reused prefix are told."""
+    script = [call("web_search", {"query": "a"}), say(f"{FACT} [1]")]
+    with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
+        session.ask("When?", "ollama:qwen3:4b")
+    first, second = session.details()
+    assert {"load_ms", "prompt_ms", "eval_ms", "tokens_per_second", "prompt_estimate"} <= set(first)
+    assert "prefix_reused" not in first
+    assert second["prefix_reused"] == 1.0
+    turn = session.events[-1].data["performance"]
+    assert (turn["load_ms"], turn["prompt_ms"], turn["eval_ms"]) == (200.0, 800.0, 1000.0)
+    assert (turn["tokens_per_second"], turn["prefix_reused"], turn["calls"]) == (2.0, 1.0, "native")
+    assert turn["prompt_estimate"] == second["prompt_estimate"]
+
+
+def test_numbers_of_a_turn_are_its_own(tmp_path: Path) -> None:
+    """A turn counts its own steps; a model that tells nothing leaves no numbers."""
+    with FakeOllama([SMALL], [say("A"), say("B")]) as server, desk(server, tmp_path) as session:
+        session.ask("One?", "ollama:qwen3:4b", search="off")
+        session.ask("Two?", "ollama:qwen3:4b", search="off")
+        assert session.events[-1].data["performance"]["load_ms"] == 100.0
+        assert "calls" not in session.events[-1].data["performance"]
+        session.ask("Three?", "builtin:extractive", search="off")
+    assert "performance" not in session.events[-1].data
+
+
+# --- the ladder -------------------------------------------------------------------------------
+
+
+def test_native_calls_leave_no_trace(tmp_path: Path) -> None:
+    """A model whose calls arrive needs no notice and no memory."""
+    script = [call("web_search", {"query": "a"}), say(f"{FACT} [1]")]
+    with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
+        assert session.ask("When?", "ollama:qwen3:4b").citations
+    assert not session.notices()
+    assert session.rungs() == ["native", "native"]
+    assert not (tmp_path / "models.json").exists()
+
+
+def test_calls_in_text_are_rescued_and_remembered(tmp_path: Path) -> None:
+    """A printed call searches, is not shown, is told once, and `models` knows of it."""
+    written = '<tool_call>{"name": "web_search", "arguments": {"query": "ferry"}}</tool_call>'
+    script = [say(*written), say(f"{FACT} [1]"), say(written), say(f"{FACT} [1]")]
+    with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
+        for _ in range(2):
+            assert session.ask("When?", "ollama:qwen3:4b").text == f"{FACT} [1]"
+        known = {m.id: m.calls for m in session.agent.models()}
+    assert session.notices() == ["calls_text"]
+    assert session.rungs() == ["text"] * 4
+    assert known["ollama:qwen3:4b"] == "text"
+    shown = "".join(e.data["text"] for e in session.events if e.type in ("text_delta", "message"))
+    assert "tool_call" not in shown
+
+
+def test_a_model_without_tools_answers_with_citations(tmp_path: Path) -> None:
+    """Asked in an envelope it searches, reads and answers with a citation, in its own words."""
+    script = [
+        envelope("web_search", query="ferry times"),
+        envelope("open_page", url="https://lake.example/1"),
+        envelope("answer"),
+        say("It leaves ", "at 07:40 [1]."),
+    ]
+    with FakeOllama([TOOLLESS], script) as server, desk(server, tmp_path) as session:
+        told = session.ask("When does the ferry leave?", "ollama:gemma3:4b")
+    assert (told.reason, told.text) == ("stop", "It leaves at 07:40 [1].")
+    assert [c.url for c in told.citations] == ["https://lake.example/1"]
+    assert (told.usage.searches, told.usage.pages) == (1, 1)
+    assert session.notices() == ["calls_envelope"]
+    assert session.rungs() == ["envelope"] * 3
+    assert session.events[-1].data["performance"]["calls"] == "envelope"
+    refused, *asked, answered = server.chats
+    assert "tools" in refused
+    assert all("tools" not in body and "anyOf" in body["format"] for body in asked)
+    assert "format" not in answered
+    assert FACT in json.dumps(answered["messages"])
+    assert {m["role"] for m in answered["messages"]} <= {"system", "user", "assistant"}
+
+
+@pytest.mark.parametrize("rung", ["envelope", "search-first"])
+def test_a_long_session_without_calls_in_a_small_window(tmp_path: Path, rung: str) -> None:
+    """On the lower rungs as well each request fits and holds the question that it is about."""
+    questions, script = research()
+    forms: list[Answer] = []
+    for step in script:
+        made = step.parts[0].get("tool_calls")
+        if made and rung == "envelope":
+            asked = made[0]["function"]
+            forms.append(envelope(asked["name"], **asked["arguments"]))
+        elif not made:
+            forms += [envelope("answer"), step] if rung == "envelope" else [step]
+    with FakeOllama([Model("gemma3:4b", ("completion",), num_ctx=4096)], forms) as server:
+        known = {f"{server.url} gemma3:4b": {"calls": rung, "digest": ""}}
+        (tmp_path / "models.json").write_text(json.dumps(known), "utf-8")
+        with desk(server, tmp_path, lake(12_000, 6)) as session:
+            for question in questions:
+                sent = len(server.chats)
+                told = session.ask(question, "ollama:gemma3:4b")
+                assert (told.reason, told.error) == ("stop", None)
+                for body in server.chats[sent:]:
+                    said = [m["content"] for m in body["messages"] if m["role"] == "user"]
+                    assert question in said
+    assert len(server.prompt_tokens) == len(forms)
+    assert len(server.chats) - len(forms) <= 1  # the window is not known before the first answer
+
+
+def test_what_was_learnt_is_kept(tmp_path: Path) -> None:
+    """After a restart the model is not offered tools again."""
+    script = [envelope("answer"), say("Hello."), envelope("answer"), say("Hello again.")]
+    with FakeOllama([TOOLLESS], script) as server:
+        for expected in ("Hello.", "Hello again."):
+            with desk(server, tmp_path) as session:
+                assert session.ask("Hi", "ollama:gemma3:4b").text == expected
+    assert ["tools" in body for body in server.chats] == [True, False, False, False, False]
+
+
+def test_a_model_that_cannot_fill_a_form_is_searched_for(tmp_path: Path) -> None:
+    """Words instead of an envelope: the question is searched, pages are read, it answers."""
+    script = [say("I think it is early."), say(f"{FACT} [1]"), say(f"{FACT} [2]")]
+    with FakeOllama([TOOLLESS], script) as server, desk(server, tmp_path) as session:
+        told = session.ask("When does the ferry leave?", "ollama:gemma3:4b")
+        assert (told.text, [c.n for c in told.citations]) == (f"{FACT} [1]", [1])
+        assert (told.usage.searches, told.usage.pages) == (1, 2)
+        again = session.ask("And back?", "ollama:gemma3:4b")
+        known = {m.id: m.calls for m in session.agent.models()}
+    assert again.text == f"{FACT} [2]"
+    assert session.notices() == ["calls_envelope", "calls_search-first"]
+    assert session.rungs() == ["search-first"] * 6
+    assert known["ollama:gemma3:4b"] == "search-first"
+    assert session.app.requests[-3][1]["query"] == "When does the ferry leave? And back?"
+    assert "I think it is early." not in [e.data.get("text") for e in session.events]
+
+
+class NoForms(FakeOllama):
+    """A server too old for forms: any `format` but json is refused."""
+
+    def _answer(self, request: Any) -> Any:
+        if request.path == "/api/chat" and isinstance(request.json.get("format"), dict):
+            return json_reply({"error": "json: cannot unmarshal object into field .format"}, 400)
+        return super()._answer(request)
+
+
+def test_a_server_without_forms_still_searches(tmp_path: Path) -> None:
+    """Where the envelope is refused, the program searches first."""
+    with NoForms([TOOLLESS], [say(f"{FACT} [1]")]) as server, desk(server, tmp_path) as session:
+        told = session.ask("When does the ferry leave?", "ollama:gemma3:4b")
+    assert (told.reason, told.text) == ("stop", f"{FACT} [1]")
+    assert told.citations
+
+
+def test_a_model_whose_calls_break_goes_down_a_rung(tmp_path: Path) -> None:
+    """Calls that the server cannot parse, time and again, are asked for in an envelope."""
+    script = [slip(), slip(), slip(), envelope("web_search", query="ferry"), envelope("answer")]
+    with (
+        FakeOllama([SMALL], [*script, say(f"{FACT} [1]")]) as server,
+        desk(server, tmp_path) as session,
+    ):
+        told = session.ask("When?", "ollama:qwen3:4b")
+    assert (told.reason, told.text) == ("stop", f"{FACT} [1]")
+    assert session.notices() == ["calls_envelope"]
+
+
+def test_without_search_nobody_notices(tmp_path: Path) -> None:
+    """A model without tools, asked without search, is sent a plain question and answers."""
+    with FakeOllama([TOOLLESS], [say("Hello.")]) as server, desk(server, tmp_path) as session:
+        assert session.ask("Hi", "ollama:gemma3:4b", search="off").text == "Hello."
+    assert not session.notices()
+    assert "format" not in server.chats[0]
+
+
+def test_a_broken_memory_is_no_fault(tmp_path: Path) -> None:
+    """A models.json that is no JSON is learnt anew."""
+    (tmp_path / "models.json").write_text("{", "utf-8")
+    script = [envelope("answer"), say("Hello.")]
+    with FakeOllama([TOOLLESS], script) as server, desk(server, tmp_path) as session:
+        assert session.ask("Hi", "ollama:gemma3:4b").text == "Hello."
+    kept = json.loads((tmp_path / "models.json").read_text("utf-8"))
+    assert [entry["calls"] for entry in kept.values()] == ["envelope"]

@@ -1,0 +1,598 @@
+"""Ollama end to end: provider, transport and a server that keeps the real one's rules."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import pytest
+
+from searchloop import Agent, Settings
+from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
+from searchloop.agent.providers import ModelServer, load
+from searchloop.agent.providers.ollama import Ollama, create
+from searchloop.agent.providers.ollama.server import checked_name
+from searchloop.agent.settings import load_environment
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import (
+    Capabilities,
+    Finished,
+    Loaded,
+    Message,
+    ModelInfo,
+    Request,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolSpec,
+)
+from tests.fake_ollama import Answer, FakeOllama, Model, call, call_part, say, slip, think
+from tests.fakes import FakeServer, Reply, json_reply
+from tests.ports import closed_address
+
+RECORDINGS = Path(__file__).parents[3] / "recordings" / "ollama"
+QWEN = Model("qwen3:8b", ("completion", "tools", "thinking"))
+CLOUD = Model("big:cloud", remote_host="https://ollama.com:443")
+SEARCH = ToolSpec("web_search", "Search.", {"type": "object", "properties": {"query": {}}})
+T = TypeVar("T")
+
+
+def using(env: dict[str, str], work: Callable[[Ollama], Awaitable[T]]) -> T:
+    """What `work` gives with the provider that these settings make, on a loop of its own."""
+
+    async def within() -> T:
+        transport = Transport()
+        try:
+            provider = load("ollama", env, transport)
+            assert isinstance(provider, Ollama)
+            return await work(provider)
+        finally:
+            await transport.aclose()
+
+    return asyncio.run(within())
+
+
+def ask(
+    server: FakeServer | str,
+    *messages: Message,
+    model: str = "qwen3:8b",
+    env: dict[str, str] | None = None,
+    **more: Any,
+) -> list[StreamEvent]:
+    """The events of one question, through the ordinary settings."""
+    asked = Request(model, messages or (Message("user", "Hello"),), **more)
+
+    async def collect(provider: Ollama) -> list[StreamEvent]:
+        return [event async for event in provider.stream(asked)]
+
+    with TemporaryDirectory() as home:
+        flags = {"SEARCHLOOP_HOME": home, "OLLAMA_HOST": address(server), **(env or {})}
+        return using(flags, collect)
+
+
+def models(server: FakeServer | str, **env: str) -> list[ModelInfo]:
+    """What the picker shows for this server."""
+    return using({"OLLAMA_HOST": address(server), **env}, Ollama.models)
+
+
+def address(server: FakeServer | str) -> str:
+    """Where to find it."""
+    return server if isinstance(server, str) else server.url
+
+
+def refused(server: FakeServer | str, *messages: Message, **more: Any) -> ProviderError:
+    """The error that one question ends with."""
+    with pytest.raises(ProviderError) as caught:
+        ask(server, *messages, **more)
+    return caught.value
+
+
+def end(events: list[StreamEvent]) -> Finished:
+    """The last event."""
+    assert isinstance(events[-1], Finished)
+    return events[-1]
+
+
+def test_an_answer_streams() -> None:
+    """Text and thinking arrive piece by piece, then the end with the server's counts."""
+    with FakeOllama([QWEN], [think("Easy.", "At ", "07:40.")]) as server:
+        events = ask(server, system="Be brief.")
+    assert events[:-1] == [ThinkingDelta("Easy."), TextDelta("At "), TextDelta("07:40.")]
+    assert end(events).stop_reason == "stop"
+    assert end(events).usage.input_tokens == server.prompt_tokens[0]
+    assert server.requests[0].path == "/api/chat"
+    assert server.chats[0]["truncate"] is False
+    assert "authorization" not in server.requests[0].headers
+
+
+def test_a_path_below_the_host_is_kept() -> None:
+    """A base URL is used as given; where nothing of Ollama's is found there, that is said."""
+    with FakeOllama([QWEN], []) as server:
+        url = f"{server.url}/proxy/"
+        assert refused("", env={"OLLAMA_HOST": "", "OLLAMA_BASE_URL": url}).code == "not_ollama"
+    assert server.requests[0].path == "/proxy/api/chat"
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("cut", [0, 1, 7])
+def test_a_tool_run(native: bool, cut: int) -> None:
+    """Call, result, answer: the server accepts what we send back, in both of its modes."""
+    model = Model("qwen3:8b", native=native)
+    first = [{"content": "Let me look."}, call_part("web_search", {"query": "ferry"})]
+    answers = [Answer(first, cut=cut), say("At ", "07:40 [1].", cut=cut)]
+    with FakeOllama([model], answers) as server:
+        user = Message("user", "When?")
+        asked = end(ask(server, user, tools=(SEARCH,))).message
+        found = asked.tool_calls[0]
+        result = Message("tool", "[1] 07:40", tool_call_id=found.id, tool_name=found.name)
+        done = end(ask(server, user, asked, result, tools=(SEARCH,)))
+    assert (asked.content, found.arguments) == ("Let me look.", {"query": "ferry"})
+    assert done.message.content == "At 07:40 [1]."
+    assert server.chats[1]["messages"][2]["tool_call_id"] == found.id
+    assert server.chats[1]["messages"][1]["tool_calls"][0]["id"] == found.id
+
+
+def test_a_call_with_a_problem_can_be_replayed() -> None:
+    """Arguments that were no object are sent back as an empty one, which the server accepts."""
+    with FakeOllama([QWEN], [call("web_search", "tram {"), say("Sorry.")]) as server:
+        user = Message("user", "When?")
+        asked = end(ask(server, user, tools=(SEARCH,))).message
+        found = asked.tool_calls[0]
+        result = Message("tool", "bad", tool_call_id=found.id, tool_name="web_search")
+        assert end(ask(server, user, asked, result)).message.content == "Sorry."
+    assert found.problem
+
+
+def test_a_parser_slip_is_tried_again() -> None:
+    """A 500 for what the model wrote is tried again before anything was shown."""
+    with FakeOllama([QWEN], [slip(headers={"retry-after-ms": "1"}), say("Fine.")]) as server:
+        assert end(ask(server)).message.content == "Fine."
+    assert len(server.chats) == 2
+
+
+def test_nothing_is_tried_again_once_text_was_shown() -> None:
+    """An error line after text ends the answer with the server's reason."""
+    broken = say("Hel", "lo", error="an error was encountered while running the model: EOF")
+    with FakeOllama([QWEN], [broken, say("never")]) as server:
+        error = refused(server)
+    assert (error.code, len(server.chats)) == ("server_error", 1)
+    assert "EOF" in error.message
+
+
+@pytest.mark.parametrize("drop", [1, 2, 40, 200])
+def test_a_body_that_ends_early_is_incomplete(drop: int) -> None:
+    """Bytes missing at the end: incomplete, unless only the newline is missing."""
+    with FakeOllama([QWEN], [say("Hello", drop=drop)] * 3) as server:
+        if drop == 1:
+            assert end(ask(server)).message.content == "Hello"
+        else:
+            assert isinstance(refused(server), IncompleteError)
+
+
+def test_a_connection_that_breaks_is_incomplete() -> None:
+    """The server dies in the middle of an answer: what came is not taken for an answer."""
+    with FakeOllama([QWEN], [say("Hello", drop=60, end="cut")]) as server:
+        assert isinstance(refused(server), IncompleteError)
+
+
+def test_a_server_that_is_not_running() -> None:
+    """The command that starts it is in the remedy."""
+    url = closed_address()
+    error = refused(url)
+    assert error.code == "unreachable"
+    assert error.message == f"Ollama does not answer at {url}."
+    assert "`ollama serve`" in error.remedy
+
+
+def test_an_unknown_model() -> None:
+    """The pull command is in the remedy; nothing is tried again."""
+    with FakeOllama([QWEN], []) as server:
+        error = refused(server, model="qwen9:1b")
+    assert error.code == "unknown_model"
+    assert "`ollama pull qwen9:1b`" in error.remedy
+    assert len(server.requests) == 1
+
+
+def test_a_model_without_tools() -> None:
+    """Tools offered to a model that has none: refused once, then asked in another way."""
+    chosen = say('{"tool": "web_search", "arguments": {"query": "ferry"}}')
+    with FakeOllama([Model("tiny", ("completion",))], [chosen]) as server:
+        message = end(ask(server, model="tiny", tools=(SEARCH,))).message
+    assert [call.name for call in message.tool_calls] == ["web_search"]
+    assert ["tools" in body for body in server.chats] == [True, False]
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_prompt_that_does_not_fit_is_an_error(native: bool) -> None:
+    """No silent cut: the window is named, and a larger one makes room."""
+    model = Model("qwen3:8b", num_ctx=2048, native=native)
+    long = Message("user", "ferry " * 3000)
+    with FakeOllama([model], [say("Read it all.")]) as server:
+        error = refused(server, long)
+        assert error.code == "question_too_long"
+        assert "OLLAMA_CONTEXT_LENGTH=16384" in error.remedy
+        wide = {"OLLAMA_CONTEXT_LENGTH": "8192"}
+        assert end(ask(server, long, env=wide)).message.content == "Read it all."
+    assert server.chats[1]["options"] == {"num_ctx": 8192}
+
+
+def test_the_key_stays_here() -> None:
+    """A key for ollama.com is not sent to another server, neither for chat nor for lists."""
+    with FakeOllama([Model("m", listed=False)], [say("Hi")]) as server:
+        ask(server, model="m", env={"OLLAMA_API_KEY": "k1"})
+        models(server, OLLAMA_API_KEY="k1")
+        host(server, lambda provider: provider.unload("m"), OLLAMA_API_KEY="k1")
+        host(server, lambda provider: provider.remove("m"), OLLAMA_API_KEY="k1")
+        host(server, Ollama.server, OLLAMA_API_KEY="k1")
+    asked = ("chat", "tags", "ps", "show", "delete", "version", "status")
+    assert {r.path for r in server.requests} == {f"/api/{name}" for name in asked}
+    assert not any("k1" in str(r.headers) for r in server.requests)
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [({"signed_in": False}, "unauthorized"), ({"cloud_disabled": True}, "cloud_disabled")],
+)
+def test_a_cloud_model_that_may_not_run(settings: dict[str, Any], code: str) -> None:
+    """Not signed in, or cloud switched off on the server: the error says which."""
+    with FakeOllama([CLOUD], [], **settings) as server:
+        error = refused(server, model="big:cloud")
+    assert error.code == code
+    assert error.remedy
+
+
+def test_where_a_cloud_model_ran_is_told() -> None:
+    """The host that answered is kept with the message."""
+    with FakeOllama([CLOUD], [say("Hi")]) as server:
+        details = end(ask(server, model="big:cloud")).message.details
+    assert details["remote_host"] == "https://ollama.com:443"
+
+
+class Clocked(Transport):
+    """Keeps how long each address may take to answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: dict[str, float] = {}
+
+    async def get_json(self, url: str, headers: Any = (), timeout: float = 10.0) -> Any:  # noqa: ASYNC109
+        """See Transport."""
+        self.seconds[urlsplit(url).path] = timeout
+        return await super().get_json(url, headers, timeout)
+
+
+def test_an_answer_waits_for_a_server_at_work() -> None:
+    """Where the list of models decides whether a question is sent, it may take long: the machine
+    may be busy with another answer. For a list on a page nobody waits that long.
+    """
+
+    async def work(server: FakeOllama) -> tuple[float, float]:
+        transport = Clocked()
+        provider = create({"OLLAMA_HOST": server.url, "OLLAMA_NO_CLOUD": "1"}, transport)
+        await provider.models()
+        listed = transport.seconds["/api/tags"]
+        asked = Request("qwen3:8b", (Message("user", "Hello"),))
+        assert [event async for event in provider.stream(asked)]
+        await transport.aclose()
+        return listed, transport.seconds["/api/tags"]
+
+    with FakeOllama([QWEN], [say("Hi")]) as server:
+        listed, asked = asyncio.run(work(server))
+    assert listed <= 5
+    assert asked >= 10
+
+
+@pytest.mark.parametrize("setting", ["SEARCHLOOP_OFFLINE", "OLLAMA_NO_CLOUD"])
+def test_no_cloud_means_none(setting: str) -> None:
+    """A model that the server runs in the cloud gets no request, however it is called."""
+    disguised = Model("innocent", remote_host="https://ollama.com:443")
+    with FakeOllama([QWEN, disguised, CLOUD], [say("Hi")]) as server:
+        for name in ("innocent", "big:cloud"):
+            with pytest.raises(ConfigError, match=setting):
+                ask(server, model=name, env={setting: "1"})
+        assert not server.chats
+        assert end(ask(server, env={setting: "1"})).message.content == "Hi"
+        listed = {m.id: m for m in models(server, **{setting: "1"})}
+    assert listed["ollama:qwen3:8b"].available
+    for name in ("ollama:innocent:latest", "ollama:big:cloud"):
+        assert not listed[name].available
+        assert setting in str(listed[name].missing)
+
+
+# --- the picker -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_models_and_what_they_can_do(listed: bool) -> None:
+    """Capabilities come from the list, or from `/api/show` on older servers; no embedders."""
+    installed = [
+        Model("qwen3:8b", ("completion", "tools", "thinking"), listed=listed),
+        Model("tiny", ("completion",), listed=listed),
+        Model("nomic-embed-text", ("embedding",), listed=listed),
+        Model("big:cloud", remote_host="https://ollama.com:443", trained=131072),
+    ]
+    with FakeOllama(installed) as server:
+        found = {model.id: model for model in models(server)}
+    assert list(found) == ["ollama:qwen3:8b", "ollama:tiny:latest", "ollama:big:cloud"]
+    assert found["ollama:qwen3:8b"].capabilities == Capabilities(tools=True, thinking=True)
+    assert found["ollama:qwen3:8b"].title == "qwen3:8b (8.2B)"
+    assert found["ollama:tiny:latest"].capabilities.tools is False
+    assert found["ollama:big:cloud"].capabilities.context == 131072
+    assert [m.local for m in found.values()] == [True, True, False]
+    assert all(m.available and not m.capabilities.native_search for m in found.values())
+    assert [m.calls for m in found.values()] == ["native", "envelope", "native"]
+    assert found["ollama:qwen3:8b"].disk == 1_000_000
+
+
+def test_what_was_learnt_is_remembered() -> None:
+    """After a look, capabilities are known by any name; each model is shown once."""
+
+    async def work(provider: Ollama) -> list[Capabilities]:
+        before = provider.capabilities("tiny")
+        await provider.models()
+        await provider.models()
+        names = ("tiny", "tiny:latest", "other")
+        return [before, *map(provider.capabilities, names)]
+
+    with FakeOllama([Model("tiny", ("completion", "vision"), listed=False)]) as server:
+        before, short, full, other = using({"OLLAMA_HOST": server.url}, work)
+    assert before == other == Capabilities()
+    assert short == full == Capabilities(tools=False, vision=True)
+    assert [r.path for r in server.requests].count("/api/show") == 1
+
+
+def test_the_window_is_the_one_that_is_there() -> None:
+    """A loaded model has the window the server gave it; a setting decides for the others."""
+
+    async def window(provider: Ollama) -> int | None:
+        await provider.models()
+        return provider.capabilities("qwen3:8b").context
+
+    old = Model("qwen3:8b", trained=40960, listed=False)
+    with FakeOllama([old]) as server:  # an older server tells it of one model at a time
+        wide = {"OLLAMA_HOST": server.url, "OLLAMA_CONTEXT_LENGTH": "99999"}
+        assert using(wide, window) == 40960
+    with FakeOllama([Model("qwen3:8b", trained=40960)], [say("Hi")]) as server:
+        env = {"OLLAMA_HOST": server.url}
+        assert using(env, window) is None
+        assert using({**env, "OLLAMA_CONTEXT_LENGTH": "8192"}, window) == 8192
+        assert using({**env, "OLLAMA_CONTEXT_LENGTH": "99999"}, window) == 40960
+        ask(server)
+        assert using(env, window) == 4096
+
+
+# --- memory, disk and the server itself --------------------------------------------------------
+
+
+def host(server: FakeServer | str, work: Callable[[Ollama], Awaitable[T]], **env: str) -> T:
+    """What `work` gives with this server's provider."""
+    return using({"OLLAMA_HOST": address(server), **env}, work)
+
+
+def loaded(server: FakeServer, model: str = "ollama:qwen3:8b") -> Loaded | None:
+    """What the picker says of a model's place in memory."""
+    return {m.id: m for m in models(server)}[model].loaded
+
+
+def test_a_loaded_model_is_shown_and_can_leave() -> None:
+    """Size, GPU share, window and time to leave are told; unloading empties the memory."""
+    with FakeOllama([QWEN], [say("Hi"), say("Hi")]) as server:
+        assert loaded(server) is None
+        ask(server)
+        now = loaded(server)
+        host(server, lambda provider: provider.unload("qwen3:8b"))
+        assert loaded(server) is None
+    assert now == Loaded(6_000_000_000, 3_000_000_000, 4096, 1795194300.123456)
+
+
+def test_a_model_can_be_deleted() -> None:
+    """It is gone from the list; the second time the server's refusal is passed on."""
+    with FakeOllama([QWEN, Model("tiny")]) as server:
+        host(server, lambda provider: provider.remove("tiny"))
+        assert [m.id for m in models(server)] == ["ollama:qwen3:8b"]
+        with pytest.raises(ProviderError, match="has no model 'tiny'"):
+            host(server, lambda provider: provider.remove("tiny"))
+        with pytest.raises(ProviderError, match="has no model 'tiny'"):
+            host(server, lambda provider: provider.unload("tiny"))
+
+
+def test_a_server_that_is_gone_has_its_remedy() -> None:
+    """Unloading and deleting on a server that is not there names the command that starts it."""
+    url = closed_address()
+    for work in (lambda p: p.unload("m"), lambda p: p.remove("m")):
+        with pytest.raises(ProviderError, match="does not answer") as caught:
+            host(url, work)
+        assert "`ollama serve`" in caught.value.remedy
+    assert host(url, Ollama.server) == ModelServer("ollama", "Ollama", url)
+
+
+@pytest.mark.parametrize(
+    ("settings", "env", "cloud"),
+    [
+        ({}, {}, True),
+        ({"cloud_disabled": True}, {}, False),
+        ({}, {"OLLAMA_NO_CLOUD": "1"}, False),
+        ({}, {"SEARCHLOOP_OFFLINE": "1"}, False),
+    ],
+)
+def test_which_server_it_is(settings: dict[str, Any], env: dict[str, str], cloud: bool) -> None:
+    """Address, version, and whether a question may go on to a cloud."""
+    with FakeOllama([QWEN], version="0.33.1", **settings) as server:
+        told = host(server, Ollama.server, **env)
+    assert told == ModelServer("ollama", "Ollama", server.url, "0.33.1", cloud)
+
+
+def test_a_switched_off_cloud_is_seen_before_a_question() -> None:
+    """Cloud models of a server whose cloud is off are not offered."""
+    with FakeOllama([QWEN, CLOUD], cloud_disabled=True) as server:
+        listed = {m.id: m for m in models(server)}
+    assert listed["ollama:qwen3:8b"].available
+    assert "switched off" in str(listed["ollama:big:cloud"].missing)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("http://evil.example/m", "evil.example/user/m", "evil.example:8080/user/m", "../m"),
+        *("localhost/m", "127.0.0.1:5000/m", "user/../m", "", "a b", "m\n", "//m", "m:", "-m"),
+        *("hf.co/user/m/more", "evil.example/hf.co/m:x/y", "hf.co.evil.example/u/m"),
+    ],
+)
+def test_only_the_library_s_own_names_are_got(name: str) -> None:
+    """A name that would make the server load from elsewhere is refused before it is asked."""
+    with FakeOllama([QWEN]) as server:
+
+        async def pull(provider: Ollama) -> None:
+            async for _ in provider.pull(name):
+                pass
+
+        for work in (pull, lambda p: p.unload(name), lambda p: p.remove(name)):
+            with pytest.raises(ConfigError) as caught:
+                host(server, work)
+            assert caught.value.code == "bad_model_name"
+    assert not server.requests
+
+
+@pytest.mark.parametrize("name", ["qwen3:8b", "llama3.2", "user/m:q4_K_M", "hf.co/user/m-GGUF:Q4"])
+def test_names_of_the_library_are_names(name: str) -> None:
+    """What the library and its known neighbour use is passed on."""
+    assert checked_name(name) == name
+
+
+def missing(found: list[ModelInfo]) -> tuple[str, str]:
+    """What the only entry says is missing, and its remedy."""
+    assert [(model.id, model.available) for model in found] == [("ollama:", False)]
+    return str(found[0].missing), str(found[0].remedy)
+
+
+def test_no_server_is_one_entry_in_the_picker() -> None:
+    """Not running: the entry says so and how to start it."""
+    url = closed_address()
+    assert missing(models(url)) == (
+        f"Ollama is not running at {url}.",
+        "Start it with `ollama serve`, or set OLLAMA_HOST to where it runs.",
+    )
+
+
+def test_no_model_is_one_entry_in_the_picker() -> None:
+    """Running but empty: the entry has the command that gets a model."""
+    with FakeOllama([Model("nomic-embed-text", ("embedding",))]) as server:
+        assert "ollama pull" in missing(models(server))[1]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        json_reply({"data": []}),
+        json_reply([1]),
+        json_reply({"models": 3}),
+        json_reply({"error": "no"}, 500),
+        Reply([b"<html>"], headers={"content-type": "text/html"}),
+    ],
+)
+def test_something_else_is_one_entry_in_the_picker(reply: Reply) -> None:
+    """Another server at that address: said, never raised."""
+    with FakeServer(lambda _: reply) as server:
+        assert all(missing(models(server)))
+
+
+def test_odd_entries_do_not_break_the_list() -> None:
+    """Entries without a name, and an old server's null list, are no reason to fail."""
+    odd = [{"model": "m", "details": None, "capabilities": "x"}, {}, None, {"name": 3}]
+    with FakeServer(lambda r: json_reply({"models": odd}, 200 if "tags" in r.path else 404)) as s:
+        assert [m.id for m in models(s)] == ["ollama:m"]
+    with FakeServer(lambda _: json_reply({"models": None})) as server:
+        assert "no chat model" in missing(models(server))[0]
+
+
+@pytest.mark.parametrize(
+    ("env", "code"),
+    [
+        ({"SEARCHLOOP_OFFLINE": "1", "OLLAMA_HOST": "gpu-box"}, "offline"),
+        ({"SEARCHLOOP_OFFLINE": "1", "OLLAMA_HOST": "http://127.0.0.1.evil.example"}, "offline"),
+        ({"SEARCHLOOP_OFFLINE": "1", "model": "gpt-oss:120b-cloud"}, "cloud_refused"),
+        ({"OLLAMA_NO_CLOUD": "1", "model": "kimi-k2:cloud"}, "cloud_refused"),
+        ({"OLLAMA_NO_CLOUD": "1", "OLLAMA_HOST": "ollama.com"}, "cloud_refused"),
+        ({"OLLAMA_HOST": "https://ollama.com"}, "missing_key"),
+        ({"OLLAMA_HOST": "http://ollama.com", "OLLAMA_API_KEY": "k"}, "missing_key"),
+        ({"OLLAMA_HOST": "http://x:99999"}, "bad_ollama_host"),
+        ({"OLLAMA_CONTEXT_LENGTH": "many"}, "bad_context_length"),
+    ],
+)
+def test_check_says_what_is_missing(env: dict[str, str], code: str) -> None:
+    """What forbids or lacks is named before anything is sent."""
+    model = env.pop("model", "qwen3:8b")
+    with pytest.raises(ConfigError) as caught:
+        create(env, Transport()).check(model)
+    assert caught.value.code == code
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {},
+        {"OLLAMA_HOST": "gpu-box"},
+        {"SEARCHLOOP_OFFLINE": "1"},
+        {"SEARCHLOOP_OFFLINE": "1", "OLLAMA_HOST": "http://localhost:1"},
+        {"SEARCHLOOP_OFFLINE": "1", "OLLAMA_HOST": "[::ffff:127.0.0.1]:1"},
+        {"OLLAMA_HOST": "https://ollama.com", "OLLAMA_API_KEY": "k"},
+    ],
+)
+def test_a_local_server_needs_nothing(env: dict[str, str]) -> None:
+    """No key and no account; and offline means this machine, by any of its names."""
+    provider = create(env, Transport())
+    provider.check("qwen3:8b")
+    assert provider.name == "ollama"
+
+
+def test_a_wrong_setting_is_said_in_the_picker() -> None:
+    """The provider still loads; its one entry says which setting to mend."""
+    assert "OLLAMA_CONTEXT_LENGTH" in missing(models("", OLLAMA_CONTEXT_LENGTH="many"))[0]
+
+
+# --- a whole run ------------------------------------------------------------------------------
+
+
+def backend(environ: dict[str, Any], start: Any) -> list[bytes]:
+    """A search backend with one result for everything."""
+    result = {"title": "Timetable", "url": "https://ferry.example/t", "snippet": "Daily 07:40."}
+    answers: dict[str, Any] = {
+        "/api/engines": {"engines": [{"name": "library", "available": True, "position": 1}]},
+        "/api/web-search": {
+            "query": "ferry",
+            "engine": "library",
+            "status": "ok",
+            "results": [{**result, "source": "library"}],
+            "attempts": [{"engine": "library", "status": "ok", "ms": 1}],
+        },
+    }
+    start("200 OK", [("Content-Type", "application/json")])
+    return [json.dumps(answers[environ["PATH_INFO"]]).encode()]
+
+
+def test_recorded_streams_drive_the_loop(tmp_path: Path) -> None:
+    """Two recorded calls are executed, their results sent back, and the answer is cited."""
+    recorded = json.loads((RECORDINGS / "chat_tool_calls_stream.json").read_text("utf-8"))
+    streams = [exchange["response"]["text"].encode() for exchange in recorded["exchanges"]]
+    kind = {"content-type": "application/x-ndjson"}
+    with FakeServer([Reply([stream], headers=kind) for stream in streams]) as server:
+        flags = {"SEARCHLOOP_HOME": str(tmp_path), "OLLAMA_HOST": server.url}
+        settings = Settings.load(load_environment(flags, {}, tmp_path))
+        with Agent(settings, search_backend=backend) as agent:
+            answer = agent.ask("Does it run?", model="ollama:qwen3:8b", search="auto")
+    assert answer.error is None
+    assert (answer.reason, answer.search_path) == ("stop", "local:library")
+    assert answer.text == "It runs, unless the wind turns [1]."
+    assert [c.url for c in answer.citations] == ["https://ferry.example/t"]
+    assert (answer.usage.input_tokens, answer.usage.searches) == (590, 2)
+    sent = server.requests[1].json["messages"]
+    assert [m["role"] for m in sent] == ["system", "user", "assistant", "tool", "tool"]
+    ids = [item["id"] for item in sent[2]["tool_calls"]]
+    assert [m["tool_call_id"] for m in sent[3:]] == ids
+    assert len(set(ids)) == 2

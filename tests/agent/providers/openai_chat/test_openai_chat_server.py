@@ -1,0 +1,192 @@
+"""Chat Completions against a server: settings, keys, model lists, one try without counts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from searchloop.agent import providers
+from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.providers.openai_chat import SETTINGS, create
+from searchloop.agent.providers.openai_chat.models import DEFAULT_BASE, ListedModels, find_server
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import Capabilities, Finished, Message, ModelInfo, Request, StreamEvent
+from tests.fakes import FakeServer, Reply, json_reply
+
+USER = Message("user", "When is high water?")
+CHUNK = {"choices": [{"index": 0, "delta": {"content": "07:40"}, "finish_reason": "stop"}]}
+ANSWER = Reply([b"data: " + json.dumps(CHUNK).encode() + b"\n\n", b"data: [DONE]\n\n"])
+OFFICIAL = "https://api.openai.com/v1"
+
+
+def stream(env: Mapping[str, str], model: str = "m", times: int = 1) -> list[StreamEvent]:
+    async def main() -> list[StreamEvent]:
+        transport = Transport()
+        try:
+            provider = providers.load("openai-chat", env, transport)
+            events: list[StreamEvent] = []
+            for _ in range(times):
+                events += [e async for e in provider.stream(Request(model, (USER,)))]
+            return events
+        finally:
+            await transport.aclose()
+
+    return asyncio.run(main())
+
+
+def models(env: Mapping[str, str]) -> list[ModelInfo]:
+    async def main() -> list[ModelInfo]:
+        transport = Transport()
+        try:
+            return await create(env, transport).models()
+        finally:
+            await transport.aclose()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_the_base_url_is_used_as_given(slash: str) -> None:
+    """With or without a slash at its end; without a key nothing is authorized."""
+    with FakeServer([ANSWER, ANSWER]) as server:
+        *_, last = stream({"OPENAI_CHAT_BASE_URL": f"{server.url}/deep/v1{slash}"})
+        stream({"OPENAI_BASE_URL": f"{server.url}/v1{slash}", "OPENAI_API_KEY": "key-of-that"})
+    assert isinstance(last, Finished)
+    assert last.message.content == "07:40"
+    first, second = server.requests
+    assert (first.path, second.path) == ("/deep/v1/chat/completions", "/v1/chat/completions")
+    assert "authorization" not in first.headers
+    assert second.headers["authorization"] == "Bearer key-of-that"
+
+
+@pytest.mark.parametrize(
+    ("env", "base", "key"),
+    [
+        ({}, DEFAULT_BASE, "shared"),
+        ({"OPENAI_CHAT_API_KEY": "own"}, DEFAULT_BASE, "own"),
+        ({"OPENAI_CHAT_BASE_URL": "http://h:1/v1"}, "http://h:1/v1", ""),
+        ({"OPENAI_CHAT_BASE_URL": "http://h:1/v1", "OPENAI_CHAT_API_KEY": "own"}, None, "own"),
+        ({"OPENAI_BASE_URL": "http://h:1/v1"}, "http://h:1/v1", "shared"),
+        ({"OPENAI_BASE_URL": "http://h/v1", "OPENAI_CHAT_BASE_URL": "http://h:80"}, None, "shared"),
+        ({"OPENAI_BASE_URL": "http://h:1/v1", "OPENAI_CHAT_BASE_URL": "http://h:2/v1"}, None, ""),
+        ({"OPENAI_BASE_URL": "https://h/v1", "OPENAI_CHAT_BASE_URL": "http://h/v1"}, None, ""),
+        ({"OPENAI_CHAT_BASE_URL": f"{OFFICIAL}/"}, None, "shared"),
+        ({"OPENAI_CHAT_BASE_URL": "http://api.openai.com/v1"}, None, ""),
+        ({"OPENAI_CHAT_BASE_URL": "https://api.openai.com.evil.example/v1"}, None, ""),
+        ({"OPENAI_CHAT_BASE_URL": "http://[broken"}, None, ""),
+    ],
+)
+def test_a_key_goes_only_where_it_belongs(env: dict[str, str], base: str | None, key: str) -> None:
+    """The general key goes to OpenAI over https and to the origin that was set beside it."""
+    server = find_server({"OPENAI_API_KEY": "shared", **env})
+    assert server.key == key
+    assert base is None or server.base == base
+    assert "own" not in repr(server)
+
+
+def test_without_a_key() -> None:
+    """OpenAI itself wants one, a server of one's own may not."""
+    transport = Transport()
+    with pytest.raises(ConfigError) as caught:
+        create({}, transport).check("m")
+    assert "OPENAI_CHAT_API_KEY" in caught.value.remedy
+    create({"OPENAI_CHAT_BASE_URL": "http://127.0.0.1:9/v1"}, transport).check("m")
+    assert {s.name for s in SETTINGS if s.secret} == {"OPENAI_CHAT_API_KEY"}
+
+
+def test_a_server_that_refuses_to_count() -> None:
+    """It is asked once more without, and not asked for counts again."""
+    refusal = json_reply({"error": {"message": "Unknown field: stream_options"}}, 400)
+    with FakeServer([refusal, ANSWER, ANSWER]) as server:
+        events = stream({"OPENAI_CHAT_BASE_URL": server.url}, times=2)
+    assert sum(isinstance(event, Finished) for event in events) == 2
+    assert ["stream_options" in r.json for r in server.requests] == [True, False, False]
+
+
+def test_another_refusal_is_not_repeated() -> None:
+    """A request that the server does not take is sent once."""
+    with FakeServer([json_reply({"error": {"message": "No."}}, 400)]) as server:
+        with pytest.raises(AgentError) as caught:
+            stream({"OPENAI_CHAT_BASE_URL": server.url})
+        assert len(server.requests) == 1
+    assert caught.value.code == "bad_request"
+
+
+def test_a_model_that_cannot_be_told_not_to_search() -> None:
+    """With the switch off nothing is sent to it at all."""
+    with FakeServer([ANSWER]) as server:
+        with pytest.raises(ConfigError) as caught:
+            stream({"OPENAI_CHAT_BASE_URL": server.url}, "gpt-5-search-api")
+        assert not server.requests
+    assert caught.value.code == "always_searches"
+
+
+def test_a_server_that_is_not_there() -> None:
+    """The remedy names the setting; the key is in no text."""
+    with FakeServer([]) as server:
+        gone = server.url
+    closed = Reply(status=401, headers={"content-type": "application/json"})
+    with FakeServer([closed]) as server, pytest.raises(AgentError) as caught:
+        stream({"OPENAI_CHAT_BASE_URL": server.url, "OPENAI_CHAT_API_KEY": "key-0123456789"})
+    assert caught.value.code == "unauthorized"
+    assert "key-0123456789" not in f"{caught.value.message} {caught.value.remedy}"
+    (entry,) = models({"OPENAI_CHAT_BASE_URL": gone})
+    assert not entry.available
+    assert "OPENAI_CHAT_BASE_URL" in (entry.remedy or "")
+
+
+def test_the_models_of_a_server() -> None:
+    """Sorted, with what the server says of them; models here are marked as local."""
+    listed = [
+        {"id": "tidewater-8b", "max_model_len": 8192},
+        {
+            "id": "harbour/pilot",
+            "context_length": 65536,
+            "supported_parameters": ["tools", "reasoning"],
+            "architecture": {"input_modalities": ["text", "image"]},
+        },
+        {"id": "plain", "supported_parameters": ["max_tokens"], "meta": {"n_ctx": 4096}},
+        {"id": 7},
+    ]
+    with FakeServer([json_reply({"object": "list", "data": listed})]) as server:
+        found = models({"OPENAI_CHAT_BASE_URL": f"{server.url}/v1", "OPENAI_CHAT_API_KEY": "k"})
+    assert server.requests[0].path == "/v1/models"
+    assert server.requests[0].headers["authorization"] == "Bearer k"
+    assert [m.id for m in found] == [
+        "openai-chat:harbour/pilot",
+        "openai-chat:plain",
+        "openai-chat:tidewater-8b",
+    ]
+    assert all(m.available and m.local for m in found)
+    assert found[0].capabilities == Capabilities(thinking=True, vision=True, context=65536)
+    assert found[1].capabilities == Capabilities(tools=False, context=4096)
+    assert found[2].capabilities == Capabilities(context=8192)
+
+
+@pytest.mark.parametrize("body", [{"data": []}, {}, [], 7, {"data": None}])
+def test_a_server_that_lists_nothing(body: Any) -> None:
+    """Is one entry that says so, and never an exception."""
+    with FakeServer([json_reply(body)]) as server:
+        (entry,) = models({"OPENAI_CHAT_BASE_URL": server.url})
+    assert not entry.available
+    assert entry.remedy
+
+
+def test_nobody_set_it_up() -> None:
+    """The picker says which setting it needs; no request is made for that."""
+    for env in ({}, {"OPENAI_API_KEY": "shared"}):
+        (entry,) = models(env)
+        assert (entry.available, entry.missing) == (False, "OPENAI_CHAT_BASE_URL")
+
+
+def test_only_models_known_to_search_have_native_search() -> None:
+    """By name, and then without function tools beside it."""
+    catalog = ListedModels()
+    assert catalog.capabilities("anything") == Capabilities()
+    for name in ("gpt-5-search-api", "openai/gpt-4o-search-preview", "x/y:online"):
+        can = catalog.capabilities(name)
+        assert (can.native_search, can.tools, can.tools_with_native_search) == (True, False, False)

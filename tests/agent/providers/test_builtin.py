@@ -1,0 +1,336 @@
+"""builtin:extractive: searches, reads and quotes through the loop, whatever the page is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop import Agent, Answer
+from searchloop.agent.providers.builtin import (
+    SENTENCES,
+    Extractive,
+    query_of,
+    sentences,
+    sentences_for,
+)
+from searchloop.agent.search.citations import ReadPage
+from searchloop.agent.types import Finished, Limits, Message, Request, TextDelta, ToolCall, ToolSpec
+from tests.agent.scripted import SearchApp, found, page, settings
+
+SEARCH = ToolSpec("web_search", "Search the web.", {"type": "object"})
+PAGES = {
+    "https://a.example/": (
+        "# Tides\n\nThe **spring tide** follows the full moon by about two days.[12] I know.\n\n"
+        "- The `SEARCHLOOP_HOME` folder holds nothing about the spring tide or the moon.\n"
+        "```\nspring tide moon days in code that is never quoted, not even once\n```\n"
+        "| spring | tide | moon | days |\n| --- | --- | --- | --- |\n"
+    ),
+    "https://b.example/": "A neap tide comes with the moon's [first quarter](https://q.example/).",
+    "https://c.example/": "Cakes are baked in ovens, and this page has nothing about water at all.",
+}
+
+
+def world(pages: dict[str, str]) -> SearchApp:
+    """A backend that finds these pages and opens them."""
+
+    def opened(asked: dict[str, Any]) -> Any:
+        answer = page(pages[asked["url"]])
+        assert callable(answer)
+        return answer(asked)
+
+    return SearchApp({"/api/web-search": found(*pages), "/api/open-page": opened})
+
+
+def ask(home: Path, app: SearchApp, question: str, **options: Any) -> Answer:
+    """One answer of the built-in model."""
+    own = settings(home, SEARCHLOOP_MODEL="builtin:extractive")
+    with Agent(own, search_backend=app) as agent:
+        return agent.ask(question, **{"search": "local", **options})
+
+
+def quotes(answer: Answer) -> list[str]:
+    """What stands between typographic quotation marks."""
+    return re.findall("“([^”]*)”", answer.text)
+
+
+def test_end_to_end(tmp_path: Path) -> None:
+    """It searches once, opens what was found, and answers in verified, cited quotes."""
+    app = world(PAGES)
+    answer = ask(tmp_path, app, "When does the spring tide follow the full moon?")
+    assert [path for path, _ in app.requests].count("/api/web-search") == 1
+    assert [path for path, _ in app.requests].count("/api/open-page") == 3
+    assert quotes(answer)[0] == "The spring tide follows the full moon by about two days."
+    assert answer.citations
+    assert all(c.verified for c in answer.citations)
+    assert {c.url for c in answer.citations} <= {"https://a.example/", "https://b.example/"}
+    assert "ovens" not in answer.text
+    assert "in code" not in answer.text
+    for citation in answer.citations:
+        for start, end in citation.spans:
+            assert answer.text[start:end] == f"[{citation.n}]"
+    assert {s.url: s.state for s in answer.sources}["https://c.example/"] == "opened"
+    assert (answer.usage.searches, answer.usage.pages) == (1, 3)
+
+
+def test_names_are_quoted_as_they_are(tmp_path: Path) -> None:
+    """Marks of Markdown go, underscores inside a name stay."""
+    answer = ask(tmp_path, world(PAGES), "What does the SEARCHLOOP_HOME folder hold?")
+    assert "The SEARCHLOOP_HOME folder holds nothing" in answer.text
+
+
+def test_switched_off_it_says_what_it_is(tmp_path: Path) -> None:
+    """Without search there is nothing to quote, and nothing is asked for."""
+    app = world(PAGES)
+    answer = ask(tmp_path, app, "When is spring tide?", search="off")
+    assert "not a language model" in answer.text
+    assert (app.requests, answer.citations) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [("error", "The engine is down"), ("empty", "found nothing")]
+)
+def test_failed_and_empty_are_told_apart(tmp_path: Path, status: str, words: str) -> None:
+    """A failed search is called that, with its reason, and in words meant for a person."""
+    app = SearchApp({"/api/web-search": found(status=status)})
+    text = ask(tmp_path, app, "When is spring tide?").text
+    assert words in text
+    assert "SEARCH FAILED" not in text
+
+
+def test_each_engine_and_each_page_that_failed_has_its_line(tmp_path: Path) -> None:
+    """What stood in the way is said first, then by whom and why, with what to do."""
+    failing = found(status="error")
+    failing["attempts"].append({"engine": "zinc", "status": "empty", "ms": 1})
+    answer = ask(tmp_path, SearchApp({"/api/web-search": failing}), "When is spring tide?").text
+    assert answer == (
+        "The web search failed, so there is nothing to quote.\n\n"
+        "- tin: The engine is down. Wait.\n- zinc: empty"
+    )
+    refusing = {"code": "blocked", "message": "It wants a person.", "remedy": "Open it yourself."}
+    shut = {"url": "https://a.example/", "title": "", "status": "blocked", "error": refusing}
+    app = SearchApp(
+        {"/api/web-search": found("https://a.example/"), "/api/open-page": {**shut, "content": ""}}
+    )
+    assert ask(tmp_path, app, "When is spring tide?").text == (
+        "The search found pages, but none of them could be read.\n\n"
+        "- https://a.example/: It wants a person. Open it yourself."
+    )
+    app = world({"https://c.example/": PAGES["https://c.example/"]})
+    assert "No sentence of the pages" in ask(tmp_path, app, "When is spring tide?").text
+
+
+def test_a_page_is_read_once(tmp_path: Path) -> None:
+    """Two parts of one page are one page: the third place goes to another."""
+    text = "The spring tide follows the full moon by about two days."
+    app = world(
+        dict.fromkeys(("https://a.example/#x", "https://a.example/#y", "https://b.example/"), text)
+    )
+    ask(tmp_path, app, "When is spring tide?")
+    opened = [asked["url"] for path, asked in app.requests if path == "/api/open-page"]
+    assert opened == ["https://a.example/#x", "https://b.example/"]
+
+
+def test_a_topic_is_no_echo(tmp_path: Path) -> None:
+    """Pages that hold the two words asked for are quoted; one that repeats a question is not."""
+    pages = {"https://a.example/": "Spring tide is high.\n\nHow high can a spring tide get, then?"}
+    assert quotes(ask(tmp_path, world(pages), "spring tide"))[0] == "Spring tide is high."
+    asked = quotes(ask(tmp_path, world(pages), "How high can a spring tide get?"))
+    assert asked == ["Spring tide is high."]
+
+
+def test_pages_that_cannot_be_read(tmp_path: Path) -> None:
+    """Found but blocked: it says so and quotes nothing."""
+    routes = {"/api/web-search": found(*PAGES), "/api/open-page": page("", status="blocked")}
+    answer = ask(tmp_path, SearchApp(routes), "When is spring tide?")
+    assert "none of them could be read" in answer.text
+    assert "- https://a.example/: no readable text" in answer.text
+    assert answer.citations == ()
+
+
+def test_a_limit_ends_in_what_was_read(tmp_path: Path) -> None:
+    """Asked to answer now it answers."""
+    answer = ask(tmp_path, world(PAGES), "When is spring tide?", limits=Limits(steps=2))
+    assert answer.reason == "limit"
+    assert "spring tide" in answer.text
+
+
+def test_call_ids_are_unique_over_turns(tmp_path: Path) -> None:
+    """However many turns a session has, no two calls share an id."""
+    own = settings(tmp_path, SEARCHLOOP_MODEL="builtin:extractive")
+    with Agent(own, search_backend=world(PAGES)) as agent:
+        session = agent.ask("When is spring tide?", search="local").session_id
+        for question in ("And neap tide?", "And the moon?"):
+            agent.ask(question, session=session)
+        events = agent.log.read(session)
+    ids = [e.data["call_id"] for e in events if e.type == "tool_call"]
+    assert len(ids) == len(set(ids)) == 12
+
+
+def test_it_is_a_model_like_any_other() -> None:
+    """Deltas join to the message, and the last event is the end."""
+
+    async def events() -> list[Any]:
+        request = Request("extractive", [Message("user", "When is spring tide?")])
+        return [event async for event in Extractive().stream(request)]
+
+    got = asyncio.run(events())
+    assert isinstance(got[-1], Finished)
+    said = "".join(e.text for e in got if isinstance(e, TextDelta))
+    assert said.strip() == got[-1].message.content
+
+
+@pytest.mark.parametrize(
+    ("question", "query"),
+    [
+        ("When does the spring tide follow the full moon?", "spring tide follow full moon"),
+        ("Who is it?", "Who is it?"),
+        ("Wann ist die Springflut?", "Springflut"),
+        ("x " * 500, " ".join(["x"] * 24)),
+    ],
+)
+def test_the_words_worth_searching_for(question: str, query: str) -> None:
+    """Common words go, unless nothing is left; a long question is cut."""
+    assert query_of(question) == query
+
+
+HOSTILE = {
+    "no spaces": "spring-tide" * 9000,
+    "bars": "|" * 100_000,
+    "bars and spaces": "| " * 50_000,
+    "stars": "*" * 100_000,
+    "underscores": "_" * 100_000,
+    "brackets": "[" * 100_000,
+    "links": "[a](" * 25_000,
+    "empty lines": "\n" * 100_000,
+    "blank lines": "\n " * 50_000,
+    "lists": "\n- " * 33_000,
+    "numbers": "\n" + "1" * 100_000,
+    "spaces": " " * 100_000,
+    "vertical tabs": "\n" + "\v" * 100_000 + "x",
+    "stops": "spring tide. " * 8_000,
+    "letters": "s" * 100_000,
+    "fences": "```\n" * 25_000,
+    "quotes": "“" * 100_000,
+    "marks": "[1] " * 25_000,
+    "lines": "spring tide moon line of text that is long enough\n" * 2_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_page_can_stall_it(tmp_path: Path, name: str) -> None:
+    """A hundred kilobytes of anything are read, quoted and checked within seconds."""
+    began = time.process_time()
+    pages = {"https://bad.example/": HOSTILE[name], **PAGES}
+    answer = ask(tmp_path, world(pages), "When does the spring tide follow the full moon?")
+    assert time.process_time() - began < 3
+    assert answer.reason == "stop"
+    assert all(c.verified for c in answer.citations)
+
+
+WORDS = ["the spring tide ", "follows the moon ", "in 1932", ", and so on for a long while ", "é"]
+MARKS = [
+    "**",
+    "_",
+    "`",
+    "[2]",
+    "[1] ",
+    "[99]",
+    "[tide](http://x/)",
+    "| ",
+    "- ",
+    "# ",
+    "~~~ ",
+    "```\n",
+]
+SIGNS = ["“", "”", '"', "«", "’", "(x)", "snake_case ", "2 * 3 ", "…", ". ", "! ", "\n", "\n\n"]
+PIECES = st.sampled_from([*WORDS, *MARKS, *SIGNS])
+
+
+@given(st.lists(PIECES, min_size=3, max_size=60))
+def test_every_quote_is_in_the_page(pieces: list[str]) -> None:
+    """Whatever the page: a quote is its own words, found again when it is checked."""
+    text = "".join(pieces)
+    call = ToolCall("c1", "open_page", {"url": "http://p/"})
+    messages = [
+        Message("user", "spring tide moon 1932"),
+        Message("assistant", "", tool_calls=(call,)),
+        Message(
+            "tool",
+            text,
+            tool_call_id="c1",
+            tool_name="open_page",
+            details={"n": 1, "text": [0, len(text)]},
+        ),
+    ]
+
+    async def answer() -> str:
+        request = Request("extractive", messages, tools=(SEARCH,), answer_now=True)
+        last = [event async for event in Extractive().stream(request)][-1]
+        assert isinstance(last, Finished)
+        return last.message.content
+
+    for quote in re.findall("“([^”]*)”", asyncio.run(answer())):
+        found_quote, verified = ReadPage(text).check(f"“{quote}”")
+        assert verified, (quote, found_quote)
+
+
+def test_sentences_are_sentences() -> None:
+    """Code, headings and rubble are no sentences; a list item is one."""
+    text = PAGES["https://a.example/"]
+    assert sentences(text) == [
+        "The spring tide follows the full moon by about two days.",
+        "The SEARCHLOOP_HOME folder holds nothing about the spring tide or the moon.",
+    ]
+
+
+def test_short_sentences_are_sentences_and_cells_are_not() -> None:
+    """The end of a sentence counts, not its length."""
+    text = "Zebras eat grass.\n\nHome\n\n| fodder | hay and straw | twice every single day |\n"
+    assert sentences(text) == ["Zebras eat grass."]
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("How does the search switch decide?", "en"),
+        ("Wie funktioniert Photosynthese?", "de"),
+        ("Was ist Photosynthese?", "de"),
+        ("Die Hauptstadt von Frankreich", "de"),
+        ("welche modelle suchen in der bibliothek", "de"),
+        ("Python 的 GIL 是什么？", "zh"),
+        ("怎样关闭网络搜索？", "zh"),
+        ("What does 道 mean?", "en"),
+        ("What does 'und' mean, or 'ist'?", "en"),
+        ("Who said ich bin ein Berliner?", "en"),
+        ("検索はどこで行われますか？", "en"),
+        ("Hoe werkt de schakelaar?", "en"),
+        ("Wie is de koning van het land?", "en"),
+        ("¿Qué es la fotosíntesis?", "en"),
+        ("Photosynthesis", "en"),
+        ("", "en"),
+    ],
+)
+def test_it_speaks_the_language_of_the_question(question: str, language: str) -> None:
+    """English, German or Chinese; no other is guessed at."""
+    assert sentences_for(question) is SENTENCES[language]
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [("Wann folgt die spring tide auf den moon?", "de"), ("spring tide 是什么 moon？", "zh")],
+)
+def test_quotes_stay_in_their_own_language(tmp_path: Path, question: str, language: str) -> None:
+    """Only what is said around them is in that of the question; so is that nothing was found."""
+    say = SENTENCES[language]
+    answer = ask(tmp_path, world(PAGES), question)
+    assert answer.text.startswith(say.found)
+    assert any("follows the full moon" in quote for quote in quotes(answer))
+    assert ask(tmp_path, world({}), question).text == say.nothing
+    assert ask(tmp_path, world(PAGES), question, search="off").text == say.unsearched

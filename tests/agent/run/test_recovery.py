@@ -1,0 +1,302 @@
+"""After a crash: nothing that was acknowledged is lost, and the session can go on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from searchloop.agent.errors import Conflict
+from searchloop.agent.log import EventLog
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.tools import tool
+from tests.agent.scripted import (
+    House,
+    Scripted,
+    call,
+    calls,
+    check_calls_are_answered,
+    open_house,
+    says,
+)
+
+ROOT = Path(__file__).parents[3]
+HERE = platform.node()
+
+
+@pytest.fixture(scope="module")
+def dead() -> int:
+    """The number of a process that is over."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+def left_behind(house: House, owner: str, *, age: float = 0.0, run: str = "r1") -> None:
+    """What a process leaves that dies in the middle of an answer, `age` seconds ago."""
+    other = EventLog(house.log.where)
+    started = {"run_id": run, "model": "scripted:one", "mode": "ask"}
+    started |= {"search": "off", "search_path": "off"}
+    other.leases.claim(house.session, run, owner)
+    other.append(house.session, [("user_message", {"text": "hi"}), ("run_started", started)])
+    other.append(house.session, [("text_delta", {"text": "Half an "})])
+    other.append(house.session, [("thinking_delta", {"text": "hm"})])
+    other.append(house.session, [("text_delta", {"text": "answer"})])
+    other.close()
+    db = sqlite3.connect(house.log.where)
+    db.execute("UPDATE runs SET beat = ?", (time.monotonic() - age,))
+    db.commit()
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("owner", "age", "closed"),
+    [
+        ("HERE/DEAD/x", 0.0, True),
+        ("HERE/ALIVE/x", 0.0, False),
+        ("HERE/ALIVE/x", 3.0, False),
+        ("HERE/ALIVE/x", 4.5, True),
+        ("elsewhere/DEAD/x", 0.0, False),
+        ("elsewhere/DEAD/x", 4.5, True),
+        ("a/b/DEAD/x", 4.5, True),
+    ],
+)
+def test_whose_runs_are_taken_over(
+    tmp_path: Path, dead: int, owner: str, age: float, closed: bool
+) -> None:
+    """Those of a process that is gone at once; those of one that is silent for a lease."""
+
+    async def scenario() -> None:
+        async with open_house(tmp_path, Scripted([says("Whole.")])) as house:
+            real = owner.replace("HERE", HERE).replace("DEAD", str(dead))
+            left_behind(house, real.replace("ALIVE", str(os.getppid())), age=age)
+            assert await house.runner.recover() == closed
+            await house.runner.wait(house.session)
+            assert (house.log.leases.held() == []) is closed
+            assert (house.kinds()[-1] == "run_finished") is closed
+            assert await house.runner.recover() == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_broken_answer_is_asked_for_again(tmp_path: Path, dead: int) -> None:
+    """The run goes on: half an answer gives way to a whole one, and the log says what happened."""
+
+    async def scenario() -> None:
+        model = Scripted([says("Whole."), says("More.")])
+        async with open_house(tmp_path, model) as house:
+            left_behind(house, f"{HERE}/{dead}/x")
+            await house.runner.recover()
+            await house.runner.wait(house.session)
+            kinds = ["user_message", "run_started", "run_resumed", "message", "run_finished"]
+            assert house.kinds() == kinds
+            end = house.log.last_event(house.session).data
+            assert (end["run_id"], end["reason"], end["answer"]) == ("r1", "stop", "Whole.")
+            await house.ask("go on")
+            assert [m.content for m in model.requests[1].messages] == ["hi", "Whole.", "go on"]
+
+    asyncio.run(scenario())
+
+
+def test_a_run_that_kills_its_process_is_given_up(tmp_path: Path, dead: int) -> None:
+    """After three takeovers it is closed, with what had come, and the session is free."""
+
+    async def scenario() -> None:
+        model = Scripted([])
+        async with open_house(tmp_path, model) as house:
+            left_behind(house, f"{HERE}/{dead}/x")
+            db = sqlite3.connect(house.log.where)
+            db.execute("UPDATE runs SET takeovers = 3")
+            db.commit()
+            db.close()
+            assert await house.runner.recover() == 1
+            end = house.log.last_event(house.session).data
+            assert (end["reason"], end["answer"]) == ("incomplete", "Half an answer")
+            assert end["error"]["code"] == "interrupted"
+            assert not model.requests
+            assert not house.log.session(house.session).running
+
+    asyncio.run(scenario())
+
+
+def test_a_question_to_a_dead_run_need_not_wait(tmp_path: Path, dead: int) -> None:
+    """Whoever asks first closes the dead run, also when nobody called recover before."""
+
+    async def scenario() -> None:
+        model = Scripted([says("Whole.")])
+        async with open_house(tmp_path, model) as house:
+            left_behind(house, f"{HERE}/{dead}/x")
+            assert (await house.ask("go on")).data["answer"] == "Whole."
+            messages = [m.content for m in model.requests[0].messages]
+            assert messages == ["hi", "Half an answer", "go on"]
+            ends = [e.data for e in house.log.read(house.session) if e.type == "run_finished"]
+            assert ends[0]["error"]["code"] == "interrupted"
+
+    asyncio.run(scenario())
+
+
+def test_a_living_run_of_another_process_is_respected(tmp_path: Path) -> None:
+    """Its session is busy here too."""
+
+    async def scenario() -> None:
+        async with open_house(tmp_path, Scripted([])) as house:
+            left_behind(house, f"{HERE}/{os.getppid()}/x")
+            with pytest.raises(Conflict) as caught:
+                await house.runner.start(house.session, "hi")
+            assert caught.value.code == "busy"
+            assert house.kinds()[-1] == "text_delta"
+
+    asyncio.run(scenario())
+
+
+def test_a_run_that_had_ended_is_not_ended_twice(tmp_path: Path, dead: int) -> None:
+    """A process that died between the last event and its release leaves nothing to say."""
+
+    async def scenario() -> None:
+        async with open_house(tmp_path, Scripted([says("Whole.")])) as house:
+            finished = await house.ask("hi")
+            house.log.leases.claim(house.session, finished.data["run_id"], f"{HERE}/{dead}/x")
+            assert await house.runner.recover() == 1
+            assert house.kinds().count("run_finished") == 1
+
+    asyncio.run(scenario())
+
+
+def test_two_who_recover_say_it_once(tmp_path: Path, dead: int) -> None:
+    """Any number of processes may start at once: the end is written by one of them."""
+
+    async def scenario() -> None:
+        model = Scripted([says("Whole.")])
+        async with open_house(tmp_path, model) as house:
+            left_behind(house, f"{HERE}/{dead}/x")
+            logs = [EventLog(house.log.where) for _ in range(4)]
+            made = [
+                Runner(house.runner._settings, log, house.runner._backend, providers=[model])
+                for log in logs
+            ]
+            assert sum(await asyncio.gather(*(runner.recover() for runner in made))) == 1
+            for runner in made:
+                await runner.wait(house.session)
+            assert house.kinds().count("run_finished") == 1
+            runners = made
+            for runner, log in zip(runners, logs, strict=True):
+                await runner.aclose()
+                log.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_full_disk_ends_the_run_and_room_mends_the_session(tmp_path: Path) -> None:
+    """With no room for the end the run stops; with room again its end is written, no restart."""
+
+    async def scenario() -> None:
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        size = 0
+
+        @tool
+        async def fill() -> str:
+            """Fill the disk."""
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+            return "full " * 5000
+
+        script = [calls(call("fill")), says("Whole.")]
+        async with open_house(tmp_path, model := Scripted(script), tools=[fill]) as house:
+            size = os.stat(f"{house.log.where}-wal").st_size
+            try:
+                await house.runner.start(house.session, "hi")
+                await house.runner.wait(house.session)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            assert "run_finished" not in house.kinds()
+            assert len(model.requests) == 1
+            assert (await house.ask("again")).data["answer"] == "Whole."
+            assert house.kinds().count("run_finished") == 2
+            check_calls_are_answered(list(model.requests[1].messages))
+
+    asyncio.run(scenario())
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from searchloop import Agent
+from searchloop.agent.tools import tool
+from searchloop.agent.types import TextDelta
+from tests.agent.scripted import Hold, Scripted, call, calls, settings
+
+@tool(effect="write")
+async def act() -> str:
+    "Change something, then never come back."
+    with open(sys.argv[1] + "/acted", "a") as file:
+        file.write("x")
+    await Hold().wait()
+
+hold = Hold()
+step = {"text": [TextDelta("Half an "), TextDelta("answer"), hold], "silent": [hold],
+        "tool": calls(call("act"), text="I act.")}[sys.argv[2]]
+agent = Agent(settings(Path(sys.argv[1])), tools=[act], providers=[Scripted([step])])
+for event in agent.stream("hi", mode="agent", approve="auto"):
+    print(event.type, flush=True)
+"""
+
+
+def kill_at(home: Path, moment: str, last: str) -> None:
+    """Runs a process that answers, and kills it once it has told of `last`."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(home), moment],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    seen: list[str] = []
+    for line in child.stdout:
+        seen.append(line.strip())
+        if last in seen and (moment != "tool" or (home / "acted").exists()):
+            break
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    assert last in seen, seen
+
+
+@pytest.mark.parametrize(
+    ("moment", "last", "told"),
+    [
+        ("silent", "run_started", ["hi"]),
+        ("text", "text_delta", ["hi"]),
+        ("tool", "tool_started", ["hi", "I act.", "searchloop stopped while this call ran"]),
+    ],
+)
+def test_kill_9_in_the_middle(tmp_path: Path, moment: str, last: str, told: list[str]) -> None:
+    """The run goes on from its log, and no tool that changes something runs a second time."""
+    kill_at(tmp_path, moment, last)
+
+    async def scenario() -> None:
+        model = Scripted([says("Whole.")])
+        async with open_house(tmp_path, model) as house:
+            (session,) = [s for s in house.log.sessions() if s.title == "hi"]
+            house.session = session.id
+            assert session.running
+            assert await house.runner.recover() == 1
+            await house.runner.wait(session.id)
+            assert house.log.last_event(session.id).data["answer"] == "Whole."
+            messages = list(model.requests[0].messages)
+            check_calls_are_answered(messages)
+            assert [m.content[: len(t)] for m, t in zip(messages, told, strict=True)] == told
+
+    asyncio.run(scenario())
+    if moment == "tool":
+        assert (tmp_path / "acted").read_text() == "x"
+    db = sqlite3.connect(tmp_path / "sessions.sqlite3")
+    assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    db.close()

@@ -1,0 +1,217 @@
+"""Many runs that speak at one moment are one transaction, and none hears the other's trouble."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.agent.errors import Conflict, StoreError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.contract import STEPS, Batch, RunDeltas
+from searchloop.agent.log.events import Event
+from searchloop.agent.log.leases import holder
+from searchloop.agent.log.postgres import MOST_BYTES, deltas_values
+from searchloop.agent.log.sqlite import SqliteDatabase
+from searchloop.agent.run.recorder import BatchWriter, Recorder
+from searchloop.agent.run.runner import Runner
+from searchloop.agent.tools.backend import LocalBackend
+from searchloop.agent.types import TextDelta
+from tests.agent.scripted import MODEL, Scripted, SearchApp, no_room, says, settings
+from tests.postgres import Postgres
+from tests.waiting import eventually, until
+
+
+class Counting(EventLog):
+    """A log that counts how often it was asked to write deltas."""
+
+    writes = 0
+
+    def append_deltas(self, deltas: list[RunDeltas]) -> list[list[Event] | Conflict]:
+        """See EventLog."""
+        self.writes += 1
+        return super().append_deltas(deltas)
+
+
+def said(log: EventLog, session: str) -> str:
+    """The text in the log."""
+    return "".join(event.data["text"] for event in log.read(session))
+
+
+def test_what_many_say_at_once_is_written_at_once(store: Path | str) -> None:
+    """Fifty runs, twenty words each: every word there, in order, in few transactions."""
+
+    async def scenario(log: Counting) -> None:
+        together = BatchWriter(log)
+        sessions = [log.create_session(model="m").id for _ in range(50)]
+        runs = [Recorder(log, session, "off", batches=together) for session in sessions]
+        for n in range(20):
+            for run in runs:
+                run.delta(TextDelta(f"{n} "))
+            await asyncio.sleep(0)
+        for run in runs:
+            await run.finish([("text_delta", {"text": "end"})])
+        whole = "".join(f"{n} " for n in range(20)) + "end"
+        assert [said(log, session) for session in sessions] == [whole] * 50
+        assert log.writes < 100
+
+    log = Counting(store)
+    asyncio.run(scenario(log))
+    log.close()
+
+
+def test_one_that_is_fenced_out_stops_only_itself(store: Path | str) -> None:
+    """A run that another process has taken over is told so; what the others say is stored."""
+    log = EventLog(store)
+    sessions = [log.create_session(model="m").id for _ in range(3)]
+    leases = [log.leases.claim(session, "r", holder()) for session in sessions]
+    assert log.leases.take_over(leases[1], holder())
+    words = ("text_delta", {"text": "x"})
+    asked = [RunDeltas(lease.session, [words, words], lease.fence) for lease in leases]
+    log.delete_session(sessions[2])
+    first, second, third = log.append_deltas(asked)
+    assert [event.seq for event in first] == [1, 2]
+    assert isinstance(second, Conflict)
+    assert second.code == "fenced"
+    assert isinstance(third, Conflict)
+    assert [said(log, session) for session in sessions] == ["xx", "", ""]
+    log.close()
+
+
+def test_a_full_disk_is_told_to_each_and_loses_no_word(tmp_path: Path) -> None:
+    """All who spoke learn it at their next word, and what they had said is written at the end."""
+
+    async def scenario(log: EventLog) -> None:
+        together = BatchWriter(log)
+        sessions = [log.create_session(model="m").id for _ in range(2)]
+        runs = [Recorder(log, session, "off", batches=together) for session in sessions]
+        with no_room(tmp_path / "s.sqlite3"):
+            for run in runs:
+                run.delta(TextDelta("kept"))
+            await eventually(lambda: all(run._failed for run in runs))
+            for run in runs:
+                with pytest.raises(StoreError):
+                    run.delta(TextDelta("lost"))
+        for run in runs:
+            await run.finish([])
+        assert [said(log, session) for session in sessions] == ["kept", "kept"]
+
+    log = EventLog(tmp_path / "s.sqlite3")
+    asyncio.run(scenario(log))
+    log.close()
+
+
+SIZES = st.lists(st.tuples(st.sampled_from('xé\n"😀'), st.integers(0, 8100)), min_size=1)
+
+
+@given(SIZES)
+def test_a_notification_is_never_too_long(sizes: list[tuple[str, int]]) -> None:
+    """However much is said: under PostgreSQL's 8,000 bytes each, each session in one of them."""
+    texts = [letter * count for letter, count in sizes]
+    rows = [("text_delta", json.dumps({"text": text}, ensure_ascii=False)) for text in texts]
+    batches = [Batch(f"s{n}", [row], 1.0) for n, row in enumerate(rows)]
+    values = deltas_values(batches, "p" * 12)
+    notes: dict[int, str] = {}
+    for pack, news in zip(values["packs"], values["news"], strict=True):
+        before = f"{notes[pack]}," if pack in notes else values["head"]
+        notes[pack] = f"{before}{news}{2**31 - 1}}}"
+    told = [f"{note}]}}" for note in notes.values()]
+    assert max(len(note.encode()) for note in told) < MOST_BYTES + 64 < 8000
+    assert [each["session"] for note in told for each in json.loads(note)["news"]] == [
+        batch.session for batch in batches
+    ]
+
+
+@pytest.mark.integration
+def test_a_burst_reaches_another_process(postgres: Postgres) -> None:
+    """Small and large words of a hundred sessions: the other process's followers get them all, and
+    PostgreSQL's queue is empty afterwards."""
+
+    async def scenario(ours: EventLog, theirs: EventLog) -> None:
+        sessions = [ours.create_session(model="m").id for _ in range(100)]
+        texts = ["x" * (9000 if n % 10 == 0 else 300) for n in range(100)]
+        got: dict[str, str] = dict.fromkeys(sessions, "")
+
+        async def read(session: str) -> None:
+            async for batch in theirs.follow(session):
+                got[session] += "".join(event.data["text"] for event in batch)
+                if len(got[session]) >= 3 * 300 and got[session].endswith("."):
+                    return
+
+        readers = [asyncio.create_task(read(session)) for session in sessions]
+        await asyncio.to_thread(until, lambda: len(theirs._followers) == 100)
+        for end in ("", "", "."):
+            both = zip(sessions, texts, strict=True)
+            words = [RunDeltas(s, [("text_delta", {"text": t + end})]) for s, t in both]
+            await asyncio.to_thread(ours.append_deltas, words)
+        await asyncio.wait_for(asyncio.gather(*readers), 60)
+        assert list(got.values()) == [t * 3 + "." for t in texts]
+
+    url = postgres.url()
+    ours, theirs = EventLog(url), EventLog(url)
+    asyncio.run(scenario(ours, theirs))
+    with theirs._db.reading() as db:
+        assert db.execute("SELECT pg_notification_queue_usage()").fetchone()[0] < 0.01
+    ours.close()
+    theirs.close()
+
+
+class Waiting(SqliteDatabase):
+    """A store that has to be asked on a thread, as PostgreSQL does, and can be down."""
+
+    quick = False
+    down = False
+
+    def _begin(self, db: sqlite3.Connection, until: float) -> None:
+        if self.down:
+            raise sqlite3.OperationalError("down")
+        super()._begin(db, until)
+
+
+def test_a_store_that_stays_away_ends_the_run_with_an_error(tmp_path: Path) -> None:
+    """The last append fails as well: that is an error for the run's keeper, not an endless try; and
+    when the store is back, everything is written once."""
+
+    async def scenario(log: EventLog, store: Waiting, session: str) -> None:
+        recorder = Recorder(log, session, "off")
+        store.down = True
+        recorder.delta(TextDelta("half"))
+        with pytest.raises(StoreError):
+            await asyncio.wait_for(recorder.finish([("run_finished", {"text": "."})]), 60)
+        store.down = False
+        await asyncio.wait_for(recorder.finish([]), 60)
+        assert said(log, session) == "half."
+
+    log, store = EventLog(tmp_path / "s.sqlite3"), Waiting(tmp_path / "s.sqlite3", STEPS)
+    session = log.create_session(model="m").id
+    log._db.close()
+    log._db = store
+    asyncio.run(scenario(log, store, session))
+    log.close()
+
+
+@pytest.mark.integration
+def test_two_hundred_runs_share_ten_connections(postgres: Postgres, tmp_path: Path) -> None:
+    """All at once on one process: each answers whole, none is told that the store is down."""
+
+    async def scenario(log: EventLog) -> None:
+        script = [says("High water is at 07:40.") for _ in range(200)]
+        backend = LocalBackend(SearchApp({}))
+        runner = Runner(settings(tmp_path), log, backend, providers=[Scripted(script)])
+        sessions = [log.create_session(model=MODEL).id for _ in range(200)]
+        await asyncio.gather(*(runner.start(session, "When?") for session in sessions))
+        await asyncio.gather(*(runner.wait(session) for session in sessions))
+        ends = [log.last_event(session).data for session in sessions]
+        assert {(end["reason"], end["answer"]) for end in ends} == {
+            ("stop", "High water is at 07:40.")
+        }
+        await runner.aclose()
+
+    log = EventLog(postgres.url())
+    asyncio.run(scenario(log))
+    log.close()

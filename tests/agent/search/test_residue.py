@@ -1,0 +1,89 @@
+"""Residue: marks that mean nothing to a reader are gone, wherever the text was cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from searchloop.agent.search.vendor_marks import Residue, strip
+
+CASES = {
+    "Blue \ue200cite\ue202turn0search0\ue202turn1news12\ue201. Next": "Blue. Next",
+    "glued\ue200cite\ue202turn0search0\ue201 on": "glued on",
+    "a\ue206b\ue300c": "ab\ue300c",
+    "word citeturn0search0turn0search1 and more": "word and more",
+    "gluedciteturn0search12.": "glued.",
+    "as (turn0search1, turn0view2) says [turn0news3].": "as says.",
+    "see 【4†source】 and 【12:0†a.pdf】 end": "see and end",
+    "[cite_start]A fact.[cite: 1, 2]": "A fact.",
+    "turn left, turn12, cite this, [cite], [cited: x], (f), 【plain】": None,
+    "a list [1] and a [link](http://x.example/turn0)": None,
+    "\ue200 a private sign that opens nothing\nmore": " a private sign that opens nothing\nmore",
+    "": None,
+}
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_marks_go_and_text_stays(text: str) -> None:
+    """Known marks are taken out with the blank before them; what only looks alike stays."""
+    expected = CASES[text]
+    assert strip(text) == (text if expected is None else expected)
+
+
+def streamed(pieces: list[str]) -> tuple[str, Residue]:
+    residue = Residue()
+    return "".join(residue.feed(piece) for piece in pieces) + residue.close(), residue
+
+
+TOKENS = ["turn", "0", "12", "search", "news", "cite", "file", "start", "word", ".", "ü", "_"]
+TOKENS += ["[", "]", "(", "【", "】", "†"]
+TOKENS += [
+    "\ue200",
+    "\ue201",
+    "\ue202",
+    "turn0search1",
+    "citeturn2view3",
+    "[cite: 1",
+    ", ",
+    " ",
+    "\n",
+]
+PIECES = st.lists(st.one_of(st.sampled_from(TOKENS), st.text(max_size=3)), max_size=12)
+
+
+@given(PIECES)
+@example(["【", "a" * 130, "turn0search0", "†】"])
+@example(["\ue200", "x" * 700, "\ue201"])
+def test_streaming_equals_the_whole(pieces: list[str]) -> None:
+    """Any text cut anywhere comes out as the whole text does."""
+    assert streamed(pieces)[0] == strip("".join(pieces))
+
+
+@given(PIECES)
+def test_offsets_follow_the_text(pieces: list[str]) -> None:
+    """Offsets never leave the text or run backwards, and a kept letter keeps its offset."""
+    raw = "".join(pieces)
+    clean, residue = streamed(pieces)
+    mapped = [residue.position(at) for at in range(len(raw) + 1)]
+    assert mapped[-1] == len(clean)
+    assert all(0 <= a <= b <= a + 1 for a, b in pairwise(mapped))
+    kept = [raw[at] for at in range(len(raw)) if mapped[at + 1] > mapped[at]]
+    assert "".join(kept) == clean
+
+
+def test_nothing_is_held_for_long() -> None:
+    """An opening sign without an end delays a bounded stretch of text only."""
+    residue = Residue()
+    shown = residue.feed("\ue200") + "".join(residue.feed("x") for _ in range(1000))
+    assert len(shown) > 900
+
+
+def test_a_long_piece_is_not_held_back() -> None:
+    """Servers that send whole sentences end some of them with a blank: only that one waits."""
+    residue = Residue()
+    sentence = "High water at the quay is at seven in the morning. "
+    assert residue.feed(sentence) == sentence[:-1]
+    assert residue.feed("\ue200cite\ue202turn0search0\ue201 Low") == " Low"

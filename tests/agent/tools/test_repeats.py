@@ -1,0 +1,202 @@
+"""Arguments in the right types, calls that repeat, and an end to asking the same thing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.agent.calls.arguments import coerced
+from searchloop.agent.calls.schema import problems_with
+from searchloop.agent.loop import Outcome, run_agent_loop
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.tools import Tool, tool
+from searchloop.agent.tools.dispatcher import Toolset, canonical
+from searchloop.agent.types import Effect, Message, Request, ToolCall
+from tests.agent.scripted import Memory, Scripted, Step, call, calls, says
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string"},
+        "n": {"type": "integer"},
+        "share": {"type": "number"},
+        "deep": {"type": "boolean"},
+        "sites": {"type": "array", "items": {"type": "string"}},
+        "range": {"type": "string", "enum": ["d", "w"]},
+        "options": {"type": "object", "properties": {"n": {"type": "integer"}}},
+        "any": {},
+        "odd": True,
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("given_", "meant"),
+    [
+        ({"n": "5"}, {"n": 5}),
+        ({"n": 5.0}, {"n": 5}),
+        ({"n": "5.0"}, {"n": 5}),
+        ({"n": "five"}, {"n": "five"}),
+        ({"n": "true"}, {"n": "true"}),
+        ({"share": "0.5"}, {"share": 0.5}),
+        ({"share": "NaN"}, {"share": "NaN"}),
+        ({"deep": "True"}, {"deep": True}),
+        ({"deep": "yes"}, {"deep": "yes"}),
+        ({"query": 1999}, {"query": "1999"}),
+        ({"query": "5"}, {"query": "5"}),
+        ({"sites": '["a", "b"]'}, {"sites": ["a", "b"]}),
+        ({"sites": "a.example"}, {"sites": ["a.example"]}),
+        ({"options": '{"n": "3"}'}, {"options": {"n": 3}}),
+        ({"range": None}, {}),
+        ({"range": ""}, {}),
+        ({"query": None}, {"query": None}),
+        ({"any": "5", "odd": "5", "new": "5"}, {"any": "5", "odd": "5", "new": "5"}),
+    ],
+)
+def test_arguments_are_put_into_the_schema_s_types(
+    given_: dict[str, Any], meant: dict[str, Any]
+) -> None:
+    """What can only mean one thing is put right; everything else stays as it was."""
+    assert coerced(given_, SCHEMA) == meant
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(list(SCHEMA["properties"])), VALUES, max_size=5))
+def test_putting_right_ends(arguments: dict[str, Any]) -> None:
+    """What was put right stays; arguments that were fine are still fine."""
+    schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "odd": {}}}
+    once = coerced(arguments, schema)
+    assert coerced(once, schema) == once
+    assert problems_with(arguments, schema) or not problems_with(once, schema)
+
+
+def counted(effect: Effect = "network", fails: int = 0) -> tuple[Tool, list[str]]:
+    """A tool called `look` and what it was asked; its first `fails` calls raise."""
+    asked: list[str] = []
+
+    async def look(query: str, n: int = 1) -> str:
+        """Look something up."""
+        asked.append(query)
+        if len(asked) <= fails:
+            raise RuntimeError("not now")
+        return f"result {len(asked)}"
+
+    return tool(look, effect=effect), asked
+
+
+def run(tools: list[Tool], *steps: Step) -> tuple[Outcome, list[Message], Memory, Scripted]:
+    """A turn in which the model takes these steps."""
+    provider, memory = Scripted(steps), Memory()
+    messages = [Message("user", "When?")]
+    outcome = asyncio.run(
+        run_agent_loop(
+            messages,
+            Request("one", ()),
+            provider=provider,
+            tools=Toolset(tools, "agent", SourceTable()),
+            emit=memory,
+        )
+    )
+    return outcome, messages, memory, provider
+
+
+def results(messages: list[Message]) -> list[Message]:
+    """The tools' answers."""
+    return [m for m in messages if m.role == "tool"]
+
+
+def test_a_repeated_call_gets_the_earlier_result() -> None:
+    """The same call in other words for the same arguments runs once; the model is told."""
+    made, asked = counted()
+    again = ToolCall("call-2", "look", {"n": "1", "query": " ferry  times"})
+    first = call("look", 1, query="ferry times", n=1)
+    outcome, messages, _, provider = run([made], calls(first), calls(again), says("At 07:40."))
+    one, two = results(messages)
+    assert asked == ["ferry times"]
+    assert two.content.startswith(one.content)
+    assert "made before in this turn" in two.content
+    assert (one.tool_call_id, two.tool_call_id) == ("call-1", "call-2")
+    assert not two.is_error
+    assert outcome.reason == "stop"
+    assert not provider.requests[-1].answer_now
+
+
+def test_the_third_time_ends_the_searching() -> None:
+    """Three equal calls: the next request asks for an answer, and a notice says why."""
+    made, asked = counted()
+    steps = [calls(call("look", n, query="ferry")) for n in (1, 2, 3)]
+    outcome, messages, memory, provider = run([made], *steps, says("At 07:40."))
+    assert len(asked) == 1
+    assert [r.answer_now for r in provider.requests] == [False, False, False, True]
+    assert "Answer now" in results(messages)[-1].content
+    assert [n["code"] for n in memory.of("notice")] == ["repeated_call"]
+    assert (outcome.reason, outcome.message.content) == ("stop", "At 07:40.")
+
+
+def test_a_model_that_will_not_stop_meets_a_limit() -> None:
+    """Who goes on calling when an answer was asked for is cut, and the run says at what."""
+    made, asked = counted()
+    steps = [calls(call("look", n, query="ferry")) for n in (1, 2, 3, 4)]
+    outcome, *_ = run([made], *steps)
+    assert (outcome.reason, outcome.limit) == ("limit", "the same call 3 times")
+    assert len(asked) == 1
+
+
+def test_equal_calls_of_one_step_run_once() -> None:
+    """Twins in one step share a result, each under its own id."""
+    made, asked = counted()
+    twins = calls(call("look", 1, query="ferry"), call("look", 2, query="ferry"))
+    _, messages, _, _ = run([made], twins, says("So."))
+    assert asked == ["ferry"]
+    assert [m.tool_call_id for m in results(messages)] == ["call-1", "call-2"]
+
+
+def test_a_call_that_failed_may_be_tried_again() -> None:
+    """An error is not handed out twice: the second time the tool runs."""
+    made, asked = counted(fails=1)
+    steps = [calls(call("look", n, query="ferry")) for n in (1, 2)]
+    _, messages, _, _ = run([made], *steps, says("So."))
+    assert len(asked) == 2
+    assert [m.is_error for m in results(messages)] == [True, False]
+
+
+def test_a_change_makes_everything_new() -> None:
+    """Calls that change something always run, and what is read afterwards is read again."""
+    reading, asked = counted("read")
+    writing, written = counted("write")
+    named = Tool(type(writing.spec)("write", "", writing.spec.parameters, "write"), writing.run)
+    steps = []
+    for n in range(1, 9, 2):
+        steps += [calls(call("look", n, query="a")), calls(call("write", n + 1, query="a"))]
+    outcome, *_ = run([reading, named], *steps, says("Done."))
+    assert (len(asked), len(written)) == (4, 4)
+    assert outcome.reason == "stop"
+
+
+def test_a_wrong_name_asked_thrice_is_enough() -> None:
+    """A tool that does not exist is answered with what exists, and not for ever."""
+    made, _ = counted()
+    steps = [calls(call("serch", n, query="a")) for n in (1, 2, 3)]
+    _, messages, _, provider = run([made], *steps, says("I cannot look it up."))
+    assert "Tools you can call: look" in results(messages)[0].content
+    assert provider.requests[-1].answer_now
+
+
+def test_one_spelling_of_a_call() -> None:
+    """The order of arguments and blanks in texts make no other call; other values do."""
+    one = canonical(ToolCall("1", "f", {"a": 1, "b": ["x  y", {"c": None}]}))
+    assert one == canonical(ToolCall("2", "f", {"b": ["x y ", {"c": None}], "a": 1}))
+    assert one != canonical(ToolCall("3", "f", {"a": 2, "b": ["x y", {"c": None}]}))
+    assert one != canonical(ToolCall("4", "g", {"a": 1, "b": ["x y", {"c": None}]}))

@@ -1,0 +1,432 @@
+"""Transport: bytes over a real socket, and every way in which that can fail."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchloop.agent.errors import AgentError, ConfigError, IncompleteError, ProviderError
+from searchloop.agent.transport.transport import Timeouts, Transport
+from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.ports import closed_port
+
+KEY = "sk-canary-0123456789abcdef"
+HEADERS = {"authorization": f"Bearer {KEY}"}
+Work = Callable[[Transport], Awaitable[Any]]
+
+
+def run(work: Work, timeouts: Timeouts | None = None) -> Any:
+    """`work` with a transport of its own, on a loop of its own."""
+
+    async def main() -> Any:
+        transport = Transport(timeouts)
+        try:
+            return await work(transport)
+        finally:
+            await transport.aclose()
+
+    return asyncio.run(main())
+
+
+async def fetch(transport: Transport, url: str) -> tuple[int, bytes]:
+    async with transport.post(url, HEADERS, b"{}") as response:
+        return response.status, b"".join([piece async for piece in response.chunks()])
+
+
+def failure(url: str, timeouts: Timeouts | None = None) -> AgentError:
+    """The error of one request."""
+    with pytest.raises(AgentError) as caught:
+        run(lambda transport: fetch(transport, url), timeouts)
+    return caught.value
+
+
+def test_a_body_arrives_as_it_was_cut() -> None:
+    """Pieces come one by one; the request is JSON with our headers, uncompressed."""
+    with FakeServer([Reply([b"one", b"two"], headers={"X-Thing": "y"})]) as server:
+
+        async def work(transport: Transport) -> tuple[str, bytes]:
+            async with transport.post(f"{server.url}/v1/x?y=1", HEADERS, b'{"a":1}') as response:
+                return response.headers["x-thing"], await response.read()
+
+        assert run(work) == ("y", b"onetwo")
+    request = server.requests[0]
+    assert (request.method, request.path, request.json) == ("POST", "/v1/x?y=1", {"a": 1})
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers["accept-encoding"] == "identity"
+    assert request.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("path", ["/v1/%7Eone/../a%2Fb//c:d", "/v1/", "/v1/x?q=%20a+b&&r", "/v1?"])
+def test_an_address_is_used_as_it_was_given(path: str) -> None:
+    """Nothing is decoded, resolved or tidied on the way."""
+    with FakeServer([Reply([b"x"])]) as server:
+        run(lambda t: fetch(t, f"{server.url.replace('://', '://user:word@')}{path}#part"))
+    assert server.requests[0].path == path.removesuffix("?")
+    assert server.requests[0].headers["host"] == server.url.removeprefix("http://")
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("path", ["/a b\r\nX: y", "/\u00e9"])
+def test_what_http_forbids_in_an_address_is_quoted(path: str) -> None:
+    """An address cannot end its line and begin a header."""
+    with FakeServer([Reply([b"x"])]) as server:
+        run(lambda t: fetch(t, server.url + path))
+    assert server.requests[0].path in ("/a%20bX:%20y", "/%C3%A9")
+    assert "x" not in server.requests[0].headers
+
+
+def test_a_large_request_arrives_whole() -> None:
+    """Beyond the size from which the library reads a body in pieces."""
+    body = b"0123456789abcdef" * (3 * 1024 * 1024 // 16)
+    with FakeServer([Reply([b"x"])]) as server:
+
+        async def work(transport: Transport) -> None:
+            async with transport.post(server.url, HEADERS, body) as response:
+                await response.read()
+
+        run(work)
+    assert server.requests[0].body == body
+    assert server.requests[0].headers["content-length"] == str(len(body))
+    assert "transfer-encoding" not in server.requests[0].headers
+
+
+def test_a_connection_is_used_again() -> None:
+    """Also when the caller stopped reading at the event it was waiting for."""
+    with FakeServer(lambda _: Reply([b"first", b"last"])) as server:
+
+        async def work(transport: Transport) -> None:
+            await fetch(transport, server.url)
+            async with transport.post(server.url, HEADERS, b"") as response:
+                assert await anext(response.chunks())
+            await fetch(transport, server.url)
+
+        run(work)
+    assert len({request.connection for request in server.requests}) == 1
+
+
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none"
+IN_CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        IN_CHUNKS.replace(b"\r\n", b"\r\nContent-Length: 3\r\n", 1),
+        IN_CHUNKS.replace(b"1.1", b"1.0"),
+        WHOLE.replace(b"\r\n", b"\r\nContent-Length: 4\r\n", 1),
+        WHOLE.replace(b": 3", b": +3"),
+        WHOLE.replace(b": 3", b": 3\rX: y"),
+        WHOLE.replace(b": 3", b": 3\0"),
+        WHOLE.replace(b"\r\n", b"\r\nTransfer-Encoding: identity\r\n", 1),
+        IN_CHUNKS.replace(b"chunked", b"\x0bchunked"),
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\none",
+        IN_CHUNKS.replace(b"chunked", b"gzip, chunked"),
+    ],
+)
+def test_an_answer_that_ends_in_two_places_is_none(head: bytes) -> None:
+    """Others on the way may have read it otherwise."""
+    with FakeServer([Reply(head, raw=True)]) as server:
+        assert failure(server.url).code == "bad_response"
+
+
+@pytest.mark.parametrize("size", [b"+3", b"0x3", b"3_0", b" 3", b"-3", b"3" * 30])
+def test_a_chunk_of_an_odd_size_is_no_answer(size: bytes) -> None:
+    """It is told, whatever came before it."""
+    with FakeServer([Reply(IN_CHUNKS.replace(b"3\r", size + b"\r"), raw=True)]) as server:
+        assert failure(server.url).code == "bad_response"
+
+
+def test_a_head_without_end_ends() -> None:
+    """Interim answers keep a connection alive, but nobody waiting for ever."""
+    hints = [b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100] * 1_000_000
+    with FakeServer([Reply(hints, raw=True)]) as server:
+        assert failure(server.url, Timeouts(head=0.2)).code == "timeout"
+    fields = b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 50_000
+    with FakeServer([Reply(fields, raw=True)]) as server:
+        assert failure(server.url).code == "bad_response"
+
+
+def test_concurrent_requests_do_not_wait_for_each_other() -> None:
+    """Fifty at once are fifty connections, and later ones use those again."""
+    with FakeServer(lambda _: Reply([b"x"])) as server:
+
+        async def work(transport: Transport) -> None:
+            for _ in range(2):
+                await asyncio.gather(*(fetch(transport, server.url) for _ in range(50)))
+
+        run(work)
+    assert len(server.requests) == 100
+    assert len({request.connection for request in server.requests}) <= 50
+
+
+def test_an_error_status_is_an_answer() -> None:
+    """What a status means is the codec's business; the body is read up to a limit."""
+    with FakeServer([json_reply({"error": "no"}, 401), Reply([b"x" * 5000], 500)]) as server:
+
+        async def work(transport: Transport) -> tuple[int, bytes, bytes]:
+            async with transport.post(server.url, HEADERS, b"") as first:
+                text = await first.read()
+            async with transport.post(server.url, HEADERS, b"") as second:
+                return first.status, text, await second.read(limit=10)
+
+        assert run(work) == (401, b'{"error": "no"}', b"x" * 10)
+
+
+FAULTS: dict[str, tuple[Reply, str, bool]] = {
+    "closed before the answer": (Reply(before="cut"), "connection_lost", True),
+    "reset before the answer": (Reply(before="reset"), "connection_lost", True),
+    "closed inside the headers": (
+        Reply(b"HTTP/1.1 200 OK\r\nx-", raw=True),
+        "connection_lost",
+        True,
+    ),
+    "cut inside the body": (Reply([b"data: 1\n\n"], end="cut"), "incomplete", True),
+    "reset inside the body": (Reply([b"data: 1\n\n"], end="reset"), "incomplete", True),
+    "shorter than announced": (
+        Reply(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc", raw=True),
+        "incomplete",
+        True,
+    ),
+    "not HTTP": (Reply(b"220 mail.example ESMTP\r\n\r\n", raw=True), "bad_response", False),
+    "broken chunking": (
+        Reply(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", raw=True),
+        "bad_response",
+        False,
+    ),
+    "a redirect": (
+        Reply([b""], 307, {"location": "http://127.0.0.1:9/elsewhere"}),
+        "bad_response",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_has_its_error(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """One typed error names the origin, says whether a retry helps, and holds no key."""
+    caplog.set_level(logging.DEBUG)
+    reply, code, retryable = FAULTS[name]
+    with FakeServer([reply]) as server:
+        error = failure(f"{server.url}/v1/private?key={KEY}")
+    assert isinstance(error, ProviderError)
+    assert (error.code, error.retryable) == (code, retryable)
+    assert isinstance(error, IncompleteError) == (code == "incomplete")
+    assert server.url in error.message
+    assert error.remedy
+    chain: BaseException | None = error
+    while chain is not None:
+        assert KEY not in repr(chain)
+        assert "private" not in str(chain)
+        chain = chain.__cause__ or chain.__context__
+    assert f"Bearer {KEY}" not in caplog.text
+
+
+def test_nothing_listens() -> None:
+    """A refused connection names the address and is not retried on this machine."""
+    port = closed_port()
+    error = failure(f"http://127.0.0.1:{port}/v1")
+    assert isinstance(error, ProviderError)
+    assert (error.code, error.retryable) == ("unreachable", False)
+    assert f"http://127.0.0.1:{port}" in error.message
+
+
+def test_https_to_a_plain_server() -> None:
+    """A failed TLS handshake is not a network problem, and no retry helps."""
+    with FakeServer([Reply([b"x"])]) as server:
+        error = failure(server.url.replace("http://", "https://"))
+    assert isinstance(error, ProviderError)
+    assert (error.code, error.retryable) == ("tls", False)
+
+
+@pytest.mark.parametrize("reply", [Reply(before="stall"), Reply([b"x"], end="stall")])
+def test_silence_ends(reply: Reply) -> None:
+    """A server that falls silent is given up after the read timeout, before and after headers."""
+    with FakeServer([reply]) as server:
+        error = failure(server.url, Timeouts(read=0.05))
+        assert server.requests[0].gone.wait(90)
+    assert isinstance(error, ProviderError)
+    assert (error.code, error.retryable) == ("timeout", False)
+
+
+@pytest.mark.parametrize("reply", [Reply(before="stall"), Reply([b"x"], end="stall")])
+def test_cancelling_closes_the_socket(reply: Reply) -> None:
+    """Stop means stop: the server sees the connection go while the loop lives on."""
+    asked = threading.Event()
+    replies = iter([reply, Reply([b"next"])])
+
+    def answer(_: Received) -> Reply:
+        asked.set()
+        return next(replies)
+
+    with FakeServer(answer) as server:
+
+        async def work(transport: Transport) -> bytes:
+            task = asyncio.create_task(fetch(transport, server.url))
+            assert await asyncio.to_thread(asked.wait, 5)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await asyncio.to_thread(server.requests[0].gone.wait, 5)
+            return (await fetch(transport, server.url))[1]
+
+        assert run(work) == b"next"
+
+
+def test_leaving_early_closes_the_socket() -> None:
+    """An answer that nobody reads any more is not paid for any longer."""
+    with FakeServer([Reply([b"x"], end="stall")]) as server:
+
+        async def work(transport: Transport) -> bool:
+            async def give_up() -> None:
+                async with transport.post(server.url, HEADERS, b"") as response:
+                    await anext(response.chunks())
+                    raise LookupError
+
+            with pytest.raises(LookupError):
+                await give_up()
+            return await asyncio.to_thread(server.requests[0].gone.wait, 5)
+
+        assert run(work)
+
+
+@pytest.mark.parametrize(
+    ("url", "headers", "code"),
+    [
+        ("ftp://127.0.0.1/", HEADERS, "bad_url"),
+        ("127.0.0.1:11434", HEADERS, "bad_url"),
+        ("http://", HEADERS, "bad_url"),
+        ("http://[::1/", HEADERS, "bad_url"),
+        ("http://127.0.0.1/", {"x-key": f"{KEY}\n"}, "bad_header"),
+        ("http://127.0.0.1/", {"x-key": f" {KEY}"}, "bad_header"),
+        ("http://127.0.0.1/", {"x-key": f"{KEY}\u201d"}, "bad_header"),
+        ("http://127.0.0.1/", {"x-key": ""}, "bad_header"),
+    ],
+)
+def test_what_only_the_user_can_correct(url: str, headers: dict[str, str], code: str) -> None:
+    """A wrong address or a mangled key is the user's to correct, and the key is not shown."""
+
+    async def work(transport: Transport) -> None:
+        async with transport.post(url, headers, b""):
+            pass
+
+    with pytest.raises(ConfigError) as caught:
+        run(work)
+    assert caught.value.code == code
+    assert KEY not in repr(caught.value)
+
+
+def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests go through it, with its password and without the library's name for it."""
+    with FakeServer([Reply([b"through"])]) as proxy:
+        address = proxy.url.replace("://", "://user:secret@")
+        for name in ("http_proxy", "HTTP_PROXY"):
+            monkeypatch.setenv(name, address)
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        assert run(lambda t: fetch(t, "http://model.invalid/v1")) == (200, b"through")
+    assert proxy.requests[0].path == "http://model.invalid/v1"
+    assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
+
+
+def test_this_machine_needs_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A local model is reached although a proxy is set that cannot know it."""
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{closed_port()}")
+    with FakeServer([Reply([b"direct"])]) as server:
+        assert run(lambda t: fetch(t, server.url)) == (200, b"direct")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("gopher://user:secret@127.0.0.1:1", "http://user:secret@", "http://secret:99999"),
+        *(
+            "http://secret:0",
+            "http://[secret",
+            "http://secret:abc",
+            " http://secret:1",
+            "://secret",
+        ),
+        *("socks5://secret:1", "socks5h://user:secret@127.0.0.1:1", "http://se%20cret:1"),
+    ],
+)
+def test_a_proxy_address_that_is_none(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named without its password."""
+    monkeypatch.setenv("http_proxy", address)
+    monkeypatch.setenv("no_proxy", "")
+    error = failure("http://model.invalid/v1")
+    assert error.code == "bad_proxy"
+    assert "secret" not in repr(error)
+    assert error.__cause__ is None
+
+
+def unusable(folder: Path) -> dict[str, dict[str, str]]:
+    """Settings of the environment that name no certificates, by what is wrong with them."""
+    (folder / "empty.pem").write_text("none\n")
+    nowhere = str(folder / "nowhere")
+    return {
+        "nothing there": {"SSL_CERT_FILE": nowhere},
+        "a folder": {"SSL_CERT_FILE": str(folder)},
+        "no certificate": {"SSL_CERT_FILE": str(folder / "empty.pem")},
+        "no folder": {"SSL_CERT_DIR": nowhere, "SSL_CERT_FILE": ""},
+    }
+
+
+@pytest.mark.parametrize("wrong", ["nothing there", "a folder", "no certificate", "no folder"])
+def test_certificates_that_are_none(
+    wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sentence names the setting and what it says, and a server without TLS is still asked."""
+    for name, value in unusable(tmp_path)[wrong].items():
+        monkeypatch.setenv(name, value)
+    error = failure("https://model.invalid/v1")
+    assert error.code == "bad_certificates"
+    name = "SSL_CERT_DIR" if wrong == "no folder" else "SSL_CERT_FILE"
+    assert error.message.startswith(f"{name} names '{tmp_path}")
+    assert error.remedy == f"Correct {name}, or unset it."
+    with FakeServer([Reply([b"plain"])]) as server:
+        assert run(lambda t: fetch(t, server.url)) == (200, b"plain")
+
+
+def test_small_json() -> None:
+    """GET and POST of small JSON; errors are typed, an error body without JSON is None."""
+
+    def answer(request: Received) -> Reply:
+        return {
+            "/ok": json_reply({"models": []}),
+            "/echo": json_reply(request.json if request.body else None),
+            "/down": Reply([b"<html>"], 503),
+            "/html": Reply([b"<html>"]),
+            "/slow": Reply(before="stall"),
+        }[request.path]
+
+    with FakeServer(answer) as server:
+
+        async def code(transport: Transport, path: str) -> tuple[str, bool]:
+            seconds = 0.2 if path == "/slow" else 60.0
+            with pytest.raises(ProviderError) as caught:
+                await transport.get_json(server.url + path, HEADERS, timeout=seconds)
+            return caught.value.code, caught.value.retryable
+
+        async def work(transport: Transport) -> None:
+            assert await transport.get_json(f"{server.url}/ok") == {"models": []}
+            assert await transport.post_json(f"{server.url}/echo", {"ä": 1}) == (200, {"ä": 1})
+            assert await transport.post_json(f"{server.url}/down", 1) == (503, None)
+            assert await code(transport, "/down") == ("http_error", True)
+            assert await code(transport, "/html") == ("bad_response", False)
+            assert await code(transport, "/slow") == ("timeout", False)
+
+        run(work)
+
+
+def test_importing_is_cheap() -> None:
+    """The HTTP library loads with the first request, not with our module."""
+    program = "import sys, agent.transport.transport; sys.exit('aiohttp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,195 @@
+"""Every ```python and ```sh block of the README and of docs/ runs as it is printed.
+
+Each block runs in a folder, a home and a data folder of its own, offline, beside a fake Ollama.
+A comment right before a block changes that:
+
+    <!-- not run: REASON -->          for what no test can have: the network, this very suite
+    <!-- runs until URL answers -->   for a server, which is stopped then; a free port takes the
+                                      place of 8321, so that tests can run beside each other
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fake_ollama import Answer, FakeOllama, Model, call, say
+from tests.ports import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+FENCE = re.compile(
+    r"(?:^<!-- (?P<mark>[^\n]+?) -->\n+)?^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.M | re.S
+)
+NOT_RUN, UNTIL = re.compile(r"not run: (.+)"), re.compile(r"runs until (\S+) answers")
+MOST_NOT_RUN = 4
+PORT = "8321"
+SECONDS = 180
+CALLS = {
+    "order": {"item": "bolt", "count": 20},
+    "replace_in_file": {
+        "path": "todo.md",
+        "old_text": "- tea\n- rope",
+        "new_text": "- rope\n- tea",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """One example. `place` is its file and line, `mark` the comment before it."""
+
+    place: str
+    language: str
+    code: str
+    mark: str
+
+    @property
+    def until(self) -> str:
+        """The address at which a server that the block starts answers; empty for no server."""
+        found = UNTIL.fullmatch(self.mark)
+        return found[1] if found else ""
+
+
+def blocks() -> list[Block]:
+    """All examples, in their order."""
+    found = []
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for match in FENCE.finditer(text):
+            line = text.count("\n", 0, match.start("code"))
+            place = f"{page.relative_to(ROOT).as_posix()}:{line}"
+            found.append(Block(place, match["language"], match["code"], match["mark"] or ""))
+    return found
+
+
+BLOCKS = blocks()
+RUN = [
+    block
+    for block in BLOCKS
+    if block.language in ("python", "py", "sh") and not NOT_RUN.fullmatch(block.mark)
+]
+
+
+def test_what_is_not_run_says_why() -> None:
+    """Few examples are left out, each for a reason; and each block says what it holds."""
+    reasons = [found[1] for block in BLOCKS if (found := NOT_RUN.fullmatch(block.mark))]
+    assert len(reasons) <= MOST_NOT_RUN
+    assert [reason for reason in reasons if len(reason) < 15] == []
+    assert [block.place for block in BLOCKS if not block.language] == []
+    odd = {"bash", "shell", "console", "zsh", "pycon", "python3"}
+    assert [block.place for block in BLOCKS if block.language in odd] == []
+    marks = re.compile(r"<!-- (?:not run|runs until|ci)\b")
+    written = sum(len(marks.findall(page.read_text("utf-8"))) for page in PAGES)
+    assert written == len(reasons) + sum(bool(block.until) for block in BLOCKS)
+
+
+def _answer(body: Any) -> Answer:
+    """Calls the tool that the example is about, then says something."""
+    offered = {tool["function"]["name"] for tool in body.get("tools") or ()}
+    for name, arguments in CALLS.items():
+        if name in offered and body["messages"][-1]["role"] == "user":
+            return call(name, arguments)
+    return say("It is so.")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of an example: models that answer, a home with notes, nothing else."""
+    notes = tmp_path / "me" / "notes"
+    notes.mkdir(parents=True)
+    (notes / "todo.md").write_text("# To do\n\n- tea\n- rope\n", "utf-8")
+    (tmp_path / "me" / "projects" / "tides").mkdir(parents=True)
+    programs = [str(Path(sys.executable).parent), str(ROOT / ".venv" / "bin")]
+    model = Model("qwen3:8b", num_ctx=32_768)
+    with FakeOllama([model], _answer) as ollama:
+        yield {
+            "PATH": os.pathsep.join([*programs, os.environ.get("PATH", "")]),
+            "HOME": str(tmp_path / "me"),
+            "SEARCHLOOP_HOME": str(tmp_path / "data"),
+            "SEARCHLOOP_OFFLINE": "1",
+            "BROWSER": "true",
+            "OLLAMA_HOST": ollama.url,
+        }
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The project's folder as somebody has it who has just got it; what a block writes is lost."""
+    folder = tmp_path / "searchloop"
+    folder.mkdir()
+    for entry in ROOT.iterdir():
+        if entry.name not in (".git", ".env"):
+            (folder / entry.name).symlink_to(entry)
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    for name, text in (("review.md", "Review the change.\n"), ("key.txt", "a-key-0123456789\n")):
+        (folder / name).write_text(text, "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("block", RUN, ids=lambda block: block.place)
+def test_the_example_runs(block: Block, project: Path, settings: dict[str, str]) -> None:
+    """It ends well; or its server answers, where it starts one."""
+    if block.language == "sh":
+        port = str(free_port())
+        command = ["bash", "-euo", "pipefail", "-c", block.code.replace(PORT, port)]
+        settings["PORT"] = port  # `make run` takes it from there
+        url = block.until.replace(PORT, port)
+        _run(command, project, settings, url)
+    else:
+        _run([sys.executable, "-c", block.code], project.parent, settings, "")
+
+
+def _run(command: list[str], folder: Path, env: Mapping[str, str], url: str) -> None:
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            if url:
+                _answers(process, url)
+            else:
+                said, _ = process.communicate(timeout=SECONDS)
+                assert process.returncode == 0, said
+        finally:
+            _stop(process)
+
+
+def _answers(process: subprocess.Popen[str], url: str) -> None:
+    """Reads what the server says until it names its address, and asks it there."""
+    assert process.stdout
+    said = []
+    base = url.split("/api/")[0]
+    for line in process.stdout:
+        said.append(line)
+        if base in line:
+            direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+            with direct.open(url, timeout=SECONDS) as answer:
+                assert answer.status == 200
+            return
+    raise AssertionError(f"it ended before it listened: {''.join(said)}")
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """Ends the whole group as Ctrl-C does, and then for good."""
+    for sent in (signal.SIGINT, signal.SIGKILL):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, sent)
+            process.wait(timeout=20)

@@ -1,0 +1,336 @@
+"""Domain rules: exact on label borders, whatever the spelling."""
+
+from __future__ import annotations
+
+import ipaddress
+import unicodedata
+from collections.abc import Iterable
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.search_backend.fetch.host_check import (
+    Rules,
+    covers,
+    parse_rules,
+)
+from searchloop.search_backend.fetch.url_check import LOCAL_NAMES, host_of
+from searchloop.search_backend.search.merge import keep
+from searchloop.search_backend.types import Query, SearchBackendError, SearchResult
+
+
+def url_passes(url: str, allowed: Iterable[str], blocked: Iterable[str]) -> bool:
+    """True if these rules let `url` through."""
+    return Rules(tuple(allowed), tuple(blocked)).passes_url(url)
+
+
+LABEL = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True).filter(
+    lambda label: not label.startswith("xn--") and label[2:4] != "--"
+)
+# A number at the end is an address, or nothing.
+LAST = LABEL.filter(lambda label: label[0].isalpha() and label not in LOCAL_NAMES)
+HOST = st.tuples(st.lists(LABEL, max_size=3), LAST).map(
+    lambda parts: ".".join([*parts[0], parts[1]])
+)
+# Pieces of which two programs have made different hosts before.
+PIECES = st.sampled_from(
+    [
+        *(
+            "http://",
+            "https://",
+            "HTTP://",
+            "//",
+            "\\",
+            "@",
+            "user:pw@",
+            ":",
+            ":80",
+            ":0443",
+            "/",
+            "?",
+        ),
+        *("#", "/p", " ", "\t", "%61", "%2e", ".", "..", "。", "．", "-", "_", "[", "]", "[::1]"),
+        *(
+            "[2606::1]",
+            "[::ffff:1.2.3.4]",
+            "127.0.0.1",
+            "1.2.3.4",
+            "0x7f.1",
+            "010.0.0.1",
+            "a.example",
+        ),
+        *("EXAMPLE.org", "ß", "bücher", "é", "e\u0301", "xn--", "xn--bcher-kva", "ⓐ", "\u200d"),
+        *("\u00ad", "א1", "\u0430", "K", "ſ", "İ", "ı"),
+    ]
+)
+URL = st.tuples(
+    st.sampled_from(["http://", "https://", ""]), st.lists(PIECES, min_size=1, max_size=6)
+)
+
+
+@given(HOST, HOST)
+def test_a_host_passes_iff_it_is_the_rule_or_lies_below_it(rule: str, host: str) -> None:
+    """The suffix counts on label borders only."""
+    expected = host.split(".")[-len(rule.split(".")) :] == rule.split(".")
+    assert covers(rule, host) is expected
+    assert covers(rule, f"{host}.{rule}")
+    assert not covers(rule, f"x{rule}") or rule == f"x{rule}"
+
+
+@given(HOST, st.lists(HOST, max_size=3), st.lists(HOST, max_size=3), HOST)
+def test_one_more_blocked_domain_never_lets_more_through(
+    host: str, allowed: list[str], blocked: list[str], extra: str
+) -> None:
+    """A block list only ever narrows."""
+    if Rules(tuple(allowed), (*blocked, extra)).passes(host):
+        assert Rules(tuple(allowed), tuple(blocked)).passes(host)
+
+
+@given(HOST, HOST, st.booleans(), st.sampled_from(["", "."]))
+def test_spelling_does_not_matter(rule: str, host: str, upper: bool, dot: str) -> None:
+    """Case and one trailing dot make no difference, in rules and in addresses."""
+    spelled = (host.upper() if upper else host) + dot
+    rules = parse_rules([rule], "allowed_domains")
+    shouted = parse_rules([rule.upper() + dot], "allowed_domains")
+    assert shouted == rules
+    assert url_passes(f"https://{spelled}/x", rules, ()) is url_passes(
+        f"https://{host}/", rules, ()
+    )
+
+
+def test_international_names_are_one_name() -> None:
+    """The Unicode form and the ASCII form of a name are the same rule."""
+    rules = parse_rules(["bücher.example"], "blocked_domains")
+    assert rules == ("xn--bcher-kva.example",)
+    assert not url_passes("https://www.xn--bcher-kva.example/", (), rules)
+    assert not url_passes("https://Bücher.example/", (), rules)
+    # Cyrillic letters in place of Latin ones make another name.
+    assert not url_passes("https://ex\u0430mple.org/", ("example.org",), ())
+
+
+@pytest.mark.parametrize(
+    ("bad", "hint"),
+    [
+        ("*.example.org", "star"),
+        ("https://example.org/x", "without scheme"),
+        ("example.org?q", "host name alone"),
+        ("example。org", "letter by letter"),
+        ("\u200bexample.org", "letter by letter"),
+        ("localhost", "change nothing"),
+        ("printer.local", "change nothing"),
+        ("010.0.0.1", "host name"),
+        ("127.1", "host name"),
+        ("[::1]", "change nothing"),
+        ("10.0.0.1", "change nothing"),
+        ("[::ffff:127.0.0.1]", "change nothing"),
+    ],
+)
+def test_a_bad_rule_is_refused_with_its_place(bad: str, hint: str) -> None:
+    """No rule is silently dead."""
+    with pytest.raises(SearchBackendError, match=r"allowed_domains\[1\]") as refused:
+        parse_rules(["example.com", bad], "allowed_domains")
+    assert hint in refused.value.remedy
+
+
+@given(URL.map(lambda parts: parts[0] + "".join(parts[1])))
+def test_the_host_is_what_the_http_client_would_reach(url: str) -> None:
+    """Where another reader of addresses comes to another host, ours comes to none."""
+    host = host_of(url)
+    try:
+        theirs = httpx2.URL(url).raw_host.decode().lower().removesuffix(".")
+    except httpx2.InvalidURL:
+        return
+    assert host is None or _address(host) == _address(theirs)
+
+
+def _address(host: str) -> object:
+    """A literal as the address it is, however it is spelled; a name as it stands."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return host
+
+
+@given(HOST, st.sampled_from(["http", "https", "HTTPS"]), st.sampled_from(["", ":8080", "."]))
+def test_ordinary_addresses_have_a_host(host: str, scheme: str, after: str) -> None:
+    """The refusals above leave what people use."""
+    assert host_of(f"{scheme}://{host}{after}/a/b?q=1&r=%20#x") == host
+
+
+@given(st.sampled_from(["bücher", "日本語", "例え", "παράδειγμα", "пример"]), st.booleans(), HOST)
+def test_international_spelling_does_not_matter(label: str, decomposed: bool, host: str) -> None:
+    """U-labels, A-labels, and either Unicode form of one name pass the same rules."""
+    name = f"{label}.{host}"
+    spelled = unicodedata.normalize("NFD" if decomposed else "NFC", name)
+    (rule,) = parse_rules([spelled], "blocked_domains")
+    assert rule.startswith("xn--")
+    for one in (name, spelled, rule, rule.upper() + "."):
+        assert host_of(f"https://{one}/") == rule
+        assert not url_passes(f"https://www.{one}/", (), (rule,))
+
+
+def test_a_rule_of_letters_that_look_alike_is_refused() -> None:
+    """Cyrillic among Latin is a trap or a slip; its A-label can be meant, and says what it is."""
+    with pytest.raises(SearchBackendError, match="Cyrillic and Latin") as refused:
+        parse_rules(["ok.example", "ex\u0430mple.org"], "allowed_domains")
+    assert "allowed_domains[1]" in refused.value.message
+    assert "xn--exmple-4nf.org" in refused.value.remedy
+    assert parse_rules(["xn--exmple-4nf.org"], "x") == ("xn--exmple-4nf.org",)
+    assert parse_rules(["ソニーsony.example", "ab日本.example"], "x")
+
+
+@given(st.lists(HOST, max_size=3), st.lists(HOST, max_size=3), HOST)
+def test_rules_within_rules_pass_what_both_pass(
+    outer: list[str], inner: list[str], host: str
+) -> None:
+    """The settings and a request both hold; nothing widens either."""
+    narrow, wide = Rules(tuple(inner)), Rules(tuple(outer))
+    try:
+        both = narrow.within(wide)
+    except SearchBackendError:
+        assert not (narrow.passes(host) and wide.passes(host))
+        return
+    assert both.passes(host) == (narrow.passes(host) and wide.passes(host))
+
+
+def test_results_are_shown_by_their_ascii_names() -> None:
+    """A look-alike looks like itself, and an address with two readings is no result."""
+    found = [
+        SearchResult("a", "https://ex\u0430mple.org:8080/ü?ex\u0430mple.org", "", "x"),
+        SearchResult("b", "https://good.example\\@evil.example/", "", "x"),
+        SearchResult("c", "https://user@good.example/", "", "x"),
+        SearchResult("d", "library://docs/a.md", "", "x"),
+        SearchResult("e", "https://example.org/%C3%BC", "", "x"),
+        SearchResult("f", "https://[2606:4700:0::1111]:8443/ü", "", "x"),
+    ]
+    kept = keep(found, Query("q"))
+    assert [r.url for r in kept.results] == [
+        "https://xn--exmple-4nf.org:8080/ü?ex\u0430mple.org",
+        "library://docs/a.md",
+        "https://example.org/%C3%BC",
+        "https://[2606:4700::1111]:8443/ü",
+    ]
+    assert kept.outside == 0
+    kept = keep(found, Query("q", allowed_domains=("example.org",)))
+    assert ([r.title for r in kept.results], kept.outside) == (["e"], 3)
+
+
+def test_library_documents_are_on_no_domain() -> None:
+    """An allow list keeps them out, a block list does not touch them."""
+    assert url_passes("library://docs/a.md", (), ("docs",))
+    assert not url_passes("library://docs/a.md", ("docs",), ())
+
+
+# Each name, and other ways to write it.
+NAMES = {
+    # RFC 1123, RFC 4343 and the root's dot: letters, digits, hyphens; case means nothing.
+    "example.org": ["Example.ORG", "example.org.", " example.org\n"],
+    "_dmarc.3com.example": ["_DMARC.3com.example."],
+    "a--b.1b": ["A--B.1b"],
+    "co.uk": ["CO.UK"],
+    f"{'a' * 63}.org": [f"{'A' * 63}.org."],
+    # UTS #46, non-transitional: U-labels and A-labels are one, and sharp s is not ss.
+    "xn--bcher-kva.example": [
+        "b\u00fccher.example",
+        "BU\u0308CHER.Example.",
+        "XN--BCHER-KVA.example",
+    ],
+    "xn--fa-hia.de": ["fa\u00df.de"],
+    "fass.de": ["FASS.de"],
+    "xn--3xa.gr": ["\u03c2.gr"],
+    "xn--e1afmkfd.xn--p1ai": ["\u043f\u0440\u0438\u043c\u0435\u0440.\u0440\u0444"],
+    "xn--tckwer46pncbk91h.jp": ["\u65e5\u672c\u8a9e\u30b3\u30e0.jp"],
+    "xn--80ak6aa92e.com": ["\u0430\u0440\u0440\u04cf\u0435.com"],
+    "xn--pple-43d.com": ["XN--PPLE-43D.com"],
+    # RFC 3986 and RFC 5952: an address is the host it is, in one spelling.
+    "1.2.3.4": [" 1.2.3.4 ", "::ffff:1.2.3.4", "[::FFFF:0102:0304]"],
+    "2606:4700::1111": ["[2606:4700::1111]", "2606:4700:0:0::1111", "[2606:4700:0::1111]"],
+}
+# What is said of a rule, and the rules of which it is said.
+NO_NAMES = {
+    "is empty": ["", "  "],
+    "Leave the star out": ["*.example.org", "*", "ex*.org"],
+    "Leave the dot in front out": [".example.org"],
+    "without scheme": ["https://example.org", "example.org/a", "example.org:443", "#a", "u@a.org"],
+    "an entry of its own": ["a.org,b.org", "a.org b.org", "a.org;b.org"],
+    "Write a host name": [
+        *("-a.example", "a-.example", "a..example", "example.org..", "ex%61mple.org"),
+        *(f"{'a' * 64}.org", f"{'a.' * 127}org", "xn--a-", "xn--zzzzzzz99999"),
+        # Numbers that some programs take for an address, and others for another one.
+        *("0x7f000001", "2130706433", "1.2.3", "010.0.0.1", "a.123", "a.0x1"),
+    ],
+    "the host name alone": ["fe80::1%eth0", "[::1", "1::2::3", "[1::2"],
+    # What looks like ASCII, cannot be seen, or may not stand there (RFC 5892, RFC 5893).
+    "A-labels": [
+        *("example\u3002org", "\uff45xample.org", "\u24d4xample.org", "\u017f.example"),
+        *("exam\u00adple.org", "a\u200b.org", "a\u200d.org", "\u0301a.example"),
+        *("1\u05d0.example", "stra\u1e9ee.example"),
+    ],
+    "look alike": ["\u0430pple.com", "\u0440\u0430ypal.com", "\u03b5\u03bb-en.gr"],
+    "a name that is not of the public web": ["localhost", "printer.local", "1.home.arpa"],
+    "an address that is not of the public web": [
+        *("127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "[::1]", "fd00::1"),
+        *("::ffff:10.0.0.1", "64:ff9b::8.8.8.8", "2002:808:808::1"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_one_rule_however_it_is_written(name: str) -> None:
+    """In every form that the standards know, and given back as it was made."""
+    for text in (name, *NAMES[name]):
+        assert parse_rules(["ok.example", text], "blocked_domains")[1] == name
+
+
+@pytest.mark.parametrize("words", NO_NAMES)
+def test_what_is_no_name_is_refused_with_what_to_write(words: str) -> None:
+    """With its place in the list."""
+    for text in NO_NAMES[words]:
+        with pytest.raises(SearchBackendError) as told:
+            parse_rules(["ok.example", text], "blocked_domains")
+        assert "blocked_domains[1]" in told.value.message
+        assert words in f"{told.value.message} {told.value.remedy}", text
+
+
+@pytest.mark.parametrize(
+    ("urls", "inside"),
+    [
+        (("https://example.org", "HTTPS://EXAMPLE.org./a", "http://a.b.example.org:8080?x"), True),
+        (("https://notexample.org/", "https://example.org.evil.example/"), False),
+        (("https://evil.example/example.org", "https://evil.example#.example.org"), False),
+        # More than one reading: neither let through nor past a block.
+        (("https://example.org@evil.example/", "https://evil.example@example.org/"), None),
+        (
+            ("https://example.org\\@evil.example/", "https://example%2eorg/", "http:example.org"),
+            None,
+        ),
+        (("https://example.org%00.evil.example/", "https://exa\nmple.org/"), None),
+        (
+            ("https://example\u3002org/", "https://\uff45xample.org/", "https://example.org../"),
+            None,
+        ),
+        (("https://[fe80::1%25eth0]/", "https://0x1.2.3.4/", "https://16909060/"), None),
+    ],
+)
+def test_the_forms_of_an_address_that_the_standards_know(
+    urls: tuple[str, ...], inside: bool | None
+) -> None:
+    """Below the rule on the border of a label, outside, or no address at all."""
+    rule = ("example.org",)
+    for url in urls:
+        passes = (url_passes(url, rule, ()), not url_passes(url, (), rule))
+        assert passes == ((False, True) if inside is None else (inside, inside)), url
+
+
+def test_addresses_are_rules_like_names() -> None:
+    """In any spelling, and never as a part of a longer one."""
+    six, four = parse_rules(["[2606:4700:0::1111]", "1.2.3.4"], "blocked_domains")
+    assert not url_passes("https://[2606:4700::1111]:8443/", (), (six,))
+    assert url_passes("https://[2606:4700::1112]/", (), (six,))
+    assert not url_passes("https://1.2.3.4/", (), (four,))
+    assert not url_passes("https://[::ffff:1.2.3.4]/", (), (four,))
+    assert url_passes("https://[::ffff:102:304]:8443/", (four,), ())
+    assert url_passes("https://[::ffff:0:102:304]/", (), (four,))
+    assert url_passes("https://11.2.3.4/", (), (four,))

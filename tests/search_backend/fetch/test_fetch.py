@@ -1,0 +1,639 @@
+"""The guard at work: one look-up a hop, checked addresses only, every redirect checked again."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.search_backend.fetch.fetch import OutwardSocket, fetch, system_resolver
+from searchloop.search_backend.fetch.http import FetchLimits
+from searchloop.search_backend.fetch.ip_addresses import why_refused
+from searchloop.search_backend.types import (
+    ConfigError,
+    FetchFailed,
+    FetchRefused,
+    NotReachable,
+    SearchBackendError,
+)
+from tests.search_backend.hostile import (
+    DATA,
+    HANG,
+    PUBLIC,
+    HostileServer,
+    Internet,
+    answer,
+    canned,
+    redirect,
+    serving,
+)
+from tests.source_tree import modules, within
+from tests.waiting import in_time
+
+# Tests that expect a failure do not wait for its appointed time.
+LIMITS = FetchLimits(seconds=5, failure_step=0)
+PAGE = answer(b"<p>hello</p>", "Content-Length: 12", kind="text/html; charset=UTF-8")
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    """A server with one page; tests add routes."""
+    with serving({"/": PAGE}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def trust() -> ssl.SSLContext:
+    """Trust in the authority that signed the test server's certificate, and in no other."""
+    return ssl.create_default_context(cafile=str(DATA / "ca.pem"))
+
+
+def test_a_page_comes_with_what_the_server_said_about_it(server: HostileServer) -> None:
+    """Status, type, charset, body and the headers a reader may want."""
+    net = Internet(server.port)
+    page = fetch(
+        "http://Example.COM./#top", limits=LIMITS, resolve=net.resolve, sockets=net.sockets
+    )
+    assert (page.url, page.final_url) == ("http://Example.COM./#top", "http://example.com/")
+    assert (page.status, page.content_type, page.charset) == (200, "text/html", "utf-8")
+    assert (page.body, page.truncated, page.cut, page.redirects) == (b"<p>hello</p>", False, "", ())
+    assert page.headers == {"content-type": "text/html; charset=UTF-8", "content-length": "12"}
+    assert net.looked_up == ["example.com"]
+    assert net.connected == [(PUBLIC, 80)]
+
+
+def test_a_request_says_nothing_about_the_user(
+    server: HostileServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """These lines and no others go out, whatever proxies and passwords the environment holds."""
+    (tmp_path / ".netrc").write_text("machine example.com login me password secret\n")
+    for name in (
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+    ):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/")
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    net = Internet(server.port)
+    server.routes["/a?b=%C3%BC"] = PAGE
+    fetch(
+        "http://example.com:8080/a?b=ü",
+        limits=LIMITS,
+        resolve=net.resolve,
+        sockets=net.sockets,
+    )
+    first, *lines = server.requests[0].decode().split("\r\n")
+    agent = next(line for line in lines if line.startswith("User-Agent: "))
+    assert re.fullmatch(r"User-Agent: searchloop/[0-9.]+ \(\+local\)", agent)
+    assert first == "GET /a?b=%C3%BC HTTP/1.1"
+    assert sorted(lines) == [
+        "",
+        "",
+        "Accept-Encoding: gzip, deflate",
+        "Accept: text/html,application/xhtml+xml,text/*;q=0.9,application/*;q=0.8,*/*;q=0.1",
+        "Connection: close",
+        "Host: example.com:8080",
+        agent,
+    ]
+    assert net.connected == [(PUBLIC, 8080)]
+
+
+@pytest.mark.parametrize("status", ["200 OK", "404 Not Found", "500 Oops", "999 Odd", "300 Choose"])
+def test_any_status_is_an_answer(server: HostileServer, status: str) -> None:
+    """What a status means is for the reader to say."""
+    server.routes["/"] = answer(b"text", status=status)
+    net = Internet(server.port)
+    page = fetch("http://example.com/", limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
+    assert (page.status, page.body) == (int(status[:3]), b"text")
+
+
+# Where the guard may connect to.
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ["127.0.0.1"],
+        ["10.0.0.1"],
+        ["169.254.169.254"],
+        ["::1"],
+        ["::ffff:127.0.0.1"],
+        ["64:ff9b::7f00:1"],
+        ["fe80::1%eth0"],
+        ["fe80::1"],
+        [PUBLIC, "127.0.0.1"],
+        ["127.0.0.1", PUBLIC],
+        [PUBLIC, "2606:4700::1111", "::1"],
+        [*[f"93.184.216.{n}" for n in range(1, 200)], "192.168.1.1"],
+        ["localhost"],
+        ["127.1"],
+        ["0x7f000001"],
+        [""],
+        [],
+    ],
+)
+def test_one_answer_that_is_not_public_refuses_the_host(answers: list[str]) -> None:
+    """Nothing is connected to, not even the public addresses of such a name."""
+    net = Internet(9, {"example.com": answers})
+    with pytest.raises(NotReachable):
+        fetch("http://example.com/", limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
+    assert net.looked_up == ["example.com"]
+    assert net.connected == []
+
+
+def test_addresses_are_tried_in_order_until_one_answers(server: HostileServer) -> None:
+    """A dead address costs a try, not the page; the same address is tried once."""
+    dead = ["93.184.216.1", "2606:4700::1"]
+    net = Internet(
+        server.port, {"example.com": [dead[0], dead[0], "2606:4700:0::1", PUBLIC]}, closed=dead
+    )
+    page = fetch("http://example.com/", limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
+    assert page.status == 200
+    assert net.connected == [(dead[0], 80), (dead[1], 80), (PUBLIC, 80)]
+
+
+def test_literal_addresses_are_not_looked_up(server: HostileServer) -> None:
+    """There is nothing to look up, and the Host header has brackets."""
+    net = Internet(server.port, {})
+    fetch("http://[2606:4700:0:0::1]/", limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
+    assert net.looked_up == []
+    assert net.connected == [("2606:4700::1", 80)]
+    assert b"\r\nHost: [2606:4700::1]\r\n" in server.requests[0]
+
+
+def test_a_range_of_stand_in_addresses_can_be_opened(server: HostileServer) -> None:
+    """With a resolver that answers 198.18.x.x for everything, only that range is opened."""
+    net = Internet(server.port, {"a.example": ["198.18.0.7"], "b.example": ["10.0.0.7"]})
+    for host, reached in [("a.example", True), ("b.example", False)]:
+        try:
+            fetch(
+                f"http://{host}/",
+                limits=LIMITS,
+                resolve=net.resolve,
+                sockets=net.sockets,
+                allow_ranges=["198.18.0.0/15"],
+            )
+        except NotReachable:
+            assert not reached
+    assert net.connected == [("198.18.0.7", 80)]
+    with pytest.raises(ConfigError):
+        fetch("http://a.example/", allow_ranges=["0.0.0.0/0"], resolve=net.resolve)
+
+
+def test_a_real_connection_to_this_machine_is_closed_unused() -> None:
+    """A public address of this machine's own is recognised by where the connection comes from."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with OutwardSocket() as connection, pytest.raises(OSError, match="this machine"):
+            connection.connect(listener.getsockname())
+        accepted, _ = listener.accept()
+        with accepted:
+            accepted.settimeout(60)
+            assert accepted.recv(1) == b""
+
+
+def test_the_system_resolver_gives_addresses_as_text() -> None:
+    """Whatever the family, an address that the table can judge."""
+    found = system_resolver("localhost", 80)
+    assert found
+    assert all(why_refused(address) == "loopback" for address in found)
+
+
+ADDRESSES = [PUBLIC, "8.8.8.8", "2606:4700::1", "64:ff9b::808:808", "127.0.0.1", "10.1.1.1", "::1"]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(ADDRESSES), max_size=3), min_size=1, max_size=40),
+    st.integers(0, 4),
+    st.booleans(),
+)
+def test_rebinding_is_impossible(answers: list[list[str]], hops: int, same_host: bool) -> None:
+    """Whatever the resolver says next time: one look-up a hop, no connection to what is not public,
+    and none to an address that this hop's look-up did not give."""
+    asked: list[str] = []
+    connected: list[tuple[int, str]] = []
+
+    def resolve(host: str, port: int) -> Sequence[str]:
+        asked.append(host)
+        return answers[(len(asked) - 1) % len(answers)]
+
+    def sockets(family: int, kind: int, protocol: int) -> socket.socket:
+        hop = len(asked)
+        host = "example.com" if same_host else f"hop{hop}.example"
+        response = redirect(f"http://{host}/{hop}") if hop <= hops else PAGE
+        return stack.enter_context(
+            canned(response, lambda address: connected.append((hop, address)))
+        )
+
+    page = None
+    with contextlib.ExitStack() as stack, contextlib.suppress(NotReachable):
+        page = fetch("http://example.com/", limits=LIMITS, resolve=resolve, sockets=sockets)
+    assert len(asked) <= hops + 1
+    assert len({hop for hop, _ in connected}) == len(connected)
+    for hop, address in connected:
+        assert why_refused(address, resolved=True) is None
+        assert address in answers[(hop - 1) % len(answers)]
+        assert all(not why_refused(a, resolved=True) for a in answers[(hop - 1) % len(answers)])
+    if page:
+        assert len(asked) == hops + 1
+        assert len(page.redirects) == hops
+
+
+# Redirects.
+
+
+def test_redirects_are_followed_and_told(server: HostileServer) -> None:
+    """Relative and absolute, from https's port to http's: each hop is looked up anew."""
+    server.routes |= {
+        "/1": redirect("/2", "301 Moved"),
+        "/2": redirect("3?x=ü", "303 See Other"),
+        "/3?x=%C3%BC": redirect("//www.example.com/4", "307 Temporary"),
+        "/4": redirect("HTTP://Other.example:8080#end", "308 Permanent"),
+    }
+    net = Internet(server.port)
+    page = fetch("http://example.com/1", limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
+    assert page.final_url == "http://other.example:8080/"
+    assert page.redirects == (
+        "http://example.com/1",
+        "http://example.com/2",
+        "http://example.com/3?x=%C3%BC",
+        "http://www.example.com/4",
+    )
+    assert net.looked_up == [*["example.com"] * 3, "www.example.com", "other.example"]
+    assert len(net.connected) == 5
+
+
+@pytest.mark.parametrize(
+    ("location", "error"),
+    [
+        *(
+            (location, NotReachable)
+            for location in (
+                "http://127.0.0.1/",
+                "http://[::1]/",
+                "http://169.254.169.254/latest/meta-data/",
+                "http://localhost/",
+                "http://metadata.google.internal/",
+                "//10.0.0.1/",
+                "http://[::ffff:a9fe:a9fe]/",
+                "http://inside.example/",
+                "http://nowhere.example/",
+                "http://example.com:22/",
+            )
+        ),
+        *(
+            (location, FetchRefused)
+            for location in (
+                "file:///etc/passwd",
+                "javascript:alert(1)",
+                "data:text/html,x",
+                "ftp://example.com/",
+                "gopher://127.0.0.1:6379/_INFO",
+                "http://user:pass@example.com/",
+                "http://2130706433/",
+                "http://127.1/",
+                "http://example.com\\@127.0.0.1/",
+                "///127.0.0.1/",
+                "http:127.0.0.1",
+                "http://example.com/\tx",
+                "http://example.com/a b",
+                "http://example.com/\x01",
+                "http://exam%70le.com/",
+                "http://example.com/" + "a" * 9000,
+            )
+        ),
+    ],
+)
+def test_a_redirect_is_judged_like_an_address_from_the_caller(
+    server: HostileServer, location: str, error: type[SearchBackendError]
+) -> None:
+    """A public page leads nowhere that could not have been asked for."""
+    server.routes["/out"] = redirect(location)
+    net = Internet(server.port, {"example.com": [PUBLIC], "inside.example": ["10.0.0.1"]})
+    with pytest.raises(error):
+        fetch("http://example.com/out", limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
+    assert net.connected == [(PUBLIC, 80)]
+    assert len(server.requests) == 1
+
+
+def test_headers_smuggled_into_a_location_lead_nowhere(server: HostileServer) -> None:
+    """A folded Location is not unfolded into a request."""
+    server.routes["/out"] = b"HTTP/1.1 302 Found\r\nLocation: http://example.com/\r\n X: y\r\n\r\n"
+    net = Internet(server.port)
+    with pytest.raises(FetchRefused):
+        fetch("http://example.com/out", limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
+    assert len(server.requests) == 1
+
+
+def test_two_different_locations_are_no_redirect(server: HostileServer) -> None:
+    """Two readers would go to two places."""
+    server.routes["/out"] = answer(
+        b"", "Location: http://a.example/", "Location: http://b.example/", status="302 Found"
+    )
+    net = Internet(server.port)
+    with pytest.raises(FetchFailed) as caught:
+        fetch("http://example.com/out", limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
+    assert caught.value.code == "bad_response"
+
+
+def test_redirects_end(server: HostileServer) -> None:
+    """A circle ends when it closes, a chain at the limit, and the limit itself still passes."""
+    server.routes |= {"/a": redirect("/b#1"), "/b": redirect("/a#2"), "/self": redirect("")}
+    server.routes |= {f"/{n}": redirect(f"/{n + 1}") for n in range(9)} | {"/9": PAGE}
+    net = Internet(server.port)
+    for path, requests in [("/a", 2), ("/self", 1), ("/3", 6)]:
+        server.requests.clear()
+        with pytest.raises(FetchFailed) as caught:
+            fetch(
+                f"http://example.com{path}",
+                limits=LIMITS,
+                resolve=net.resolve,
+                sockets=net.sockets,
+            )
+        assert caught.value.code == "too_many_redirects"
+        assert len(server.requests) == requests
+    page = fetch("http://example.com/4", limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
+    assert len(page.redirects) == 5
+
+
+def test_the_body_of_a_redirect_is_not_read(server: HostileServer) -> None:
+    """Neither its size nor its encoding nor its end matters."""
+
+    def bomb() -> Iterator[object]:
+        yield answer(
+            b"\x1f\x8b not gzip", "Location: /", "Content-Encoding: br, gzip", status="302 Found"
+        )
+        yield HANG
+
+    server.routes["/out"] = bomb
+    net = Internet(server.port)
+    page = fetch("http://example.com/out", limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
+    assert page.final_url == "http://example.com/"
+
+
+def test_domain_rules_are_asked_for_each_hop_before_it_is_looked_up(server: HostileServer) -> None:
+    """A page of an allowed domain cannot lead to one that is not."""
+    server.routes["/out"] = redirect("http://BÜCHER.example./")
+    net = Internet(server.port)
+    asked: list[str] = []
+
+    def allowed(host: str) -> bool:
+        asked.append(host)
+        return host == "example.com"
+
+    with pytest.raises(FetchRefused) as caught:
+        fetch(
+            "http://example.com/out",
+            limits=LIMITS,
+            resolve=net.resolve,
+            sockets=net.sockets,
+            host_allowed=allowed,
+        )
+    assert caught.value.code == "refused_domain"
+    assert asked == ["example.com", "xn--bcher-kva.example"]
+    assert net.looked_up == ["example.com"]
+
+
+# TLS.
+
+
+def test_tls_names_the_host_while_the_address_is_pinned(trust: ssl.SSLContext) -> None:
+    """The certificate and the server's choice of site go by name, the connection by address."""
+    with serving({"/": redirect("https://example.com/x"), "/x": PAGE}, tls=True) as server:
+        net = Internet(server.port)
+        page = fetch(
+            "https://www.example.com/",
+            limits=LIMITS,
+            resolve=net.resolve,
+            sockets=net.sockets,
+            tls=trust,
+        )
+        assert page.body == b"<p>hello</p>"
+        assert server.server_names == ["www.example.com", "example.com"]
+        assert net.connected == [(PUBLIC, 443), (PUBLIC, 443)]
+        assert b"\r\nHost: www.example.com\r\n" in server.requests[0]
+
+
+def test_a_certificate_for_an_address_counts_for_that_address(trust: ssl.SSLContext) -> None:
+    """https works with a literal address too, and only with the one in the certificate."""
+    with serving({"/": PAGE}, tls=True) as server:
+        net = Internet(server.port)
+        page = fetch(f"https://{PUBLIC}/", limits=LIMITS, sockets=net.sockets, tls=trust)
+        assert page.status == 200
+        with pytest.raises(FetchFailed) as caught:
+            fetch("https://8.8.8.8/", limits=LIMITS, sockets=net.sockets, tls=trust)
+        assert caught.value.code == "tls"
+
+
+@pytest.mark.parametrize("host", ["other.example", "sub.example.com"])
+def test_a_certificate_for_another_name_is_refused(trust: ssl.SSLContext, host: str) -> None:
+    """Whoever answers at the address has to prove the name; no request is sent before."""
+    with serving({"/": PAGE}, tls=True) as server:
+        net = Internet(server.port)
+        with pytest.raises(FetchFailed) as caught:
+            fetch(
+                f"https://{host}/",
+                limits=LIMITS,
+                resolve=net.resolve,
+                sockets=net.sockets,
+                tls=trust,
+            )
+        assert caught.value.code == "tls"
+        assert server.requests == []
+
+
+def test_the_systems_trust_is_what_counts_by_default() -> None:
+    """An authority that nobody installed is not trusted."""
+    with serving({"/": PAGE}, tls=True) as server:
+        net = Internet(server.port)
+        with pytest.raises(FetchFailed) as caught:
+            fetch(
+                "https://example.com/",
+                limits=LIMITS,
+                resolve=net.resolve,
+                sockets=net.sockets,
+            )
+        assert caught.value.code == "tls"
+
+
+def test_a_plain_server_behind_https_is_a_tls_failure() -> None:
+    """No fallback to an unprotected connection."""
+    net = Internet(9)
+    with canned(PAGE) as connection, pytest.raises(FetchFailed) as caught:
+        fetch(
+            "https://example.com/",
+            limits=LIMITS,
+            resolve=net.resolve,
+            sockets=lambda *kind: connection,
+        )
+    assert caught.value.code == "tls"
+
+
+# What a refusal gives away.
+
+
+def failures(net: Internet, step: float) -> dict[str, tuple[dict[str, str], float]]:
+    """The error object and the duration of one probe of each kind."""
+    found = {}
+    for url in (
+        "http://127.0.0.1/",
+        "http://localhost:8080/",
+        "http://inside.example/",
+        "http://mixed.example/",
+        "http://nowhere.example/",
+        "http://closed.example/",
+        "http://example.com:22/",
+    ):
+        started = time.monotonic()
+        with pytest.raises(NotReachable) as caught:
+            fetch(
+                url,
+                limits=FetchLimits(failure_step=step),
+                resolve=net.resolve,
+                sockets=net.sockets,
+            )
+        found[url] = (caught.value.as_dict(), time.monotonic() - started)
+    return found
+
+
+def test_private_closed_and_absent_look_alike() -> None:
+    """Same class, same words, same duration: opening addresses does not map a network."""
+    net = Internet(
+        9,
+        {
+            "inside.example": ["10.0.0.1"],
+            "mixed.example": [PUBLIC, "10.0.0.1"],
+            "closed.example": [PUBLIC],
+            "example.com": [PUBLIC],
+        },
+        closed=[PUBLIC],
+    )
+    found = failures(net, 0.05)
+    errors = [error for error, _ in found.values()]
+    assert errors == [errors[0]] * len(found)
+    assert errors[0]["code"] == "not_reachable"
+    assert not any("private" in text or "10.0.0.1" in text for text in errors[0].values())
+    assert all(seconds >= 0.05 for _, seconds in found.values())
+
+
+def test_the_true_cause_is_kept_for_the_log() -> None:
+    """Whoever runs the program can find out what happened."""
+    net = Internet(9, {"inside.example": ["10.0.0.1"]})
+    for url, cause in [
+        ("http://inside.example/", "10.0.0.1: private"),
+        ("http://nowhere.example/", "not known"),
+        ("http://127.0.0.1/", "loopback"),
+    ]:
+        with pytest.raises(NotReachable, match="No public web server") as caught:
+            fetch(url, limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
+        assert cause in caught.value.detail
+
+
+def test_a_look_up_that_hangs_is_given_up() -> None:
+    """Resolvers know no deadline, so nobody waits for them beyond it."""
+    release = threading.Event()
+
+    def resolve(host: str, port: int) -> Sequence[str]:
+        release.wait()
+        return [PUBLIC]
+
+    def look_up() -> None:
+        limits = FetchLimits(seconds=0.1, failure_step=0)
+        with pytest.raises(NotReachable):
+            fetch("http://example.com/", limits=limits, resolve=resolve)
+
+    try:
+        in_time(look_up, 2)
+    finally:
+        release.set()
+
+
+def test_a_fault_in_a_resolver_is_not_taken_for_an_absent_host() -> None:
+    """A programming error surfaces where the fetch was asked for."""
+
+    def resolve(host: str, port: int) -> Sequence[str]:
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError, match="a bug"):
+        fetch("http://example.com/", limits=LIMITS, resolve=resolve)
+
+
+def test_many_fetches_at_once_do_not_mix(server: HostileServer) -> None:
+    """Nothing is shared between threads."""
+    server.routes |= {f"/{n}": answer(str(n).encode()) for n in range(30)}
+    net = Internet(server.port)
+    bodies: dict[int, bytes] = {}
+
+    def work(n: int) -> None:
+        url = f"http://example.com/{n}"
+        bodies[n] = fetch(url, limits=LIMITS, resolve=net.resolve, sockets=net.sockets).body
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(90)
+    assert bodies == {n: str(n).encode() for n in range(30)}
+
+
+# The one door.
+
+WAYS_OUT = {
+    *("socket", "ssl", "http", "urllib.request", "ftplib", "socketserver", "xmlrpc", "asyncio"),
+    *("smtplib", "imaplib", "poplib", "telnetlib", "nntplib", "subprocess", "multiprocessing"),
+    *("httpx", "httpx2", "httpcore", "httpcore2", "requests", "urllib3", "aiohttp", "primp"),
+}
+
+
+def test_exactly_one_module_can_open_a_page_connection() -> None:
+    """Every other module of the search backend gets its bytes from `fetch`."""
+    users = {
+        module.path
+        for module in modules("search_backend")
+        for line in module.imports
+        if any(line.target == way or line.target.startswith(way + ".") for way in WAYS_OUT)
+    }
+    # Engines have a door of their own in there, which nothing that handles pages may import.
+    fetching = {path for path in users if path.startswith("search_backend/fetch/")}
+    # Starts this Python again to read large pages; what it reads comes through its standard input.
+    workers = {"search_backend/pages/workers.py"}
+    # Asks engines, through that door.
+    schedule = {path for path in users if path.startswith("search_backend/search/")}
+    assert users - fetching - schedule - workers == set()
+    started = next(m for m in modules("search_backend") if m.path in workers)
+    programs = {
+        ast.unparse(call.args[0])
+        for call in ast.walk(started.tree)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).startswith("subprocess.")
+    }
+    assert all(program.startswith("[*(sys.executable, '-I', '-c', ") for program in programs)
+
+
+def test_in_that_module_names_are_looked_up_in_one_place() -> None:
+    """aiohttp connects to the addresses that the guard has checked, and asks no resolver."""
+    calls = {
+        (module.path, node.attr)
+        for module in modules("search_backend")
+        if any(within(line.target, "socket", "aiohttp") for line in module.imports)
+        for node in module.nodes
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("connect", "connect_ex", "create_connection", "getaddrinfo")
+    }
+    assert calls == {
+        ("search_backend/fetch/engines.py", "getaddrinfo"),  # of addresses in the settings
+        ("search_backend/fetch/fetch.py", "getaddrinfo"),
+        ("search_backend/fetch/fetch.py", "connect"),  # of OutwardSocket, to that of its class
+    }

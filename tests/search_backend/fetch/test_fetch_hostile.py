@@ -1,0 +1,577 @@
+"""Servers that mean harm: whatever they send, a fetch ends in time, in little memory, in one of the
+documented ways."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.search_backend.fetch.fetch import fetch
+from searchloop.search_backend.fetch.http import Fetched, FetchLimits, content_type
+from searchloop.search_backend.types import FetchFailed
+from tests.search_backend.hostile import (
+    HANG,
+    PAUSE,
+    RESET,
+    Internet,
+    Script,
+    answer,
+    canned,
+    forever,
+    redirect,
+    serving,
+)
+from tests.waiting import in_time
+
+LIMITS = FetchLimits(seconds=5, failure_step=0, max_bytes=100_000, max_decoded=300_000)
+HURRIED = FetchLimits(seconds=0.3, failure_step=0)
+KIB = 1024
+
+
+def load(route: bytes | Script, limits: FetchLimits = LIMITS) -> Fetched:
+    """What `fetch` makes of a server that answers with `route`."""
+    with serving({"/": route}) as server:
+        net = Internet(server.port)
+        return fetch("http://example.com/", limits=limits, resolve=net.resolve, sockets=net.sockets)
+
+
+def fails(route: bytes | Script, limits: FetchLimits = LIMITS) -> str:
+    """The code with which it fails."""
+    with pytest.raises(FetchFailed) as caught:
+        load(route, limits)
+    assert caught.value.message.endswith(".")
+    assert caught.value.remedy
+    return caught.value.code
+
+
+def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n", encoding: str = "identity") -> bytes:
+    """An answer in chunks."""
+    body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + end
+    return answer(body, "Transfer-Encoding: chunked", f"Content-Encoding: {encoding}")
+
+
+# Framing.
+
+
+def test_bodies_of_every_framing_are_read() -> None:
+    """Content-Length, chunks with extensions and trailers, and up to the connection's end."""
+    assert load(answer(b"abc", "Content-Length: 3")).body == b"abc"
+    assert load(answer(b"abc")).body == b"abc"
+    assert load(chunked(b"a", b"bc")).body == b"abc"
+    assert load(chunked(b"abc", end=b"0;x=y\r\nX: y\r\n\r\n")).body == b"abc"
+    for _ in range(3):  # aiohttp has one object for the bodies of all such answers
+        assert load(answer(b"", status="204 No Content")).body == b""
+    assert load(answer(b"", "Content-Length: 0")).truncated is False
+    assert load(b"HTTP/1.0 200 OK\nContent-Type: text/plain\n\nabc").body == b"abc"
+
+
+def test_interim_answers_are_skipped_but_not_without_end() -> None:
+    """Early hints come before pages; a flood of them is not a page."""
+    hint = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+    more = b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert load(more + hint + more + answer(b"abc")).body == b"abc"
+    assert fails(lambda: forever(hint), HURRIED) == "timeout"
+    assert fails(lambda: forever(more), HURRIED) == "timeout"
+    assert fails(b"HTTP/1.1 101 Switching Protocols\r\n\r\n") == "bad_response"
+
+
+@pytest.mark.parametrize(
+    "answer_",
+    [
+        answer(b"abc", "Content-Length: 10"),
+        chunked(b"abc", end=b""),
+        chunked(b"abc", end=b"5\r\nab"),
+        answer(zlib.compress(b"abc" * 999)[:-8], "Content-Encoding: deflate"),
+        chunked(gzip.compress(b"abc" * 999, mtime=0)[:-12], end=b"", encoding="gzip"),
+    ],
+)
+def test_what_a_server_broke_off_is_told(answer_: bytes) -> None:
+    """The part that came is of use as text, and is marked as a part."""
+    page = load(answer_)
+    assert page.body[:3] == b"abc"
+    assert (page.truncated, page.cut) == (True, "connection")
+    assert fails(answer_.replace(b"text/html", b"application/pdf")) == "bad_response"
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        b"",
+        b"\x00" * 100,
+        b"hello\r\n\r\n",
+        b"HTTP/1.1\r\n\r\n",
+        b"HTTP/1.1 abc OK\r\n\r\n",
+        b"HTTP/1.1 99 Low\r\n\r\n",
+        b"HTTP/3 200 OK\r\n\r\nabc",
+        b"HTTP/1.1 200 OK",
+        b"HTTP/1.1 302 Found\r\nLocation: /x",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n",
+        b"HTTP/1.1 " + b"2" * 100_000,
+        b"SSH-2.0-OpenSSH_9.9\r\n",
+        b"<html>not http</html>",
+        answer(b"abc", "Content-Length: 10", kind="image/png"),
+        answer(b"", "Content-Length: 10"),
+        answer(b"abc", "Content-Encoding: br"),
+        answer(b"abc", "Content-Encoding: zstd"),
+        answer(b"abc", "Content-Encoding: gzip, gzip"),
+        answer(gzip.compress(b"abc", mtime=0), *["Content-Encoding: gzip"] * 2),
+        chunked(b"abc").replace(b": chunked", b": gzip, chunked"),
+        chunked(b"abc").replace(b": chunked", b": chunked\r\nTransfer-Encoding: gzip"),
+        answer(gzip.compress(b"abc", mtime=0), "Transfer-Encoding: gzip"),
+        answer(b"abc", "Content-Encoding: aes\x01"),
+        answer(b"not gzip at all", "Content-Encoding: gzip"),
+        answer(b"abcXYZ", "Content-Length: 3"),
+        chunked(b"abc", end=b"zz\r\nabc"),
+        chunked(b"abc", end=b"\r\n"),
+        chunked(b"abc", end=b"-3\r\nabc"),
+        answer(b"\xff not deflate", "Content-Encoding: deflate"),
+    ],
+)
+def test_an_answer_that_is_none_is_a_bad_response(route: bytes) -> None:
+    """Other protocols, broken heads, encodings that were not offered."""
+    assert fails(route) == "bad_response"
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        # Lengths: two that differ, and what is no row of digits.
+        OK + b"Content-Length: 3\r\nContent-Length: 4\r\n",
+        OK + b"Content-Length: 3, 4\r\n",
+        *(OK + b"Content-Length: " + v + b"\r\n" for v in (b"+3", b"-3", b"0x3", b"3_0", b"3 0")),
+        *(OK + b"Content-Length:" + v + b"\r\n" for v in (b"", b"\x0b3", b"3;", b"3.0", b"\xb3")),
+        OK + b"Content-Length: " + b"9" * 30 + b"\r\n",
+        OK + b"Content-Length: 3\r\n 0\r\n",
+        *(OK + b"Content-Length" + v + b": 3\r\n" for v in (b"\t", b"\x0c", b"\xa0")),
+        # Codings: beside a length, twice, hidden, unknown.
+        OK + CHUNKED + b"Content-Length: 3\r\n",
+        OK + b"Content-Length: 3\r\n" + CHUNKED,
+        OK + b"Content-Length: 3\r\nTransfer-Encoding: identity\r\n",
+        OK + CHUNKED * 2,
+        OK + b"Transfer-Encoding: chunked, chunked\r\n",
+        OK + b"Transfer-Encoding: chunked, identity\r\n",
+        OK + b"Transfer-Encoding: xchunked\r\n",
+        OK + b"Transfer-Encoding: \x0bchunked\r\n",
+        OK + b"X: y\r\n\x0bTransfer-Encoding: chunked\r\n",
+        # Line ends and characters.
+        OK + b"X: y\rContent-Length: 3\r\n",
+        OK + b"X: y\r\rContent-Length: 3\r\n",
+        OK + b"X: y\0\r\n",
+        OK + b"X\0: y\r\n",
+        # Status lines.
+        *(b"HTTP/1.1 " + v + b" OK\r\n" for v in (b"", b"20", b"2000", b"+200", b"0200", b"2x0")),
+        *(b"HTTP/1.1 " + v + b"\r\n" for v in (b"200OK", b"-20", b"2_0", b"\xb200", b"000")),
+        *(v + b" 200 OK\r\n" for v in (b"HTTP/1", b"http/1.1", b"HTTP/1.10", b"ICY")),
+        b" " + OK,
+    ],
+)
+def test_a_head_of_two_meanings_is_none(head: bytes) -> None:
+    """What RFC 9112 forbids where it decides what is an answer and where it ends."""
+    body = b"3\r\nabc\r\n0\r\n\r\n" if b"chunked" in head else b"abc"
+    assert fails(head + b"\r\n" + body) == "bad_response"
+
+
+@pytest.mark.parametrize(
+    ("ranges", "cut"),
+    [
+        ([], "partial"),
+        (["bytes 0-2/9"], "partial"),
+        (["bytes 6-8/9"], "partial"),
+        (["bytes 0-2/*"], "partial"),
+        (["bytes 0-2/3", "bytes 0-2/9"], "partial"),
+        (["bytes 0-2/3"], ""),
+    ],
+)
+def test_a_part_that_nobody_asked_for_is_no_page(ranges: list[str], cut: str) -> None:
+    """Its text counts as a part, and a part of a file is of no use."""
+    heads = [f"Content-Range: {one}" for one in ranges]
+    page = load(answer(b"abc", *heads, status="206 Partial Content"))
+    assert (page.body, page.cut, page.truncated) == (b"abc", cut, bool(cut))
+    if cut:
+        file = answer(b"abc", *heads, status="206 Partial Content", kind="application/pdf")
+        assert fails(file) == "bad_response"
+
+
+def test_a_reset_is_a_bad_response_or_the_end_of_a_part() -> None:
+    """Before any text came it is a failure, after it the part counts."""
+
+    def early() -> Iterator[object]:
+        yield b"HTTP/1.1 200 OK\r\nCont"
+        yield RESET
+
+    def before_the_body() -> Iterator[object]:
+        yield answer(b"", "Content-Length: 10")
+        yield RESET
+
+    assert fails(lambda: iter([RESET])) == "bad_response"
+    assert fails(early) == "bad_response"
+    assert fails(before_the_body) == "bad_response"
+
+
+# Size.
+
+
+def test_caps_are_exact() -> None:
+    """A body of just the permitted size is whole; one byte more is a part of just that size."""
+    limits = FetchLimits(seconds=5, max_bytes=70_000, max_decoded=140_000)
+    for size, truncated in [(69_999, False), (70_000, False), (70_001, True), (200_000, True)]:
+        for route in (
+            answer(b"x" * size),
+            answer(b"x" * size, f"Content-Length: {size}"),
+            chunked(b"x" * 1000, b"x" * (size - 1000)),
+        ):
+            page = load(route, limits)
+            assert (len(page.body), page.truncated) == (min(size, 70_000), truncated)
+            assert page.cut == ("max_bytes" if truncated else "")
+    for size, truncated in [(140_000, False), (140_001, True)]:
+        page = load(answer(gzip.compress(b"x" * size, mtime=0), "Content-Encoding: gzip"), limits)
+        assert (len(page.body), page.cut) == (140_000, "max_decoded" if truncated else "")
+
+
+@pytest.mark.parametrize("kind", ["application/pdf", "image/png", "application/octet-stream"])
+def test_half_a_file_that_is_not_text_is_too_large(kind: str) -> None:
+    """A part of it is of no use."""
+    assert fails(lambda: endless(kind)) == "too_large"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text/html", "text/plain", "application/xhtml+xml", "application/json", "image/svg+xml", ""],
+)
+def test_the_beginning_of_endless_text_is_a_part(kind: str) -> None:
+    """An endless page can be read as far as the cap, and the server notices that nobody listens."""
+    page = load(lambda: endless(kind))
+    assert (len(page.body), page.truncated, page.cut) == (LIMITS.max_bytes, True, "max_bytes")
+
+
+def endless(kind: str) -> Iterator[object]:
+    yield answer(b"", kind=kind)
+    yield from forever(b"x" * 64 * KIB)
+
+
+def test_headers_without_end_are_refused_early() -> None:
+    """The head is bounded as a whole: many lines, long lines, and no line at all."""
+
+    def head(piece: bytes) -> Script:
+        def script() -> Iterator[object]:
+            yield b"HTTP/1.1 200 OK\r\n"
+            yield from forever(piece)
+
+        return script
+
+    for piece in (b"X: y\r\n", b"X: " + b"y" * 30_000 + b"\r\n", b"y" * 4096, b" folded\r\n"):
+        assert fails(head(piece)) == "bad_response"
+
+
+@pytest.mark.parametrize(
+    ("first", "piece"),
+    [
+        (b"", b"1;" + b"e" * 900 + b"\r\nx\r\n"),
+        (b"", b"1;" + b"e" * 900),
+        (b"", b"1" * 100),
+        (b"", b"f" * 50 + b"\r\n"),
+        (b"", b"f" * 16 + b"\r\n"),
+        (b"3\r\nabc\r\n0\r\n", b"X: y\r\n"),
+    ],
+)
+def test_chunks_that_carry_nothing_are_bounded_too(first: bytes, piece: bytes) -> None:
+    """Chunk sizes, extensions and trailers without end are read to the deadline at most."""
+
+    def script() -> Iterator[object]:
+        yield answer(first, "Transfer-Encoding: chunked")
+        yield from forever(piece * 500)
+
+    def end() -> str:
+        try:
+            page = load(script, HURRIED)
+        except FetchFailed as error:
+            return error.code
+        assert len(page.body) <= HURRIED.max_bytes
+        return page.cut
+
+    ended = in_time(end, HURRIED.seconds + 1)
+    assert ended in ("bad_response", "timeout", "deadline", "connection", "max_bytes", "max_pieces")
+
+
+def test_chunks_of_one_byte_are_counted() -> None:
+    """Each costs more work than it carries, so their number is bounded as well."""
+
+    def dust() -> Iterator[object]:
+        yield answer(b"", "Transfer-Encoding: chunked")
+        yield from forever(b"1\r\nx\r\n" * 9000)
+
+    page = load(dust, FetchLimits(seconds=15))
+    assert (page.cut, len(page.body)) == ("max_pieces", 100_000)
+
+
+# Bombs.
+
+
+def deflated(size: int) -> Iterator[bytes]:
+    """`size` zeros (a multiple of 1 MiB) as one raw stream, without ever holding them."""
+    squeeze = zlib.compressobj(9, zlib.DEFLATED, -15)
+    block = squeeze.compress(bytes(KIB * KIB)) + squeeze.flush(zlib.Z_FULL_FLUSH)
+    for _ in range(size // (KIB * KIB)):
+        yield block
+    yield squeeze.flush()
+
+
+def bomb(encoding: str) -> Script:
+    """One GiB once decompressed."""
+
+    def script() -> Iterator[object]:
+        yield answer(b"", f"Content-Encoding: {encoding}")
+        if encoding == "gzip":
+            yield b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+        yield from deflated(1024 * KIB * KIB)
+
+    return script
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_bomb_of_a_gibibyte_costs_what_was_asked_for(encoding: str) -> None:
+    """Memory follows the cap, not the bomb."""
+    limits = FetchLimits(seconds=10, max_decoded=1024 * KIB)
+    with serving({"/": bomb(encoding)}) as server:
+        net = Internet(server.port)
+        tracemalloc.start()
+        try:
+            page = fetch(
+                "http://example.com/", limits=limits, resolve=net.resolve, sockets=net.sockets
+            )
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert (len(page.body), page.cut) == (limits.max_decoded, "max_decoded")
+    assert peak < 4 * limits.max_decoded
+
+
+def test_a_bomb_in_a_redirect_is_never_lit() -> None:
+    """The body of a redirect is not decompressed."""
+    with serving({"/": redirect("/x")[:-2] + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b"}) as server:
+        server.routes["/x"] = answer(b"abc")
+        net = Internet(server.port)
+        page = fetch("http://example.com/", limits=LIMITS, resolve=net.resolve, sockets=net.sockets)
+    assert page.body == b"abc"
+
+
+def test_thousands_of_empty_gzip_members_are_refused() -> None:
+    """Members are counted, for each costs work and yields nothing."""
+    body = gzip.compress(b"abc", mtime=0) + gzip.compress(b"") * 4000
+    assert in_time(lambda: fails(answer(body, "Content-Encoding: gzip")), 2) == "bad_response"
+
+
+TEXT = bytes(range(256)) * 600
+
+
+def squeezed(form: int) -> bytes:
+    """TEXT as a stream with these window bits of zlib."""
+    squeeze = zlib.compressobj(6, zlib.DEFLATED, form)
+    return squeeze.compress(TEXT) + squeeze.flush()
+
+
+@pytest.mark.parametrize(
+    ("packed", "encoding"),
+    [
+        (squeezed(31), "gzip"),
+        (squeezed(31), "GZIP"),
+        (squeezed(15), "deflate"),
+        (squeezed(-15), "deflate"),
+        (gzip.compress(TEXT[:100], mtime=0) + gzip.compress(TEXT[100:], mtime=0), "gzip"),
+        (TEXT, "identity"),
+    ],
+)
+@pytest.mark.parametrize("size", [7, 100_000])
+def test_compressed_bodies_come_out_as_they_went_in(
+    packed: bytes, encoding: str, size: int
+) -> None:
+    """Whatever the chunks: gzip, deflate as it should be and as some servers mean it."""
+    pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
+    page = load(chunked(*pieces, encoding=encoding), FetchLimits())
+    assert (page.body, page.cut) == (TEXT, "")
+
+
+# Time.
+
+
+def after(head: bytes, piece: bytes) -> Script:
+    """`head`, and then `piece` now and then for ever."""
+
+    def script() -> Iterator[object]:
+        yield head
+        yield from forever(piece, pause=True)
+
+    return script
+
+
+def hang(head: bytes) -> Script:
+    """`head`, and then nothing."""
+    return lambda: iter([head, HANG])
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        hang(b""),
+        hang(b"HTTP/1.1 200 OK\r\n"),
+        hang(answer(b"")),
+        hang(answer(b"abc", "Content-Length: 10", kind="application/pdf")),
+        after(b"", b"H"),
+        after(b"HTTP/1.1 200 OK\r\n", b"X"),
+        after(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+        after(answer(b"", kind="image/png"), b"x"),
+        after(answer(b"", "Transfer-Encoding: chunked"), b"0"),
+        after(answer(b"", "Content-Encoding: gzip"), b"\x1f\x8b\x08\0\0\0\0\0\0\xff"[:1]),
+        after(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+)
+def test_no_server_outlasts_the_deadline(route: Script) -> None:
+    """Dripping bytes wins no time: not in the head, not in the body, not between chunks."""
+    code = in_time(lambda: fails(route, HURRIED), HURRIED.seconds + 1)
+    assert code in ("timeout", "bad_response")
+
+
+def test_the_text_that_came_before_the_deadline_is_a_part() -> None:
+    """A slow page is read as far as it came."""
+    route = after(answer(b"hello "), b"x")
+    page = in_time(lambda: load(route, HURRIED), HURRIED.seconds + 1)
+    assert page.body.startswith(b"hello ")
+    assert (page.truncated, page.cut) == (True, "deadline")
+
+
+def test_the_deadline_is_for_all_hops_together() -> None:
+    """A chain of slow redirects takes no longer than one slow page."""
+
+    def slow(n: int) -> Script:
+        return lambda: iter([*[PAUSE] * 8, redirect(f"/{n + 1}")])
+
+    with serving({f"/{n}": slow(n) for n in range(20)}) as server:
+        net = Internet(server.port)
+        limits = FetchLimits(seconds=0.4, redirects=20)
+
+        def follow() -> str:
+            with pytest.raises(FetchFailed) as caught:
+                fetch(
+                    "http://example.com/0",
+                    limits=limits,
+                    resolve=net.resolve,
+                    sockets=net.sockets,
+                )
+            return caught.value.code
+
+        assert in_time(follow, limits.seconds + 1) == "timeout"
+
+
+def test_a_handshake_that_stalls_ends_at_the_deadline() -> None:
+    """TLS gets no time of its own."""
+    with serving({}) as server:
+        net = Internet(server.port)
+
+        def greet() -> str:
+            with pytest.raises(FetchFailed) as caught:
+                fetch(
+                    "https://example.com/",
+                    limits=HURRIED,
+                    resolve=net.resolve,
+                    sockets=net.sockets,
+                )
+            return caught.value.code
+
+        assert in_time(greet, HURRIED.seconds + 1) == "timeout"
+
+
+# Whatever comes.
+
+fragments = st.sampled_from(
+    [
+        *(
+            b"HTTP/1.1 200 OK\r\n",
+            b"HTTP/1.0 302 Found\r\n",
+            b"HTTP/1.1 100 C\r\n\r\n",
+            b"\r\n",
+            b"\n",
+        ),
+        *(b"Content-Length: 5\r\n", b"Content-Length: -1\r\n", b"Content-Length: 99999999999\r\n"),
+        *(
+            b"Transfer-Encoding: chunked\r\n",
+            b"Content-Encoding: gzip\r\n",
+            b"Content-Encoding: br\r\n",
+        ),
+        *(
+            b"Location: /\r\n",
+            b"Location: http://127.0.0.1/\r\n",
+            b"Content-Type: text/html\r\n",
+            b": x\r\n",
+        ),
+        *(
+            b"Content-Type: application/pdf\r\n",
+            b"5\r\nhello\r\n",
+            b"0\r\n\r\n",
+            b"ffffffffff\r\n",
+            b"-1\r\n",
+        ),
+        *(
+            gzip.compress(b"hello", mtime=0),
+            b"\x00" * 9,
+            b"x" * 300,
+            b" folded\r\n",
+            b"\r",
+            b"\xff\xfe",
+        ),
+    ]
+)
+
+
+@given(st.lists(fragments | st.binary(max_size=20), max_size=12).map(b"".join))
+def test_any_bytes_end_in_a_page_or_a_documented_error(response: bytes) -> None:
+    """Nothing that a server can say raises anything else, and no cap is passed."""
+    net = Internet(9)
+    code, page = "", None
+    with canned(response) as connection:
+        try:
+            page = fetch(
+                "http://example.com/",
+                limits=LIMITS,
+                resolve=net.resolve,
+                sockets=lambda *kind: connection,
+            )
+        except FetchFailed as error:
+            code = error.code
+    assert page or code in ("bad_response", "too_large", "too_many_redirects", "not_reachable")
+    assert not page or len(page.body) <= LIMITS.max_decoded
+    assert not page or page.truncated == bool(page.cut)
+
+
+@pytest.mark.parametrize(
+    ("header", "kind", "charset"),
+    [
+        ("text/html", "text/html", None),
+        ("Text/HTML; Charset=UTF-8", "text/html", "utf-8"),
+        (' text/html ;charset="iso-8859-1" ; x=y', "text/html", "iso-8859-1"),
+        ("text/html; boundary=x; charset='Shift_JIS'", "text/html", "shift_jis"),
+        ("application/xhtml+xml", "application/xhtml+xml", None),
+        ("text/html, text/plain", "text/html", None),
+        ("text/html; charset=", "text/html", None),
+        ("", "", None),
+        ("html", "", None),
+        ("text/html/x", "", None),
+        ("<script>/x", "", None),
+        (";charset=utf-8", "", "utf-8"),
+        ("text/html;" + "a=b;" * 5000, "text/html", None),
+    ],
+)
+def test_content_types_are_read_leniently_and_safely(
+    header: str, kind: str, charset: str | None
+) -> None:
+    """What servers write in all its forms; what is no type is none."""
+    assert content_type(header) == (kind, charset)

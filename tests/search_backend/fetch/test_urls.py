@@ -1,0 +1,398 @@
+"""The strict reading of URLs: tables by class, and properties over generated URLs."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.search_backend.fetch.ip_addresses import is_public
+from searchloop.search_backend.fetch.url_check import MAX_URL, WEB_PORTS, check_redirect, check_url
+from searchloop.search_backend.types import FetchRefused, NotReachable
+
+ACCEPTED = {
+    "http://example.com": "http://example.com/",
+    "https://example.com/": "https://example.com/",
+    "HTTPS://EXAMPLE.COM/Path": "https://example.com/Path",
+    "https://example.com.": "https://example.com/",
+    "https://example.com.:443/": "https://example.com/",
+    "http://example.com:80/": "http://example.com/",
+    "http://example.com:/": "http://example.com/",
+    "http://example.com:443/": "http://example.com:443/",
+    "https://example.com:80/": "https://example.com:80/",
+    "https://example.com:8443/a": "https://example.com:8443/a",
+    "http://example.com:8080": "http://example.com:8080/",
+    "http://example.com:8000?x=1": "http://example.com:8000/?x=1",
+    "http://example.com?": "http://example.com/?",
+    "http://example.com#top": "http://example.com/",
+    "http://example.com/a?b=c#d?e": "http://example.com/a?b=c",
+    "http://example.com/a/../b/./c": "http://example.com/a/../b/./c",
+    "http://example.com//a//b": "http://example.com//a//b",
+    "http://example.com/@user:pass@host": "http://example.com/@user:pass@host",
+    "http://example.com/?u=http://127.0.0.1/": "http://example.com/?u=http://127.0.0.1/",
+    "http://example.com/?a=[1]&b={2}|3": "http://example.com/?a=[1]&b=%7B2%7D|3",
+    "http://example.com/100%": "http://example.com/100%",
+    "http://example.com/%E2%9C%93%2f%00": "http://example.com/%E2%9C%93%2f%00",
+    "http://example.com/ä/✓?ö=ü": "http://example.com/%C3%A4/%E2%9C%93?%C3%B6=%C3%BC",
+    'http://example.com/"<>`': "http://example.com/%22%3C%3E%60",
+    "http://example.com/\u200b\u202e": "http://example.com/%E2%80%8B%E2%80%AE",
+    "http://a.b.c.d.e.f.example.co.uk/": "http://a.b.c.d.e.f.example.co.uk/",
+    "http://foo_bar.example.com/": "http://foo_bar.example.com/",
+    "http://r3---sn-4g5e6nz7.example.com/": "http://r3---sn-4g5e6nz7.example.com/",
+    "http://1.example.com/": "http://1.example.com/",
+    "http://127.0.0.1.example.com/": "http://127.0.0.1.example.com/",
+    "http://localhost.example.com/": "http://localhost.example.com/",
+    "http://local.host.example/": "http://local.host.example/",
+    "http://0x7f.example.com/": "http://0x7f.example.com/",
+    "http://3com.com/": "http://3com.com/",
+    "http://internal.org/": "http://internal.org/",
+    "http://" + "a" * 63 + ".com/": "http://" + "a" * 63 + ".com/",
+    "http://bücher.example/": "http://xn--bcher-kva.example/",
+    "http://BÜCHER.example/": "http://xn--bcher-kva.example/",
+    "http://bu\u0308cher.example/": "http://xn--bcher-kva.example/",
+    "http://XN--BCHER-KVA.example/": "http://xn--bcher-kva.example/",
+    "http://straße.example/": "http://xn--strae-oqa.example/",
+    "http://例え.jp/": "http://xn--r8jz45g.jp/",
+    "http://☃.net/": "http://xn--n3h.net/",
+    "http://موقع.مصر/": "http://xn--4gbrim.xn--wgbh1c/",
+    "http://نامه\u200cای.example/": "http://xn--mgba3gch31f060k.example/",
+    "http://аррӏе.com/": "http://xn--80ak6aa92e.com/",
+    "http://8.8.8.8/": "http://8.8.8.8/",
+    "http://93.184.216.34:8080/x": "http://93.184.216.34:8080/x",
+    "http://172.15.255.255/": "http://172.15.255.255/",
+    "http://[2606:4700:4700::1111]/": "http://[2606:4700:4700::1111]/",
+    "http://[2606:4700:4700:0:0:0:0:1111]:8080/": "http://[2606:4700:4700::1111]:8080/",
+    "http://[2A00:1450:4001:0830::200E]": "http://[2a00:1450:4001:830::200e]/",
+}
+# Not a web address, or one with more than one reading.
+REFUSED = [
+    # schemes and shape
+    *("", " ", "example.com", "//example.com/", "/path", "?q", "#f", "http", "http:", "http:/"),
+    "http://",
+    *("http:///", "http:///example.com/", "http:////example.com/", "http:example.com"),
+    *("http:/example.com", "http//example.com", "://example.com", "h ttp://example.com/"),
+    *("ftp://example.com/", "file:///etc/passwd", "file://example.com/x"),
+    "gopher://example.com:80/_x",
+    *("javascript:alert(1)", "data:text/html,x", "about:blank", "blob:http://example.com/x"),
+    *("ws://example.com/", "wss://example.com/", "view-source:http://example.com/"),
+    "mailto:a@b.example",
+    *("httpx://example.com/", "http+unix://%2Fvar%2Frun/", "unix:/var/run/docker.sock"),
+    "dict://a.example",
+    *("ldap://example.com/", "jar:http://example.com!/", "feed:http://example.com"),
+    "ｈttp://example.com/",
+    *("http://?x", "http://#x", "http://:80/", "http://:@/", "http://./", "http://../"),
+    "http://.../",
+    # user names
+    *("http://user@example.com/", "http://user:pass@example.com/", "http://@example.com/"),
+    *("http://:@example.com/", "http://example.com@127.0.0.1/", "http://127.0.0.1@example.com/"),
+    *("http://a@b@example.com/", "http://example.com:80@127.0.0.1:80/"),
+    "http://a%40b@example.com/",
+    *("http://[::1]@example.com/", "http://example.com;@127.0.0.1/"),
+    "http://user@[2606:4700::1111]/",
+    # backslashes, controls, spaces
+    *("http:\\\\example.com\\", "http://example.com\\@127.0.0.1/"),
+    "http://127.0.0.1\\@example.com/",
+    *("http://example.com\\.evil.example/", "http:/\\example.com/", "http://example.com/a\\b"),
+    *("http://example.com/?a\\b", "http://example.com/#a\\b", "\\\\example.com\\x"),
+    *(" http://example.com/", "http://example.com/ ", "\thttp://example.com/"),
+    "http://example.com/\n",
+    *("http://exa mple.com/", "http://example.com /", "http://example.com/a b"),
+    "http://example.com/?a b",
+    *("ht\ntp://example.com/", "http://exam\tple.com/", "http://example.com/\tx"),
+    "http://example.com\t/",
+    *("http://example.com/\r\nHost: 127.0.0.1\r\n\r\n", "http://example.com\r\n/"),
+    "http://127.0.0.1\n.com",
+    *("http://example.com/\x00", "http://example.com\x00.evil.example/", "http://exam\x00ple.com/"),
+    *("http://example.com/\x1f", "http://example.com/\x7f", "http://example.com/\x85"),
+    "http://a\xa0b.com/",
+    *("http://example.com/\u2028", "http://example.com/\u3000", "\ufeffhttp://example.com/"),
+    *("http://example.com/\ud800", "http://exam\udcffple.com/", "http://example.com\u2029/"),
+    # percent signs and other characters in hosts
+    *("http://%65xample.com/", "http://example%2ecom/", "http://127%2e0%2e0%2e1/"),
+    "http://%31%32%37.0.0.1/",
+    *("http://example.com%00.evil.example/", "http://example.com%2f@127.0.0.1/"),
+    "http://%5b::1%5d/",
+    *("http://example.com%0d%0a/", "http://example.com%20/", "http://ex,ample.com/"),
+    "http://ex*mple.com/",
+    *("http://exa$mple.com/", "http://exa!mple.com/", "http://exa'mple.com/"),
+    "http://exa(mple).com/",
+    *("http://exa&mple.com/", "http://exa=mple.com/", "http://exa;mple.com/"),
+    "http://exa+mple.com/",
+    *("http://exa~mple.com/", 'http://exa"mple.com/', "http://<example>.com/"),
+    "http://exa^mple.com/",
+    *("http://exa|mple.com/", "http://{example}.com/", "http://`example`.com/"),
+    # labels
+    *("http://example..com/", "http://.example.com/", "http://example.com../"),
+    "http://-example.com/",
+    *("http://example-.com/", "http://" + "a" * 64 + ".com/", "http://" + "a." * 126 + "example/"),
+    *("http://xn--/", "http://xn--.com/", "http://xn--a.com/", "http://xn--example-.com/"),
+    *("http://xn--99999999999.com/", "http://xn--127-0-0-1-.com/", "http://xn--ls8h=.la/"),
+    *("http://\u0301a.com/", "http://a\u200cb.com/", "http://a\u200db.com/", "http://אa1.com/"),
+    *("http://ex\u00adample.com/", "http://example\u200b.com/", "http://example\u2060.com/"),
+    *("http://example.com\ufe0f/", "http://exa\u202emple.com/", "http://\U000e0061example.com/"),
+    # look-alikes of ASCII
+    *(
+        "http://ｅxample.com/",
+        "http://example．com/",
+        "http://example。com/",
+        "http://example｡com/",
+    ),
+    *("http://127。0。0。1/", "http://①②⑦.⓪.⓪.①/", "http://１２７.0.0.1/", "http://𝟏𝟐𝟕.0.0.1/"),
+    *("http://example.com／x", "http://example.com／@127.0.0.1/", "http://example.com？x"),
+    "http://a＃b.com/",
+    *("http://user＠example.com/", "http://example.com：80/", "http://ⓛocalhost/"),
+    *("http://example.㏇/", "http://stra\u1e9ee.example/", "http://\u2132.example/"),
+    *("http://℀.com/", "http://example.com℅.evil.example/", "http://\u212a.com/", "http://ﬁ.com/"),
+    *(
+        "http://example.com＼@127.0.0.1/",
+        "http://［::1］/",
+        "http://x％2e.com/",
+        "http://²130706433/",
+    ),
+    # IPv4 in other spellings
+    *("http://127.1/", "http://127.0.1/", "http://2130706433/", "http://0/", "http://1/"),
+    "http://8.8.2056/",
+    *("http://0x7f000001/", "http://0x7f.0.0.1/", "http://0x7f.1/", "http://0X7F.0.0.0X1/"),
+    "http://0x/",
+    *("http://017700000001/", "http://0177.0.0.1/", "http://127.0.0.01/", "http://010.0.0.1/"),
+    *("http://00000127.0.0.1/", "http://8.8.8.08/", "http://0x8.8.8.8/", "http://134744072/"),
+    *("http://127.0.0.1./", "http://8.8.8.8./", "http://127.0.0.1../", "http://127.0.0.1.1/"),
+    "http://8.8.8/",
+    *("http://256.0.0.1/", "http://1.2.3.256/", "http://4294967296/", "http://99999999999/"),
+    *("http://example.com.1/", "http://a.0x1/", "http://1.2.3.4.5/", "http://127.0.0.0x1/"),
+    "http://-1/",
+    # IPv6 and brackets
+    *("http://::1/", "http://[::1", "http://::1]/", "http://[]/", "http://[:]/", "http://[[::1]]/"),
+    *("http://[::1]x/", "http://x[::1]/", "http://[::1].example.com/", "http://[example.com]/"),
+    *("http://[127.0.0.1]/", "http://[8.8.8.8]/", "http://[8.8.8.8]:80/", "http://[v1.fe80::a]/"),
+    *("http://[vF.8.8.8.8]/", "http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]/"),
+    "http://[::1%lo]/",
+    *("http://[2606:4700::1111%25x]/", "http://[::127.1]/", "http://[::ffff:010.0.0.1]/"),
+    "http://[::g]/",
+    *("http://[1:2:3:4:5:6:7:8:9]/", "http://[2606:4700::1111 ]/", "http://[2606:4700::1111]]/"),
+    *("http://2606:4700:4700::1111/", "http://[2606:4700::1111]80/", "http://[2606:4700::1111]:a/"),
+    # ports
+    *("http://example.com:x/", "http://example.com:-80/", "http://example.com:+80/"),
+    "http://example.com:8_0/",
+    *("http://example.com:080/", "http://example.com:0/", "http://example.com:80:80/"),
+    "http://example.com::80/",
+    *("http://example.com:99999999/", "http://example.com:８０/", "http://example.com:٨٠/"),
+    *("http://example.com:80.0/", "http://example.com:0x50/", "http://example.com:%38%30/"),
+    # size
+    *("http://example.com/" + "a" * MAX_URL, "http://example.com/" + "ä" * (MAX_URL // 2)),
+    *("http://" + "a." * MAX_URL + "com/", "http://" + "a" * 100_000 + "/", "x" * 1_000_000),
+]
+# A host or port at which no public web server can be.
+NOT_REACHABLE = [
+    *("http://localhost/", "https://LOCALHOST:8443/", "http://localhost./", "http://a.localhost/"),
+    *("http://ip6-localhost/", "http://localhost.localdomain/", "http://printer/"),
+    "http://intranet/",
+    *("http://wiki/", "http://metadata/", "http://kubernetes.default.svc.cluster.local/"),
+    "http://com/",
+    *("http://metadata.google.internal/computeMetadata/v1/", "http://METADATA.google.INTERNAL./"),
+    *("http://host.docker.internal/", "http://router.lan/", "http://nas.home/"),
+    "http://x.home.arpa/",
+    *("http://printer.local/", "http://mail.corp/", "http://db.intranet/", "http://a.private/"),
+    *("http://1.0.0.127.in-addr.arpa/", "http://ipv4only.arpa/", "http://expyuzz4wqqyqhjn.onion/"),
+    *("http://nowhere.invalid/", "http://a.alt/", "http://lan./", "http://例え/"),
+    *("http://127.0.0.1/", "http://127.0.0.1:8080/", "http://127.255.255.254/", "http://0.0.0.0/"),
+    *("http://10.0.0.1/", "http://172.16.0.1/", "http://192.168.1.1/admin", "http://100.64.0.1/"),
+    *("http://169.254.169.254/latest/meta-data/", "http://168.63.129.16/"),
+    "http://100.100.100.200/",
+    *("http://192.0.0.192/", "http://192.88.99.1/", "http://198.18.0.1/", "http://203.0.113.1/"),
+    *("http://224.0.0.1/", "http://240.0.0.1/", "http://255.255.255.255/"),
+    *("http://[::1]/", "http://[::]/", "http://[::1]:8080/", "http://[0:0:0:0:0:0:0:1]/"),
+    "http://[::7f00:1]/",
+    *("http://[::127.0.0.1]/", "http://[::ffff:127.0.0.1]/", "http://[::FFFF:7F00:1]/"),
+    *("http://[::ffff:0:a9fe:a9fe]/", "http://[64:ff9b::a9fe:a9fe]/", "http://[64:ff9b::8.8.8.8]/"),
+    *("http://[64:ff9b:1::1]/", "http://[2002:7f00:1::]/", "http://[2001:0:7f00:1::]/"),
+    "http://[fe80::1]/",
+    *("http://[fec0::1]/", "http://[fc00::1]/", "http://[fd00:ec2::254]/", "http://[ff02::1]/"),
+    *("http://[2001:db8::1]/", "http://[3fff::1]/", "http://[5f00::1]/", "http://[100::1]/"),
+    *("http://[2001:4860::5efe:10.0.0.1]/", "http://[4000::1]/"),
+    *(
+        f"http://example.com:{port}/"
+        for port in (1, 7, 21, 22, 23, 25, 53, 110, 111, 135, 139, 143)
+    ),
+    *(
+        f"http://example.com:{port}/"
+        for port in (389, 445, 465, 587, 631, 993, 1433, 2375, 2379, 3306)
+    ),
+    *(
+        f"https://example.com:{port}/"
+        for port in (5432, 5900, 6000, 6379, 6443, 9200, 10250, 11211)
+    ),
+    *(f"http://example.com:{port}/" for port in (27017, 65535, 65536, 99999)),
+]
+
+
+@pytest.mark.parametrize(("url", "canonical"), ACCEPTED.items(), ids=range(len(ACCEPTED)))
+def test_ordinary_addresses_pass_in_one_canonical_form(url: str, canonical: str) -> None:
+    """What people write passes, names become A-labels, the fragment stays here."""
+    target = check_url(url)
+    assert target.url == canonical
+    assert check_url(target.url) == target
+
+
+@pytest.mark.parametrize("url", REFUSED, ids=range(len(REFUSED)))
+def test_what_can_be_read_in_two_ways_is_refused(url: str) -> None:
+    """Each form over which two programs have disagreed ends before anything is looked up."""
+    with pytest.raises(FetchRefused) as caught:
+        check_url(url)
+    assert caught.value.code == "refused_url"
+    assert caught.value.message.startswith("This address cannot be opened: ")
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("url", NOT_REACHABLE)
+def test_hosts_and_ports_that_are_not_of_the_web_look_alike(url: str) -> None:
+    """Local names, special addresses and other ports give the error of a host that is not there."""
+    with pytest.raises(NotReachable) as caught:
+        check_url(url)
+    assert caught.value.as_dict() == NotReachable("elsewhere").as_dict()
+    assert caught.value.detail
+
+
+@pytest.mark.parametrize("port", sorted(WEB_PORTS))
+def test_web_ports_pass_on_both_schemes(port: int) -> None:
+    """A port is judged alone, whatever the scheme."""
+    for scheme in ("http", "https"):
+        assert check_url(f"{scheme}://example.com:{port}/").port == port
+
+
+def test_the_longest_address_passes_and_one_more_byte_does_not() -> None:
+    """The cap counts bytes and is exact."""
+    longest = "http://example.com/" + "a" * (MAX_URL - len("http://example.com/"))
+    assert check_url(longest).url == longest
+    with pytest.raises(FetchRefused):
+        check_url(longest + "a")
+
+
+@pytest.mark.parametrize(
+    ("location", "leads_to"),
+    [
+        ("/b", "https://example.com:8443/b"),
+        ("b?c", "https://example.com:8443/dir/b?c"),
+        ("../b", "https://example.com:8443/b"),
+        ("?c", "https://example.com:8443/dir/page?c"),
+        ("#top", "https://example.com:8443/dir/page?q"),
+        ("", "https://example.com:8443/dir/page?q"),
+        ("//other.example/x", "https://other.example/x"),
+        ("http://other.example", "http://other.example/"),
+        ("HTTP://Other.Example:8080/x#y", "http://other.example:8080/x"),
+        ("/a:b", "https://example.com:8443/a:b"),
+        ("/bücher", "https://example.com:8443/b%C3%BCcher"),
+    ],
+)
+def test_redirects_are_read_relative_to_where_they_come_from(location: str, leads_to: str) -> None:
+    """Relative, scheme-relative and absolute locations lead where browsers go."""
+    base = check_url("https://example.com:8443/dir/page?q")
+    assert check_redirect(base, location).url == leads_to
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        *("///other.example/", "////other.example/", "\\\\other.example", "/\\other.example/"),
+        *("http:other.example", "https:/other.example", "https:b", "http:///other.example", "a:b"),
+        *("//user@other.example/", "//other.example\\@x/", "//127.1/", "//[::1", "//"),
+        *("/a\r\nb", "/a b", "\t//127.0.0.1/", "/\t/127.0.0.1/", "ht\ntp://127.0.0.1/", "/\x00"),
+        *("file:///etc/passwd", "javascript:alert(1)", "data:text/html,x", "ftp://example.com/"),
+        *(url for url in REFUSED if url.lower().startswith("http:")),
+    ],
+)
+def test_redirects_with_two_readings_are_refused(location: str) -> None:
+    """A Location header is held to the same rules as an address from a caller."""
+    with pytest.raises(FetchRefused) as caught:
+        check_redirect(check_url("https://example.com/dir/page"), location)
+    assert caught.value.code == "refused_url"
+
+
+@pytest.mark.parametrize("location", [*NOT_REACHABLE, "//127.0.0.1/", "//localhost/x", "//[::1]"])
+def test_redirects_to_inside_look_like_nothing_there(location: str) -> None:
+    """A public page cannot lead inside."""
+    with pytest.raises(NotReachable):
+        check_redirect(check_url("https://example.com/dir/page"), location)
+
+
+pieces = st.lists(
+    st.sampled_from(
+        [
+            *("http", "https", "ftp", "file", ":", "//", "/", "///", "\\", "@", "#", "?", "[", "]"),
+            "%",
+            *("example", "localhost", "127", "0", "1", "0x7f", "017", ".", "..", "com", "local"),
+            "www",
+            *("80", "8080", "22", "::1", "::ffff:", "2606:4700::1111", "fe80::1", "%25", "%2e"),
+            "%00",
+            *("user", ":pass", " ", "\t", "\r\n", "\x00", "。", "．", "／", "＠", "ß", "ü", "例"),
+            *("xn--", "①"),
+            *("\u200b", "\u00ad", "-", "_", "~", "|", "http://example.com", "//127.0.0.1", ";"),
+            *("&", "="),
+        ]
+    ),
+    max_size=9,
+).map("".join)
+urls = st.one_of(
+    pieces,
+    pieces.map(lambda rest: "http://" + rest),
+    pieces.map(lambda rest: "https://example.com" + rest),
+    st.tuples(pieces, pieces).map(lambda two: f"http://{two[0]}.com{two[1]}"),
+    st.text(max_size=20).map(lambda rest: "http://" + rest),
+)
+HOST = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)+"
+)
+
+
+@given(urls)
+def test_whatever_passes_has_one_reading(url: str) -> None:
+    """Passed: the host is a plain public one, the URL is its own canonical form, and the standard
+    library and an HTTP client read the same host and port out of what was given."""
+    try:
+        target = check_url(url)
+    except FetchRefused:
+        return
+    assert target.scheme in ("http", "https")
+    assert target.port in WEB_PORTS
+    assert is_public(target.host) if target.is_address else HOST.fullmatch(target.host)
+    assert not target.is_address or target.host.count(".") == 3 or ":" in target.host
+    assert target.url.isascii()
+    assert not set(target.url) & set(' \\\t\r\n"<>`#')
+    assert check_url(target.url) == target
+    again = urlsplit(target.url)
+    assert (again.hostname, again.port or {"http": 80, "https": 443}[again.scheme]) == (
+        target.host,
+        target.port,
+    )
+    try:
+        other = httpx2.URL(url)
+    except (httpx2.InvalidURL, UnicodeError):
+        return
+    if not target.is_address:
+        assert other.raw_host.decode().removesuffix(".") == target.host
+
+
+@given(urls, urls)
+def test_a_redirect_that_passes_passes_as_an_address_too(url: str, location: str) -> None:
+    """There is no location that leads where a caller could not have gone."""
+    try:
+        target = check_redirect(check_url(url), location)
+    except FetchRefused:
+        return
+    assert check_url(target.url) == target
+
+
+@given(st.text(max_size=12), st.sampled_from(["", "."]))
+def test_a_name_means_the_same_in_any_case_and_form(label: str, dot: str) -> None:
+    """Upper case, one trailing dot and the A-label itself make no difference."""
+    try:
+        target = check_url(f"http://{label}.example{dot}/")
+    except FetchRefused:
+        return
+    assert check_url(f"http://{target.host}./").host == target.host
+    if label.isascii():
+        assert check_url(f"http://{label.upper()}.EXAMPLE/").host == target.host

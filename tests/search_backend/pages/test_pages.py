@@ -1,0 +1,209 @@
+"""open_page over a fake fetch: slices, passages, cache, refusals, and what happens offline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.search_backend.cache.pages import PageCache
+from searchloop.search_backend.fetch.http import Fetched
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.pages.open_page import Pages
+from searchloop.search_backend.pages.reading import Reading
+from searchloop.search_backend.types import (
+    FetchFailed,
+    FetchRefused,
+    NotReachable,
+    Page,
+    SearchBackendError,
+)
+
+DATA = Path(__file__).parents[1] / "data"
+WORDS = "".join(f"Sentence number {n} about tea and kettles.\n\n" for n in range(200))
+
+
+class FakeFetch:
+    """Answers from a table; an exception is raised. Counts what was fetched."""
+
+    def __init__(self, **answers: Fetched | Exception) -> None:
+        self.answers = answers
+        self.urls: list[str] = []
+
+    def __call__(self, url: str, *, host_allowed: Callable[[str], bool] | None = None) -> Fetched:
+        self.urls.append(url)
+        answer = self.answers[url.rpartition("/")[2]]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def fetched(
+    name: str, body: str | bytes, *, status: int = 200, kind: str = "text/plain", cut: bool = False
+) -> Fetched:
+    """An answer from https://example.org/NAME."""
+    data = body if isinstance(body, bytes) else body.encode()
+    url = f"https://example.org/{name}"
+    return Fetched(url, url, status, kind, None, data, truncated=cut)
+
+
+def pages(tmp_path: Path, fetch: FakeFetch, *, offline: bool = False) -> Pages:
+    """Pages over this fetch and a library without documents."""
+    return Pages(Reading(fetch), Library(tmp_path, dict), offline=offline)
+
+
+@pytest.fixture
+def long(tmp_path: Path) -> tuple[Pages, FakeFetch]:
+    """A long text at https://example.org/long."""
+    fetch = FakeFetch(long=fetched("long", WORDS))
+    return pages(tmp_path, fetch), fetch
+
+
+def test_a_long_page_comes_in_slices(long: tuple[Pages, FakeFetch]) -> None:
+    """next_offset leads on, the slices joined are the text, and the page is fetched once."""
+    opened, fetch = long
+    parts: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        shape = opened.open_page(
+            "https://example.org/long", offset=offset, max_length=700
+        ).as_json()
+        assert shape["content_length"] == len(shape["content"]) <= 700
+        assert shape["original_length"] == len(WORDS.strip())
+        assert (shape["offset"], shape["truncated"], shape["status"]) == (offset, True, "ok")
+        parts.append(shape["content"])
+        offset = shape["next_offset"]
+    assert "".join(parts) == WORDS.strip()
+    assert fetch.urls == ["https://example.org/long"]
+
+
+def test_a_short_page_is_whole(tmp_path: Path) -> None:
+    """Nothing is truncated, nothing is next."""
+    view = pages(tmp_path, FakeFetch(a=fetched("a", "Short."))).open_page("https://example.org/a")
+    assert (view.content, view.truncated, view.next_offset) == ("Short.", False, None)
+
+
+def test_a_source_longer_than_the_caps_is_told(tmp_path: Path) -> None:
+    """What was cut while fetching counts as truncated although there is no next slice."""
+    view = pages(tmp_path, FakeFetch(a=fetched("a", "Start", cut=True))).open_page(
+        "https://example.org/a"
+    )
+    assert (view.truncated, view.next_offset) == (True, None)
+
+
+def test_words_are_found_on_a_page(long: tuple[Pages, FakeFetch]) -> None:
+    """Passages with exact offsets; next_offset leads to the matches that did not fit."""
+    opened, _ = long
+    one = opened.open_page("https://example.org/long", find="number 77 about")
+    assert one.content == "Sentence number 77 about tea and kettles."
+    assert (one.match_count, one.next_offset) == (1, None)
+    many = opened.open_page("https://example.org/long", find="kettles", max_length=500)
+    assert many.match_count == 200
+    assert many.next_offset is not None
+    assert many.matches is not None
+    assert all(WORDS[m.start : m.end] == m.text for m in many.matches)
+    further = opened.open_page(
+        "https://example.org/long", find="kettles", offset=many.next_offset, max_length=500
+    )
+    assert further.matches is not None
+    assert further.matches[0].start >= many.next_offset
+    none = opened.open_page("https://example.org/long", find="samovar")
+    assert (none.content, none.match_count, none.page.status) == ("", 0, "ok")
+    assert (none.truncated, none.next_offset) == (False, None)
+    assert (one.truncated, many.truncated) == (False, True)
+
+
+def test_an_offset_beyond_the_end_is_an_error(long: tuple[Pages, FakeFetch]) -> None:
+    """The sentence names the length of the page."""
+    with pytest.raises(SearchBackendError, match="beyond the end"):
+        long[0].open_page("https://example.org/long", offset=10**6)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "code"),
+    [
+        (
+            fetched("a", (DATA / "challenge.html").read_bytes(), kind="text/html"),
+            "blocked",
+            "blocked",
+        ),
+        (fetched("a", "No.", status=403), "blocked", "blocked"),
+        (fetched("a", "Lost.", status=404), "error", "not_found"),
+        (fetched("a", "Oops.", status=500), "error", "http_500"),
+        (
+            fetched("a", (DATA / "shell.html").read_bytes(), kind="text/html"),
+            "needs_js",
+            "needs_js",
+        ),
+        (fetched("a", b"\x89PNG\0", kind="image/png"), "error", "unsupported_type"),
+        (fetched("a", ""), "error", "no_text"),
+        (NotReachable("10.0.0.1 is private"), "error", "not_reachable"),
+        (FetchRefused("refused_url", "Not a web address.", "Use one."), "error", "refused_url"),
+        (FetchFailed("timeout", "Too slow.", "Later."), "error", "timeout"),
+    ],
+)
+def test_what_is_no_page_has_no_content(
+    tmp_path: Path, answer: Fetched | Exception, status: str, code: str
+) -> None:
+    """A refusal, a fault or a shell is never shown as if it were the page."""
+    shape = pages(tmp_path, FakeFetch(a=answer)).open_page("https://example.org/a").as_json()
+    assert (shape["status"], shape["content"], shape["next_offset"]) == (status, "", None)
+    assert shape["error"]["code"] == code
+    assert shape["error"]["message"]
+    assert "10.0.0.1" not in str(shape)
+
+
+def test_failures_are_not_kept(tmp_path: Path) -> None:
+    """The next try asks the site again."""
+    fetch = FakeFetch(a=fetched("a", "No.", status=503))
+    opened = pages(tmp_path, fetch)
+    opened.open_page("https://example.org/a")
+    opened.open_page("https://example.org/a")
+    assert len(fetch.urls) == 2
+
+
+def test_a_page_read_before_is_there_without_a_network(tmp_path: Path) -> None:
+    """The library answers when offline or when the site cannot be reached, and says so."""
+    pages(tmp_path, FakeFetch(long=fetched("long", WORDS))).open_page("https://example.org/long")
+    silent = FakeFetch()
+    stored = pages(tmp_path, silent, offline=True).open_page("https://example.org/long")
+    assert (stored.origin, stored.page.status, silent.urls) == ("library", "ok", [])
+    down = FakeFetch(long=FetchFailed("timeout", "Too slow.", "Later."))
+    assert pages(tmp_path, down).open_page("https://example.org/long").origin == "library"
+
+
+def test_offline_opens_nothing_new(tmp_path: Path) -> None:
+    """The refusal names the setting."""
+    view = pages(tmp_path, FakeFetch(), offline=True).open_page("https://example.org/a")
+    assert view.page.error is not None
+    assert "SEARCHLOOP_OFFLINE" in view.page.error.message
+
+
+def test_library_documents_open_without_fetching(tmp_path: Path) -> None:
+    """A fragment begins at its section unless an offset is given."""
+    text = "# Top\n\nintro\n\n## Below\n\nbody"
+    fetch = FakeFetch()
+    opened = Pages(Reading(fetch), Library(tmp_path, lambda: {"a.md": text}))
+    section = opened.open_page("library://docs/a.md#below")
+    assert (section.content, section.offset) == ("## Below\n\nbody", text.index("## Below"))
+    assert opened.open_page("library://docs/a.md#below", offset=0).content == text
+    assert opened.open_page("library://docs/a.md", find="intro").match_count == 1
+    missing = opened.open_page("library://docs/b.md")
+    assert (missing.page.status, fetch.urls) == ("error", [])
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 400)), max_size=60))
+def test_the_cache_stays_within_its_bounds(puts: list[tuple[str, int]]) -> None:
+    """Number and characters are bounded, and what was put last is there unless it is too large."""
+    cache = PageCache(entries=3, characters=2_000)
+    for url, length in puts:
+        page = Page(url, url, "t", "x" * length)
+        cache.put(url, page)
+        assert (kept := cache.get(url)) is not None
+        assert kept.page == page
+    held = [kept.page for url in "abcdef" if (kept := cache.get(url))]
+    assert len(held) <= 3
+    assert sum(len(page.text) + 500 for page in held) <= 2_000

@@ -1,0 +1,213 @@
+"""Large documents are read by processes that can be killed, and never outlive their parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from searchloop.search_backend.pages.worker import page_in
+from searchloop.search_backend.pages.workers import Workers
+from searchloop.search_backend.readers import read
+from searchloop.search_backend.types import Page, failed_page
+from tests.waiting import until
+
+URL = "https://example.org/"
+TEXT = "<p>Some words about the harbour and how it was built in three stages.</p>"
+LARGE = f"<title>Harbour</title><main>{TEXT * 3000}</main>".encode()
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Workers]:
+    """One process at most."""
+    pool = Workers(most=1, seconds=20)
+    yield pool
+    pool.close()
+
+
+def memory(pid: int, name: str) -> int:
+    """Bytes of a process, by the name in its status; 0 when it has ended."""
+    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
+def pids() -> set[int]:
+    """The children of this process, by /proc."""
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = file.read_text("ascii", "replace").rpartition(")")[2].split()[1]
+        except OSError:
+            continue
+        if int(parent) == os.getpid():
+            found.add(int(file.parent.name))
+    return found
+
+
+def opened(pool: Workers, body: bytes) -> str:
+    """The status of a page, or the code of its problem."""
+    page = pool.read(body, url=URL, content_type="text/html")
+    return page.error.code if page.error else page.status
+
+
+def test_a_worker_reads_what_this_process_would(workers: Workers) -> None:
+    """Title, text, links and problems come through whole."""
+    for body, kind in (
+        (LARGE, "text/html"),
+        (b"<div id=root></div><script>1</script>" * 9000, ""),
+        (b"\0" * 200_000, "image/png"),
+    ):
+        asked = workers.read(body, url=URL, content_type=kind, charset="utf-8")
+        assert asked == read(body, url=URL, content_type=kind, charset="utf-8")
+
+
+def test_small_pages_start_nothing() -> None:
+    """A library or a command that reads small pages has no other process."""
+    pool = Workers()
+    before = pids()
+    assert opened(pool, TEXT.encode()) == "ok"
+    assert not pids() - before
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+def test_a_worker_is_used_again_and_replaced_when_it_is_gone() -> None:
+    """Killed by whatever hand between two pages, it is missed by nobody."""
+    pool, before = Workers(most=1, seconds=20), pids()
+    assert opened(pool, LARGE) == "ok"
+    (worker,) = pids() - before
+    assert opened(pool, LARGE) == "ok"
+    assert pids() - before == {worker}
+    os.kill(worker, signal.SIGKILL)
+    os.waitpid(worker, 0)
+    assert opened(pool, LARGE) == "ok"
+    pool.close()
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+def test_a_worker_without_work_ends_and_is_missed_by_nobody() -> None:
+    """An idle backend has no other process; the next page starts one."""
+    pool, before = Workers(most=1, seconds=20, idle=0.01), pids()
+    assert opened(pool, LARGE) == "ok"
+    (worker,) = pids() - before
+    until(lambda: ") Z " in Path(f"/proc/{worker}/stat").read_text("ascii"))
+    assert opened(pool, LARGE) == "ok"
+    pool.close()
+    assert not pids() - before
+
+
+HOSTILE = {
+    "a million cells": b"<table>" + (b"<tr>" + b"<td>1" * 10) * 100_000,
+    "five million tags": b"<br>" * 5_000_000,
+    "an attribute": b"<p title='" + b"x" * 10_000_000 + b"'>hello world",
+    "references": b"<p>" + b"&amp;<b>&lt;</b>" * 600_000,
+}
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+def test_a_hostile_page_costs_little_memory() -> None:
+    """At most 64 MiB at any moment over what the process has without work."""
+    before, idle = pids(), dict[int, int]()
+    with closing(Workers(most=1, seconds=20, small=0)) as pool:
+        for name, body in HOSTILE.items():
+            assert opened(pool, TEXT.encode()) == "ok"  # by another process if one has grown
+            (worker,) = pids() - before
+            idle.setdefault(worker, memory(worker, "VmRSS"))
+            Path(f"/proc/{worker}/clear_refs").write_text("5", "ascii")  # the peak begins anew
+            page = pool.read(body, url=URL, content_type="text/html")
+            assert (name, page.status in ("ok", "needs_js"), page.cut) == (name, True, True)
+            peak = memory(worker, "VmHWM")
+            assert peak > idle[worker], name
+            assert peak < idle[worker] + 64 * 2**20, name
+
+
+def test_memory_beyond_the_bound_is_refused() -> None:
+    """Where a page slips through what bounds it, its process says so and reads on."""
+    program = (
+        "from searchloop.search_backend.pages import worker\n"
+        "worker.warm_up(); worker.bound_memory()\n"
+        "try: bytearray(worker.MOST_MEMORY + 2**20)\n"
+        "except MemoryError: print('refused')\n"
+    )
+    root = Path(__file__).resolve().parents[3]
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, capture_output=True, cwd=root, check=False)
+    assert run.stdout == b"refused\n"
+
+
+def test_a_worker_knows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of this process's environment it has what a program needs to run, and nothing else."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    pool = Workers(most=1, seconds=20)
+    before = pids()
+    assert opened(pool, LARGE) == "ok"
+    (child,) = pids() - before
+    assert b"canary" not in Path(f"/proc/{child}/environ").read_bytes()
+    pool.close()
+
+
+def test_a_page_that_takes_too_long_is_given_up() -> None:
+    """With its process, and the next page is read by another."""
+    pool = Workers(most=1, seconds=0.01)  # no process is up by then
+    try:
+        page = pool.read(LARGE, url=URL, content_type="text/html")
+        assert page.status == "error"
+        assert page.error is not None
+        assert page.error.code == "too_complex"
+        assert "another" in page.error.remedy
+    finally:
+        pool.close()
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+def test_workers_end_with_a_parent_that_is_killed() -> None:
+    """Nothing is left behind, not even after kill -9."""
+    program = (
+        "import os, sys; from searchloop.search_backend.pages.workers import Workers\n"
+        "pool, url = Workers(seconds=90), 'https://e.org/'\n"
+        "pool.read(sys.stdin.buffer.read(), url=url, content_type='text/html')\n"
+        "print(pool._idle[0]._process.pid, flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    root = Path(__file__).resolve().parents[3]
+    run = subprocess.run(
+        [sys.executable, "-c", program], input=LARGE, capture_output=True, cwd=root, check=False
+    )
+    pid = int(run.stdout)
+
+    def ended() -> bool:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        return state == "Z"
+
+    until(ended)
+
+
+def test_a_failed_page_tells_its_problem() -> None:
+    """The page of a problem has no text and the address it was asked for."""
+    from searchloop.search_backend.pages.worker import TOO_LARGE
+
+    page = failed_page(URL, TOO_LARGE)
+    assert (page.status, page.text, page.final_url) == ("error", "", URL)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [(MemoryError, "too_complex"), (RecursionError, "unreadable")]
+)
+def test_a_fault_of_a_reader_is_a_page_that_says_so(fault: type[Exception], code: str) -> None:
+    """What a reader stumbles over ends no worker and is not taken for something else."""
+
+    def stumbling(body: bytes, **head: str) -> Page:
+        raise fault
+
+    page = page_in({"url": "https://a.example/"}, b"", cut=False, read=stumbling)
+    assert page.status == "error"
+    assert page.error is not None
+    assert page.error.code == code

@@ -1,0 +1,248 @@
+"""The main text of pages of each kind: what is kept, what goes, and how it is written down."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from searchloop.search_backend.readers import read
+from searchloop.search_backend.readers._html.bounds import LARGE, bounded
+from searchloop.search_backend.readers._html.choose import Tree, compiled, expected
+from searchloop.search_backend.types import Page
+
+WORDS = "The harbour was built in three stages, and each of them is described here at some length. "
+ADVICE = "You should rinse the pot first, because old leaves make every new tea taste of hay. "
+NAV = "<nav><ul><li><a href=/>Home</a><li><a href=/shop>Shop</a></ul></nav>"
+FOOTER = (
+    "<footer class=site-footer><ul><li><a href=/terms>Terms of service</a><li><a href=/privacy>"
+    "Privacy</a></ul><p>Copyright 2026 Example. All rights reserved.</p></footer>"
+)
+
+
+def page(body: str, head: str = "") -> Page:
+    """A page with the furniture every site has."""
+    markup = f"<html><head><title>T</title>{head}</head><body>{NAV}{body}{FOOTER}</body></html>"
+    return read(markup.encode(), url="https://example.org/a/", content_type="text/html")
+
+
+def test_an_article_without_what_surrounds_it() -> None:
+    """Paragraphs and their headings stay; menus, sharing, related pages and the footer go."""
+    paragraphs = "".join(f"<h2>Stage {n}</h2><p>{WORDS * 3}</p>" for n in range(4))
+    text = page(
+        f"<article class=post-content><h1>The harbour</h1>{paragraphs}</article>"
+        "<div class=share-buttons><a href=/f>Share on Facebook</a><a href=/x>Tweet</a></div>"
+        "<aside class=related><h3>Related</h3><ul><li><a href=/1>Ten harbours</a></ul></aside>"
+    ).text
+    assert text.count("three stages") == 12
+    assert "## Stage 3" in text
+    for furniture in ("Tweet", "Ten harbours", "Terms of service", "All rights reserved", "Shop"):
+        assert furniture not in text
+
+
+def test_a_forum_whose_posts_stand_in_noscript() -> None:
+    """What programs are served instead of scripts is the page, even beside much script."""
+    posts = "".join(
+        f"<div class='topic-body crawler-post'><span>user{n}</span><div class=post itemprop=text>"
+        f"<p>{ADVICE * 2}</p></div></div>"
+        for n in range(6)
+    )
+    script = f"<script>{'x=1;' * 5000}</script>"
+    text = page(f"<div id=app></div>{script}<noscript>{posts}</noscript>").text
+    assert text.count("rinse the pot") == 12
+
+
+def test_posts_that_are_called_comments() -> None:
+    """Some forums call every post a comment; there the comments are the page."""
+    posts = "".join(
+        f"<article class='cPost ipsComment'><div class='cPost_contentWrap ipsType_richText'>"
+        f"<p>{ADVICE * 2}</p></div></article>"
+        for _ in range(6)
+    )
+    assert page(f"<main><h1>Old pots</h1>{posts}</main>").text.count("rinse the pot") == 12
+
+
+def test_a_list_of_things_is_no_navigation() -> None:
+    """Cards with a name, a price and a link are what such a page is about."""
+    cards = "".join(
+        f"<li class=product-card><a href=/p/{n}><h3>Teapot number {n} in blue clay</h3></a>"
+        f"<p>Holds {n} cups and keeps them warm for an hour.</p><span>${n}.50</span></li>"
+        for n in range(1, 25)
+    )
+    text = page(f"<main><h1>Teapots</h1><ul class=product-grid>{cards}</ul></main>").text
+    assert "Teapot number 7 in blue clay" in text
+    assert "Holds 24 cups" in text
+    assert "Privacy" not in text
+
+
+def test_code_keeps_its_lines() -> None:
+    """Documentation: code is fenced, and blanks inside it mean something."""
+    code = "<pre><code>def pour(pot):\n    return pot.tilt(45)\n</code></pre>"
+    text = page(f"<main><h1>Pouring</h1><p>{ADVICE * 3}</p>{code}<p>{ADVICE * 2}</p></main>").text
+    assert "```\ndef pour(pot):\n    return pot.tilt(45)\n```" in text
+
+
+def test_lists_tables_and_links() -> None:
+    """Items and rows stay together; a link keeps its words and gets its whole address."""
+    text = page(
+        f"<main><p>{WORDS * 3}See <a href='../b (c)'> the [old]\nplan </a>, please.</p>"
+        "<table><tr><th>leaf</th><th>time</th></tr><tr><td>green|white</td><td>2</td></tr></table>"
+        f"<ul><li>Warm the pot.</li><li>Wait.</li></ul><blockquote>{WORDS}</blockquote></main>"
+    ).text
+    assert "See [the (old) plan](https://example.org/b%20%28c%29) , please." in text
+    assert "| leaf | time |\n| --- | --- |\n| green\\|white | 2 |" in text
+    assert "- Warm the pot.\n- Wait." in text
+    assert "> The harbour" in text
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    ["<div style='opacity:0'>", "<div hidden id=S:1>", "<div class=w style='visibility:hidden'>"],
+)
+def test_a_page_that_fades_in_is_read(wrapper: str) -> None:
+    """An element with the better part of the page waits for a script; small ones are hidden."""
+    secret = "<p hidden>SECRET</p><p style='opacity:0'>SECRET</p>"
+    text = page(f"{wrapper}<article>{f'<p>{WORDS * 3}</p>' * 5}{secret}</article></div>").text
+    assert text.count("three stages") == 15
+    assert "SECRET" not in text
+
+
+def test_a_page_that_is_streamed_in_pieces_is_read() -> None:
+    """A hidden piece with a template that waits for it is shown by a script; one without is not."""
+    piece = f"<article>{f'<p>{WORDS * 3}</p>' * 2}</article>"
+    text = page(
+        f"<main><h1>Old pots</h1><p>{ADVICE * 9}</p><template id=B:0></template></main>"
+        f"<div hidden id=S:0>{piece}</div><div hidden id=S:1><p>SECRET {WORDS}</p></div>"
+    ).text
+    assert text.count("three stages") == 6
+    assert "SECRET" not in text
+
+
+def test_an_unknown_element_is_no_hindrance() -> None:
+    """A stray tag around the whole page is looked into, whatever its name."""
+    text = page(f'<metaname="copyright"><main>{f"<p>{WORDS * 3}</p>" * 3}</main>').text
+    assert text.count("three stages") == 9
+
+
+def test_panels_that_a_visitor_can_open_are_read() -> None:
+    """Answers that unfold and tabs are hidden at first and have a control that shows them."""
+    text = page(
+        f"<main><h1>Questions</h1><p>{WORDS * 4}</p>"
+        f"<h2><button aria-controls=one>Which pot?</button></h2><div id=one hidden><p>{ADVICE * 2}"
+        f"</p></div><div role=tabpanel style='display:none'><p>{ADVICE * 3}</p></div></main>"
+    ).text
+    assert text.count("rinse the pot") == 5
+
+
+@pytest.mark.parametrize(
+    "style",
+    ["color:#fff;background:#fff", "background-color: White; color: white", "font-size:1px"],
+)
+def test_text_in_the_colour_of_its_ground_is_hidden(style: str) -> None:
+    """So is text of a pixel; white on another ground is not."""
+    shown = "color:#fff;background:#000"
+    text = page(
+        f"<main><p>{WORDS * 4}</p><p style='{style}'>SECRET {WORDS}</p>"
+        f"<p style='{shown}'>Shown. {WORDS}</p></main>"
+    ).text
+    assert "SECRET" not in text
+    assert "Shown." in text
+
+
+def test_the_head_of_a_page_that_is_written_anew_stays_a_head() -> None:
+    """A doctype or an instruction is no text, so what follows it is still the head."""
+    written, _ = bounded(f"<!DOCTYPE html><?x y?><head><title>T</title></head>{'<i>x</i>' * 4500}")
+    tree = LexborHTMLParser(written)
+    assert tree.css_first("head title") is not None
+    assert tree.body is not None
+    assert set(tree.body.text()) == {"x"}
+
+
+def test_scripts_do_not_push_the_text_of_a_page_beyond_the_cap() -> None:
+    """Shops write megabytes of them before the first word; what is told of the page stays."""
+    told = '<script type="application/ld+json">{"datePublished": "2026-03-04"}</script>'
+    script = f"<script>{'x=1;' * 600_000}</script>"
+    found = page(f"{script}<main>{f'<p>{WORDS * 3}</p>' * 3}</main><!--{script}-->", told)
+    assert (found.text.count("three stages"), found.cut) == (9, False)
+    assert found.published == "2026-03-04"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '<a href="/a" with" class="b">link</a>',
+        '<option lang-value="ko");">x</option>',
+        "<img alt='it's' src=x>",
+    ],
+)
+def test_a_stray_quote_does_not_swallow_the_page(broken: str) -> None:
+    """A quote opens a value only behind an equals sign; markup written anew keeps the rest."""
+    many = "<b>x</b>" * 4500
+    written, _ = bounded(f"{broken}<p>kept text</p>{many}")
+    body = LexborHTMLParser(written).body
+    assert body is not None
+    assert "kept text" in body.text()
+
+
+def test_a_large_page_of_ordinary_markup_is_left_alone() -> None:
+    """To write it anew would take most of the time of reading it; a deep one is."""
+    ordinary = f"<main>{f'<section><p>{WORDS}</p></section>' * 2500}</main>"
+    assert len(ordinary) > LARGE
+    assert bounded(ordinary)[0] is ordinary
+    deep = "<div>" * 5000 + ordinary
+    assert bounded(deep)[0].count("<div>") < 300
+
+
+def naive(tree: Tree, row: list[float]) -> float:
+    """One block down one tree."""
+    while not isinstance(tree, float):
+        tree = tree[2] if row[tree[0]] <= tree[1] else tree[3]
+    return tree
+
+
+TREES = st.recursive(
+    st.floats(-0.1, 0.1),
+    lambda inner: st.tuples(st.integers(0, 2), st.floats(-5, 5), inner, inner),
+    max_leaves=8,
+)
+ROWS = st.lists(st.lists(st.floats(-9, 9), min_size=3, max_size=3), min_size=1, max_size=9)
+
+
+@given(st.lists(TREES, min_size=1, max_size=5), ROWS)
+def test_all_blocks_go_down_the_trees_as_each_would(
+    trees: list[Tree], rows: list[list[float]]
+) -> None:
+    """Compiling them changes nothing but the time."""
+    scores = list(map(compiled(trees), *zip(*rows, strict=True)))
+    assert scores == pytest.approx([sum(naive(tree, row) for tree in trees) for row in rows])
+
+
+def test_the_expected_score_is_that_of_the_best_cut() -> None:
+    """Sure blocks alone give 1; nothing at all gives 0; a doubtful one is not worth taking."""
+    assert expected([1.0, 0.0], [10, 90]) == 1.0
+    assert expected([], []) == 0.0
+    assert expected([0.9, 0.1], [50, 50]) == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "byline", "published"),
+    [
+        (
+            '<script type="application/ld+json">{"@type": "Article", "author": [{"@type": "Person",'
+            ' "name": "Ada Example"}], "datePublished": "2026-03-04"}</script>',
+            "",
+            "Ada Example",
+            "2026-03-04",
+        ),
+        ("", "<a rel=author href=/ada>By Ada Example</a>", "Ada Example", None),
+        ("", "<main><time datetime=2026-03-04>4 March</time></main>", None, "2026-03-04"),
+        ('<meta name=author content="https://example.org/ada">', "", None, None),
+    ],
+)
+def test_who_wrote_it_and_when(
+    head: str, body: str, byline: str | None, published: str | None
+) -> None:
+    """Linked data, a link to the author and a date that is marked as one are believed."""
+    found = page(f"{body}<p>{WORDS * 4}</p>", head)
+    assert (found.byline, found.published) == (byline, published)

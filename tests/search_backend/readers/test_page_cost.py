@@ -1,0 +1,57 @@
+"""What the sheets and styles of a page cost is counted and has a bound, whatever the page holds."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from bench.page_cost import PAGES
+from searchloop.search_backend.readers._html.bounds import bounded
+from searchloop.search_backend.readers._html.hidden import remove_hidden
+from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade
+
+
+def steps(markup: str) -> int:
+    """The steps that hiding costs in a page."""
+    return remove_hidden(LexborHTMLParser(bounded(markup)[0]))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_costs_more_than_its_budget(name: str) -> None:
+    """Twice as many rules that look at the neighbours of twice as many elements are eight times
+    the steps; nothing grows faster, and nothing beyond the budget."""
+    small, large = (steps(PAGES[name](size)) for size in (3, 6))
+    assert large <= max(9 * small, 20_000)
+    assert steps(PAGES[name](20)) <= MOST_STEPS
+
+
+def test_rules_times_elements_are_bounded() -> None:
+    """Thousands of rules that each mean thousands of elements use up the budget and no more."""
+    page = f"<style>{'p{color:#fff}' * 2_300}</style>{'<p>x ' * 9_000}"
+    tree = LexborHTMLParser(page)
+    assert MOST_STEPS * 0.9 < remove_hidden(tree) <= MOST_STEPS
+    assert tree.body is not None
+    assert tree.body.text(strip=True) == ""
+
+
+def test_what_costs_too_much_counts_for_nothing_and_styles_still_count() -> None:
+    """A rule that is too dear hides nothing; simple rules, styles and attributes do."""
+    dear = "".join(f"h1~p:nth-child({i}n+7) ~ p.dear{{opacity:0}}" for i in range(1, 651))
+    page = (
+        f"<style>{dear}.k{{display:none}}</style><h1>Shown</h1>{'<p>x ' * 3_000}"
+        "<p class=dear>kept<p class=k>gone<p style=display:none>gone<p hidden>gone"
+    )
+    tree = LexborHTMLParser(page)
+    assert remove_hidden(tree) <= MOST_STEPS
+    assert tree.body is not None
+    text = tree.body.text()
+    assert "kept" in text
+    assert "gone" not in text
+
+
+def test_a_step_that_costs_more_than_is_left_is_not_made() -> None:
+    """It is not charged either, so that cheaper ones are still made."""
+    cascade = Cascade(LexborHTMLParser("<p>x"), re.compile("none"), steps=10)
+    assert [cascade.pay(price) for price in (4, 7, 6, 1)] == [True, False, True, False]

@@ -1,0 +1,121 @@
+"""Text and links of all blocks are found at once, and are what each block would give alone."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from searchloop.search_backend.readers._html.blocks import Layout, layout, written
+from searchloop.search_backend.readers._html.markdown import Writer, markdown
+from searchloop.search_backend.readers._html.text import (
+    TAG,
+    bare,
+    batches,
+    in_order,
+    normal,
+    plain,
+    runs,
+)
+
+_PIECES = (
+    *(
+        "<p>",
+        "</p>",
+        "<div>",
+        "</div>",
+        "<li class=i>",
+        "<a href=/x>",
+        "<a href='/y?a=1&amp;b'>",
+        "</a>",
+    ),
+    *(
+        "<b>",
+        "</b>",
+        "<a>",
+        "<abbr>",
+        "</abbr>",
+        "<br>",
+        "<td>",
+        "<table><tr>",
+        "</table>",
+        "<pre>",
+    ),
+    *(
+        "word",
+        " ",
+        "  two  words ",
+        "\n",
+        "\t",
+        "\u3000",
+        "\xa0",
+        "&nbsp;",
+        "&lt;a&gt;",
+        "[x]",
+        "é",
+    ),
+    *("\x01", "\x02\x03", "\x04", "\ufdd0", "<!-- c -->", "<i-x", ">", "<s<a href=/z>", "😀"),
+)
+_MARKUP = st.lists(st.sampled_from(_PIECES), max_size=40).map("".join)
+
+
+def laid_out(markup: str) -> Layout:
+    """The blocks of a page."""
+    return layout(written(LexborHTMLParser(markup)))
+
+
+@settings(max_examples=120, deadline=None)
+@given(_MARKUP)
+@example("<i-x<!-- c --><a href=/x><!-- c -->")
+def test_blocks_have_the_text_and_links_that_each_has_alone(markup: str) -> None:
+    """Whatever stands around a block, its text and the share of it in links are its own."""
+    for block in laid_out(markup).blocks:
+        assert (block.text, block.words) == normal(bare(block.html))
+        parts = [
+            part
+            for run, target in runs(block.html, [] if block.link is None else [block.link])
+            if target is not None
+            for part in TAG.split(run)
+        ]
+        linked = sum(len(normal(plain(part))[0]) for part in parts) / len(block.text)
+        # A tag whose name holds another one is a single tag.
+        assert block.linked == linked or re.search("<[^<>]*<", block.html)
+
+
+@settings(max_examples=80, deadline=None)
+@given(_MARKUP)
+def test_a_block_is_written_as_it_would_be_alone(markup: str) -> None:
+    """All blocks at once or one after the other: each text with its links is the same."""
+    page = laid_out(markup)
+    writer = Writer("https://example.org/a/b", page.signs)
+    alone = [writer.texts([block])[0] for block in page.blocks]
+    assert writer.texts(page.blocks) == alone
+    assert all(sign not in text for sign in page.signs for text in alone)
+
+
+def test_links_of_a_page_in_markdown() -> None:
+    """A link over two blocks, one with tags inside, and one that leads nowhere."""
+    page = laid_out(
+        "<p>See <a href=/x><b>the</b>  [first] </a>one<p><a href='#top'>up</a>"
+        "<a href=/card><div>A card</div><div>of two</div></a>"
+    )
+    assert markdown(page, range(4), "https://example.org/") == (
+        "See [the (first)](https://example.org/x) one\n\nup\n\n"
+        "[A card](https://example.org/card)\n\n[of two](https://example.org/card)"
+    )
+
+
+@given(st.text(alphabet=" \n\xa0\u3000ab\x1c", max_size=40))
+def test_blanks_become_one(text: str) -> None:
+    """As splitting and joining does."""
+    assert in_order(text).strip(" ") == " ".join(text.split())
+
+
+@given(st.lists(st.text(max_size=9), max_size=30), st.integers(1, 20))
+def test_batches_hold_every_piece_once(pieces: list[str], most: int) -> None:
+    """In order, and no larger than asked unless one piece is."""
+    parts = [pieces[part] for part in batches(pieces, most)]
+    assert [piece for part in parts for piece in part] == pieces
+    assert all(len(part) == 1 or sum(map(len, part)) <= most for part in parts)

@@ -1,0 +1,621 @@
+"""The chain over real sockets: fake engines that answer, hang, lie, refuse and break off."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp.client_reqrep import ConnectionKey
+
+from searchloop.search_backend.cache.results import AnswerCache
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.fetch.client import run
+from searchloop.search_backend.fetch.engines import MOST_BYTES, EngineHttp, explain
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, get
+from searchloop.search_backend.plugin.answers import checked, result, rows
+from searchloop.search_backend.search.chain import Chain
+from searchloop.search_backend.search.limits import LONGEST_WAIT, TokenBuckets
+from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
+from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.search_backend.hostile import DATA, serving
+from tests.search_backend.hostile import answer as hostile_answer
+from tests.search_backend.search.engine_cases import CASES, Case
+from tests.waiting import LATE, in_time
+
+Answer = Callable[[Received], Reply]
+
+
+class Clock:
+    """Seconds that pass when told."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def found(*urls: str) -> Reply:
+    """An answer with these results."""
+    return json_reply({"results": [{"url": url, "title": url, "content": "x"} for url in urls]})
+
+
+HANG = Reply(before="stall")
+
+
+def wired(name: str, server: FakeServer, rate: float = 0.0) -> Engine:
+    """An engine that asks `server`."""
+
+    def request(query: Query, _keys: Keys) -> HttpRequest:
+        return get(f"{server.url}/{name}", {"q": query.text})
+
+    def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
+        made = (
+            result(name, r.get("url"), r.get("title"), r.get("content"))
+            for r in rows(checked(response, name.title()), "results", title=name.title())
+        )
+        return [one for one in made if one is not None]
+
+    return Engine(name, name.title(), wire=Wire(request, parse), rate=rate)
+
+
+class House:
+    """A chain over fake engines, one server each."""
+
+    def __init__(self, chain: Chain, servers: dict[str, FakeServer], clock: Clock) -> None:
+        self.chain = chain
+        self.servers = servers
+        self.clock = clock
+
+    def ask(self, text: str = "tea", engine: str | None = None) -> SearchAnswer:
+        """One search."""
+        return self.chain.search(Query(text), engine)
+
+    def asked(self, name: str) -> int:
+        """How many requests came to this engine's server."""
+        return len(self.servers[name].requests)
+
+
+def _same(reply: Reply, _: Received) -> Reply:
+    return reply
+
+
+@contextmanager
+def house(
+    tmp_path: Path, answers: dict[str, Answer | Reply | Sequence[Reply]], **settings: object
+) -> Iterator[House]:
+    """Engines named like the keys, each answering so."""
+    clock = Clock()
+    rates = dict(settings.pop("engine_rates", {}))  # type: ignore[call-overload]
+    with ExitStack() as stack:
+        servers = {}
+        for name, answer in answers.items():
+            script = (
+                (lambda fixed: lambda _: fixed)(answer) if isinstance(answer, Reply) else answer
+            )
+            servers[name] = stack.enter_context(FakeServer(script))
+        engines = {
+            name: wired(name, server, rates.get(name, 0.0)) for name, server in servers.items()
+        }
+        base = Settings(tmp_path, tuple(engines), seconds=5.0)
+        chain = Chain(
+            replace(base, **settings),  # type: ignore[arg-type]
+            Library(tmp_path, dict),
+            engines,
+            clock,
+        )
+        stack.callback(chain.close)
+        yield House(chain, servers, clock)
+
+
+def trail(answer: SearchAnswer) -> list[tuple[str, str, str]]:
+    """(engine, status, code of the error) of each attempt."""
+    return [(a.engine, a.status, a.error.code if a.error else "") for a in answer.attempts]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each_engine_answers_through_the_chain(case: Case, tmp_path: Path) -> None:
+    """From the query to results over a socket, with the settings a user would write."""
+    body = case.recording("results")
+    with FakeServer(lambda _: Reply(body, headers={"content-type": "application/json"})) as server:
+        settings = Settings.from_mapping(
+            {**case.keys(server.url), "SEARCH_ENGINES": case.name}, home=tmp_path
+        )
+        chain = Chain(settings, Library(tmp_path, dict))
+        answer = chain.search(Query("green tea", max_results=2))
+        chain.close()
+    assert (answer.status, answer.engine) == ("ok", case.name)
+    assert [r.url for r in answer.results] == [
+        "https://tea.example/brew?lang=en",
+        "https://pots.example/",
+    ]
+    (request,) = server.requests
+    assert request.method == case.method
+    assert request.path.partition("?")[0] == case.path
+    assert request.headers["accept-encoding"] == "gzip, deflate"
+    if case.key:
+        assert request.headers[case.header] == case.prefix + "k-0123456789"
+
+
+def test_connections_are_kept_and_replaced_when_they_are_gone(tmp_path: Path) -> None:
+    """Ten searches use one connection; one that the server closed meanwhile costs no failure."""
+    closing = Reply(
+        b'{"results": [{"url": "https://a.example/"}]}', headers={"connection": "close"}
+    )
+    with house(tmp_path, {"one": found("https://a.example/")}) as h:
+        for n in range(10):
+            assert h.ask(f"q{n}").status == "ok"
+        assert len({r.connection for r in h.servers["one"].requests}) == 1
+    with house(tmp_path, {"one": closing}) as h:
+        assert [h.ask(f"q{n}").status for n in range(3)] == ["ok"] * 3
+        assert len({r.connection for r in h.servers["one"].requests}) == 3
+
+
+def test_a_kept_connection_that_breaks_before_any_answer_is_made_anew(tmp_path: Path) -> None:
+    """The server hangs up on the second request of a connection: it is asked again, once."""
+    seen: dict[int, int] = {}
+
+    def moody(received: Received) -> Reply:
+        seen[received.connection] = seen.get(received.connection, 0) + 1
+        return (
+            found("https://a.example/") if seen[received.connection] == 1 else Reply(before="cut")
+        )
+
+    with house(tmp_path, {"one": moody}) as h:
+        answers = [h.ask(f"q{n}") for n in range(3)]
+    assert [a.status for a in answers] == ["ok"] * 3
+    assert all(len(a.attempts) == 1 for a in answers)
+
+
+def test_bytes_behind_an_answer_are_not_the_next_one(tmp_path: Path) -> None:
+    """A server sends two answers to one request: the second is never given to anybody."""
+
+    def twice(_: Received) -> Reply:
+        wanted, stray = ("https://a.example/", "https://evil.example/")
+        bodies = [
+            json.dumps({"results": [{"url": u, "title": u}]}).encode() for u in (wanted, stray)
+        ]
+        return Reply(
+            [b"".join(HTTP + b"content-length: %d\r\n\r\n" % len(b) + b for b in bodies)], raw=True
+        )
+
+    with house(tmp_path, {"one": twice}) as h:
+        for text in "abc":
+            assert [r.url for r in h.ask(text).results] == ["https://a.example/"]
+
+
+HTTP = b"HTTP/1.1 200 OK\r\n"
+BOMB = gzip.compress(b" " * (9 * 2**20))
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (Reply(before="cut"), "network"),
+        (Reply(before="reset"), "network"),
+        (Reply([b'{"results":'], end="cut"), "network"),
+        (Reply([b'{"results":'], end="reset"), "network"),
+        (Reply([b"SSH-2.0-OpenSSH\r\n"], raw=True), "network"),
+        (Reply([b"\x16\x03\x01\x02\x00\x01"], raw=True), "network"),
+        (Reply([HTTP, b"x: " + b"y" * 2**16], raw=True), "network"),
+        (Reply([b"HTTP/1.1 103 Wait\r\n\r\n" * 5_000], raw=True), "network"),
+        (Reply([HTTP + b"content-length: -1\r\n\r\n{}"], raw=True), "network"),
+        (Reply([HTTP + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}"], raw=True), "network"),
+        (Reply([HTTP + b"transfer-encoding: chunked\r\n\r\nzz\r\n"], raw=True), "network"),
+        (Reply([b" " * (MOST_BYTES + 2)]), "network"),
+        (Reply(BOMB, headers={"content-encoding": "gzip"}), "network"),
+        (Reply(b"{}", headers={"content-encoding": "gzip"}), "network"),
+        (Reply(b"{}", headers={"content-encoding": "br"}), "network"),
+        (Reply(BOMB[:-20], headers={"content-encoding": "gzip"}), "network"),
+        (Reply(b"", 302, {"location": "http://127.0.0.1:1/"}), "config"),
+        (Reply(b"<title>Just a moment...</title>"), "blocked"),
+        (Reply(b"", 202), "blocked"),
+        (Reply(b"\xff\xfe\x00"), "parse"),
+        (json_reply([1, 2]), "parse"),
+        (json_reply({"results": "none"}), "parse"),
+    ],
+)
+def test_a_bad_answer_is_named_and_the_next_engine_answers(
+    tmp_path: Path, reply: Reply, code: str
+) -> None:
+    """Whatever a server does, its attempt tells what, and the search goes on."""
+    with house(tmp_path, {"bad": reply, "good": found("https://g.example/")}) as h:
+        answer = h.ask()
+    assert answer.engine == "good"
+    assert [(e, c) for e, _, c in trail(answer)] == [("bad", code), ("good", "")]
+
+
+def test_good_answers_may_be_compressed_and_cut_anyhow(tmp_path: Path) -> None:
+    """gzip, deflate by nobody's choice, one byte at a time, an interim answer first."""
+    body = b'{"results": [{"url": "https://a.example/", "title": "A"}]}'
+    packed = gzip.compress(body)
+    interim = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
+    whole = HTTP + b"content-length: %d\r\n\r\n" % len(body) + body
+    named = {"content-encoding": "gzip"}
+    for reply in (
+        Reply(packed, headers=named),
+        Reply(
+            [packed[n : n + 1] for n in range(len(packed))], headers={"content-encoding": "gzip"}
+        ),
+        Reply([interim, whole], raw=True),
+        Reply([HTTP + b"\r\n", body], raw=True),
+    ):
+        with house(tmp_path, {"one": reply}) as h:
+            answer = h.ask()
+            assert (answer.status, len(answer.results)) == ("ok", 1)
+
+
+def test_an_engine_may_have_a_name() -> None:
+    """A name is looked up; only one address of this machine need answer."""
+    http = EngineHttp()
+    with FakeServer(lambda _: Reply(b"{}")) as server:
+        request = HttpRequest("GET", f"http://localhost:{server.port}/tea")
+        assert run(http.send(request, "Tea"), timeout=60).body == b"{}"
+    http.close()
+
+
+def test_unreachable_servers_are_told_apart(tmp_path: Path) -> None:
+    """A closed port, a name that is none and silence say so, and how to go on."""
+    key = ConnectionKey("tea.example", 80, False, False, None, None, None)
+    unknown = explain(aiohttp.ClientConnectorDNSError(key, OSError("unknown")), "Tea")
+    assert (unknown.kind, "could not be resolved" in unknown.message) == ("network", True)
+    assert "could not be reached in 4 s" in explain(TimeoutError(), "Tea").message
+    with FakeServer([]) as server:
+        pass
+    chain = Chain(
+        Settings(tmp_path, ("one",)), Library(tmp_path, dict), {"one": wired("one", server)}
+    )
+    answer = chain.search(Query("tea"))
+    assert answer.attempts[0].error is not None
+    assert "Nothing listens" in answer.attempts[0].error.message
+
+
+def over_tls(trust: Callable[[], ssl.SSLContext], size: int) -> Iterator[HttpResponse]:
+    """What comes of three requests to a server whose certificate is for another name."""
+    page = hostile_answer(b"x" * size, f"Content-Length: {size}", kind="text/plain")
+    http = EngineHttp(trust)
+    with serving({"/": page}, tls=True) as server:
+        for _ in range(3):
+            request = HttpRequest("GET", f"https://127.0.0.1:{server.port}/")
+            yield run(http.send(request, "Tea"), timeout=60)
+    http.close()
+
+
+def test_engines_are_asked_over_tls() -> None:
+    """A certificate counts when the authority is trusted; a large answer comes whole."""
+    known = ssl.create_default_context(cafile=str(DATA / "ca.pem"))
+    known.check_hostname = False
+    assert [len(answer.body) for answer in over_tls(lambda: known, 300_000)] == [300_000] * 3
+
+
+@pytest.mark.parametrize("authority", [None, str(DATA / "ca.pem")])
+def test_a_certificate_of_nobody_or_for_another_name_is_refused(authority: str | None) -> None:
+    """The error says that it is the certificate, and how to trust one's own authority."""
+    strict = ssl.create_default_context(cafile=authority)
+    with pytest.raises(EngineError) as raised:
+        list(over_tls(lambda: strict, 10))
+    assert "certificate of Tea is not trusted" in raised.value.message
+    assert "SSL_CERT_FILE" in raised.value.remedy
+
+
+def test_a_password_in_the_address_is_sent_as_basic_authentication(tmp_path: Path) -> None:
+    """A SearXNG behind a password works with the address a browser would take."""
+    body = json.dumps({"results": [{"url": "https://a.example/", "title": "A"}]}).encode()
+    with FakeServer(lambda _: Reply(body)) as server:
+        address = server.url.replace("http://", "http://me:s%40y@")
+        settings = Settings.from_mapping(
+            {"SEARXNG_URL": address, "SEARCH_ENGINES": "searxng"}, home=tmp_path
+        )
+        chain = Chain(settings, Library(tmp_path, dict))
+        assert chain.search(Query("tea")).status == "ok"
+        chain.close()
+    headers = server.requests[0].headers
+    assert headers["authorization"] == "Basic bWU6c0B5"
+    assert headers["host"] == f"127.0.0.1:{server.port}"
+
+
+def test_a_key_that_an_engine_quotes_does_not_travel_on(tmp_path: Path) -> None:
+    """Engines put the key into their refusals; the attempt shows none of it."""
+    key = "tvly-secret-0123456789"
+    refusal = json_reply({"detail": {"error": f"The key {key} is invalid"}}, 401)
+    with FakeServer(lambda _: refusal) as server:
+        keys = {"TAVILY_API_KEY": key, "TAVILY_BASE_URL": server.url, "SEARCH_ENGINES": "tavily"}
+        settings = Settings.from_mapping(keys, home=tmp_path)
+        answer = Chain(settings, Library(tmp_path, dict)).search(Query("tea"))
+    text = json.dumps(answer.as_json())
+    assert "does not accept the key" in text
+    assert key not in text
+    assert key not in repr(settings)
+
+
+def test_five_searches_at_once_keep_to_the_rate_and_the_order(tmp_path: Path) -> None:
+    """No request comes too early, nobody is refused, and the wait is told."""
+    came: list[float] = []
+
+    def limited(_: Received) -> Reply:
+        came.append(time.monotonic())
+        return found("https://a.example/")
+
+    with house(tmp_path, {"one": limited}) as h:
+        chain = Chain(
+            Settings(tmp_path, ("one",)),
+            Library(tmp_path, dict),
+            {"one": wired("one", h.servers["one"], 8.0)},
+        )
+        together = threading.Barrier(5)
+
+        def search(n: int) -> tuple[float, SearchAnswer]:
+            together.wait()
+            return time.monotonic(), chain.search(Query(f"q{n}"))
+
+        with ThreadPoolExecutor(5) as pool:
+            asked = list(pool.map(search, range(5)))
+        chain.close()
+    attempts = [answer.attempts[0] for _, answer in asked]
+    assert [answer.status for _, answer in asked] == ["ok"] * 5
+    # A busy machine makes requests later, never earlier; without turns all would come at once.
+    first = min(began for began, _ in asked)
+    assert all(at - first >= turn / 8 for turn, at in enumerate(sorted(came)))
+    assert min(attempt.waited_ms for attempt in attempts) == 0
+    assert max(attempt.waited_ms for attempt in attempts) > 0
+    assert attempts[0].as_json().get("waited_ms", 0) == attempts[0].waited_ms
+
+
+def test_turns_are_given_in_order_and_the_queue_is_bounded() -> None:
+    """At one request a second, callers wait a little over a second more each, six at the most."""
+    clock = Clock()
+    buckets = TokenBuckets(clock)
+    waits = [buckets.reserve("x", 1.0) for _ in range(8)]
+    assert waits[:6] == pytest.approx([0, 1.05, 2.1, 3.15, 4.2, 5.25])
+    assert waits[6:] == [None, None]
+    clock.now += 100
+    assert buckets.reserve("x", 1.0) == 0
+    assert buckets.reserve("y", 0) == 0
+    assert LONGEST_WAIT == 6
+
+
+def test_an_engine_whose_queue_is_full_is_passed_over(tmp_path: Path) -> None:
+    """Rather the next engine now than this one in ten seconds; the attempt says what helps."""
+    answers = {"one": found("https://a.example/"), "two": found("https://b.example/")}
+    with house(tmp_path, answers, engine_rates={"one": 0.1}) as h:
+        assert h.ask("first").engine == "one"
+        second = h.ask("second")
+    assert trail(second) == [("one", "skipped", "busy"), ("two", "ok", "")]
+    assert "allows 0.1 requests a second" in str(second.as_json())
+
+
+def test_retry_after_is_kept_to_exactly(tmp_path: Path) -> None:
+    """429 with Retry-After: 7: the engine is left alone for seven seconds and asked then."""
+    script = [Reply(b"", 429, {"retry-after": "7"}), found("https://a.example/")]
+    with house(tmp_path, {"one": script, "two": found("https://b.example/")}) as h:
+        first = h.ask("a")
+        assert trail(first) == [("one", "blocked", "rate"), ("two", "ok", "")]
+        assert "asked again in 7 s" in str(first.as_json())
+        h.clock.now += 6.9
+        assert trail(h.ask("b"))[0] == ("one", "skipped", "resting")
+        h.clock.now += 0.2
+        assert h.ask("c").engine == "one"
+
+
+def test_a_refused_key_is_not_tried_again_soon(tmp_path: Path) -> None:
+    """Asking with the same key is of no use; by name it is asked all the same."""
+    answers = {"one": json_reply({}, 401), "two": found("https://b.example/")}
+    with house(tmp_path, answers) as h:
+        h.ask("a")
+        h.clock.now += 1_800
+        h.ask("b")
+        assert h.asked("one") == 1
+        assert h.ask("c", engine="one").status == "error"
+        assert h.asked("one") == 2
+
+
+def test_a_hanging_engine_costs_a_second_once(tmp_path: Path) -> None:
+    """Of two engines the first hangs: the second answers within about a second, then at once."""
+
+    def first() -> tuple[SearchAnswer, float]:
+        """The first answer of a new chain, and what the next one takes."""
+        with house(tmp_path, {"one": HANG, "two": found("https://b.example/")}) as h:
+            answer = h.ask("a")
+            began = time.monotonic()
+            assert trail(h.ask("b")) == [("one", "skipped", "resting"), ("two", "ok", "")]
+            return answer, time.monotonic() - began
+
+    began = time.monotonic()
+    answer, again = in_time(first, 1.5)
+    assert trail(answer) == [("one", "error", "timeout"), ("two", "ok", "")]
+    assert time.monotonic() - began > 0.9
+    assert again < 0.6
+
+
+def test_the_deadline_holds_when_every_engine_hangs(tmp_path: Path) -> None:
+    """A search ends at its deadline, and says of each engine that it did not answer."""
+    with house(tmp_path, {"one": HANG, "two": HANG}, seconds=1.6) as h:
+        began = time.monotonic()
+        answer = h.ask()
+        assert 1.4 < time.monotonic() - began < 1.6 + LATE
+    assert answer.status == "error"
+    assert trail(answer) == [("one", "error", "timeout"), ("two", "error", "timeout")]
+
+
+def test_together_lists_are_fused_by_agreement(tmp_path: Path) -> None:
+    """A page that two engines have comes first; spellings of one page count as one."""
+    answers = {
+        "one": found("https://a.example/", "https://both.example/x"),
+        "two": found("https://b.example/", "http://www.both.example/x/?utm_source=q"),
+        "three": found("https://c.example/"),
+    }
+    with house(tmp_path, answers, fanout=2) as h:
+        listed = [[r.url for r in h.ask(f"q{n}").results] for n in range(4)]
+        assert h.asked("three") == 0
+    assert listed[0] == ["https://both.example/x", "https://a.example/", "https://b.example/"]
+    assert all(one == listed[0] for one in listed)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [HANG, Reply(before="reset"), Reply(b"", 500), Reply(b"<html>", 200), json_reply({}, 429)],
+    ids=["hangs", "resets", "fails", "lies", "limits"],
+)
+@pytest.mark.parametrize("width", [1, 5])
+def test_four_of_five_engines_may_be_down(tmp_path: Path, bad: Reply, width: int) -> None:
+    """The one that works answers; once the others are known, at the pace of a healthy search."""
+    answers = dict.fromkeys("abcd", bad) | {"e": found("https://e.example/")}
+
+    def first() -> tuple[SearchAnswer, float]:
+        """The first answer of a new chain, and what a later one takes."""
+        with house(tmp_path, answers, fanout=width, seconds=8.0) as h:
+            answer = h.ask("first")
+            h.ask("second")
+            began = time.monotonic()
+            assert h.ask("third").engine == "e"
+            return answer, time.monotonic() - began
+
+    answer, third = in_time(first, 1.7 if width == 5 else 3.2)
+    assert answer.engine == "e"
+    assert len(answer.attempts) == 5
+    assert third < 0.8
+
+
+def test_a_trial_costs_little_and_brings_an_engine_back(tmp_path: Path) -> None:
+    """After its rest a hanging engine is tried beside the others, once; when it is well again it
+    takes part."""
+    stuck = threading.Event()
+
+    def moody(_: Received) -> Reply:
+        return HANG if stuck.is_set() else found("https://a.example/")
+
+    def tried() -> None:
+        stuck.set()
+        with house(tmp_path, {"one": moody, "two": found("https://b.example/")}, fanout=2) as h:
+            for text in ("a", "b"):
+                assert trail(h.ask(text)) == [("one", "error", "timeout"), ("two", "ok", "")]
+            assert trail(h.ask("c"))[0] == ("one", "skipped", "resting")
+            h.clock.now += 6
+            assert trail(h.ask("d"))[0] == ("one", "error", "timeout")
+            assert trail(h.ask("e"))[0] == ("one", "skipped", "resting")
+            stuck.clear()
+            h.clock.now += 12
+            assert [trail(h.ask(text))[0] for text in "fg"] == [("one", "ok", "")] * 2
+
+    in_time(tried, 2.5)
+
+
+def test_the_first_of_two_late_engines_may_still_win(tmp_path: Path) -> None:
+    """The second is asked beside the first and takes longer: the first answer counts, and the
+    second is neither waited for nor blamed."""
+    never = threading.Event()
+
+    def late(_: Received) -> Reply:
+        never.wait(1.3)
+        return found("https://a.example/")
+
+    def asked() -> None:
+        with house(tmp_path, {"one": late, "two": HANG}) as h:
+            assert trail(h.ask("a")) == [("one", "ok", ""), ("two", "skipped", "overtaken")]
+            assert h.asked("two") == 1
+
+    in_time(asked, 3.0)
+
+
+def test_the_same_search_again_asks_nobody(tmp_path: Path) -> None:
+    """A kept answer says so, ends with its time, and is not used for an engine named."""
+    with house(tmp_path, {"one": found("https://a.example/")}, cache_seconds=60.0) as h:
+        first, again = h.ask(), h.ask()
+        assert (first.cached, again.cached) == (False, True)
+        assert again.results == first.results
+        assert again.as_json()["cached"] is True
+        assert "cached" not in first.as_json()
+        assert h.asked("one") == 1
+        h.ask(engine="one")
+        assert h.asked("one") == 2
+        h.clock.now += 61
+        assert not h.ask().cached
+
+
+def test_failures_are_not_kept(tmp_path: Path) -> None:
+    """A search that failed may work the next time."""
+    script = [Reply(b"", 400), found("https://a.example/")]
+    with house(tmp_path, {"one": script}, cache_seconds=60.0) as h:
+        assert h.ask().status == "error"
+        assert h.ask().status == "ok"
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_equal_searches_at_once_are_one(tmp_path: Path, width: int) -> None:
+    """Sixteen at the same moment cost what one costs, and all get its answer."""
+    never = threading.Event()
+
+    def slow(_: Received) -> Reply:
+        never.wait(0.2)
+        return found("https://a.example/")
+
+    # No others: a machine that stands still for a second would have one asked in another's place.
+    answers: dict[str, Answer | Reply] = dict.fromkeys(("one", "two", "three")[:width], slow)
+    with house(tmp_path, answers, fanout=width, cache_seconds=60.0) as h:  # type: ignore[arg-type]
+        with ThreadPoolExecutor(16) as pool:
+            given = list(pool.map(lambda _: h.ask(), range(16)))
+        assert sum(h.asked(name) for name in answers) == width
+    assert len({answer.results for answer in given}) == 1
+
+
+def test_whoever_joins_a_search_that_breaks_searches_alone(tmp_path: Path) -> None:
+    """A fault of the first is not the fault of the others, and no search waits for ever."""
+    shared = AnswerCache(Clock())
+    entered, go = threading.Event(), threading.Event()
+    good = SearchAnswer("tea", "one", "ok", (), ())
+
+    def lifetime(_: SearchAnswer) -> float:
+        return 60.0
+
+    def breaks() -> SearchAnswer:
+        entered.set()
+        go.wait(60)
+        raise ZeroDivisionError
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(shared.answer, "k", breaks, lifetime, fresh=False, seconds=60)
+        assert entered.wait(60)
+        second = pool.submit(shared.answer, "k", lambda: good, lifetime, fresh=False, seconds=60)
+        go.set()
+        assert second.result() == good
+        with pytest.raises(ZeroDivisionError):
+            first.result()
+    again = shared.answer("k", breaks, lifetime, fresh=False, seconds=60)
+    assert again == replace(good, cached=True)
+
+
+def test_kept_answers_are_bounded() -> None:
+    """The answer unused for longest goes first."""
+    kept = AnswerCache(Clock(), most=2)
+    answer = SearchAnswer("tea", "one", "ok", (), ())
+    for key in "ab":
+        kept.put(key, answer, 60.0)
+    assert kept.get("a") == replace(answer, cached=True)
+    kept.put("c", answer, 60.0)
+    assert [kept.get(key) is not None for key in "abc"] == [True, False, True]
+
+
+def test_many_searches_leave_no_sockets_behind(tmp_path: Path) -> None:
+    """After hangs, failures and good answers only the kept connections are open."""
+    answers = {"one": HANG, "two": Reply(before="reset"), "three": found("https://a.example/")}
+    with house(tmp_path, answers, fanout=3) as h:
+        for n in range(30):
+            h.ask(f"q{n}")
+            h.clock.now += 1
+        open_files = {p.resolve() for p in Path("/proc/self/fd").glob("*")} if LINUX else set()
+    assert len([p for p in open_files if "socket:" in str(p)]) < 40
+
+
+LINUX = Path("/proc/self/fd").is_dir()

@@ -1,0 +1,249 @@
+"""Answers that are none: told apart by cause, never a fault of ours, never "nothing found"."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchloop.search_backend.engines import Access, find_engines
+from searchloop.search_backend.engines.ddg import make_engine
+from searchloop.search_backend.fetch.client import run
+from searchloop.search_backend.fetch.engines import EngineHttp
+from searchloop.search_backend.fetch.ip_addresses import parse_ranges
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse
+from searchloop.search_backend.plugin.answers import retry_after
+from searchloop.search_backend.search.merge import fuse, keep
+from searchloop.search_backend.search.schedule import Outcome, Schedule
+from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
+from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case
+
+EVERY = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+KEY = "k-0123456789"
+CHALLENGE = b"<html><title>Just a moment...</title><body>Checking your browser</body></html>"
+
+# In the place of anything: other types, characters nobody should see, entities and markup without
+# end, addresses that lead elsewhere.
+ODD: tuple[Any, ...] = (
+    *(None, 0, True, 10**20, "", " ", [], {}, [[]], [None], ["x"], [{}], {"results": []}),
+    *("\x00", "\ud800", "\u202eevil", "\U000e0041", f"&#{'1' * 5000};", "&" * 3000, "<a" * 3000),
+    *("javascript:alert(1)", "https://", "https://a.example/\ud800", "https://a.example/\u202e"),
+    *("https://google.com@evil.example/", "http://127.0.0.1/", "http://[::1]/", "2026-13-45"),
+    *("999 years ago", "Mon, 01 Jan 0001 00:00:00 +2400", "https://a.example/" + "x" * 20_000),
+)
+
+
+def schedule(home: Path, case: Case) -> Schedule:
+    """The engine of `case` alone, with its key."""
+    settings = Settings(home, (case.name,), keys=case.keys("http://127.0.0.1:9"))
+    return Schedule(settings, find_engines(), time.monotonic)
+
+
+def judged(
+    home: Path, case: Case, body: bytes, status: int = 200, headers: dict[str, str] | None = None
+) -> Outcome:
+    """What comes of this answer of the engine."""
+    response = HttpResponse(status, headers or {}, body)
+    return schedule(home, case).judge(case.engine, Query("tea"), response, 0.05)
+
+
+def cause(outcome: Outcome) -> str | None:
+    """The code of what went wrong."""
+    return outcome.attempt.error.code if outcome.attempt.error else None
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a JSON value, of lists the first one."""
+    yield path
+    children = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list):
+        children = enumerate(value[:1])
+    for key, child in children:
+        yield from places(child, (*path, key))
+
+
+def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """`value` with something else at a place."""
+    if not path:
+        return new
+    value = copy.deepcopy(value)
+    inner = value
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = new
+    return value
+
+
+@EVERY
+def test_whatever_stands_in_an_answer(
+    tmp_path: Path, case: Case, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Any odd value in any place of a good answer: results that can be shown and opened, nothing
+    found, or a failure with its cause; no fault of ours, and always an answer that can be sent."""
+    good, line = json.loads(case.recording("results")), schedule(tmp_path, case)
+    fine = (None, "parse", "network") + (("blocked",) if case.name == "searxng" else ())
+    for path in places(good):
+        for odd in ODD:
+            body = json.dumps(changed(good, path, odd)).encode()
+            outcome = line.judge(case.engine, Query("tea"), HttpResponse(200, {}, body), 0.05)
+            told = f"{odd!r:.80} at {path}: {outcome}"
+            assert cause(outcome) in fine, told
+            shown = fuse([outcome.results], 8)
+            assert bool(shown) is (outcome.attempt.status == "ok"), told
+            for one in shown:
+                assert one.title, told
+                assert one.url.startswith("https://"), told
+                assert one.url.isascii() or "\u202e" not in one.url, told
+            answer = SearchAnswer("tea", None, outcome.attempt.status, shown, (outcome.attempt,))
+            json.dumps(answer.as_json(), ensure_ascii=False).encode()
+    assert not [r for r in caplog.records if r.levelno >= logging.ERROR], caplog.text
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({"error": {"code": "RATE_LIMITED", "message": "Too many requests"}}, "rate"),
+        ({"error": {"code": 429, "message": "x"}}, "rate"),
+        ({"error": "Invalid API key"}, "auth"),
+        ({"message": "Unauthorized.", "statusCode": 403}, "auth"),
+        ({"errors": [{"message": "You have exceeded your monthly quota"}]}, "quota"),
+        ({"data": None, "code": 402, "status": 40203, "message": "InsufficientBalance"}, "quota"),
+        ({"success": False, "message": "boom"}, "network"),
+        ({"error": "boom", "results": [], "organic": [], "data": []}, "network"),
+    ],
+)
+def test_a_failure_under_status_200(
+    tmp_path: Path, case: Case, said: dict[str, Any], kind: str
+) -> None:
+    """An engine that says "200" and then that it failed has not found nothing."""
+    assert cause(judged(tmp_path, case, json.dumps(said).encode())) == kind
+
+
+@EVERY
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b"[1]", b'"x"', b'{"x": []}', b""])
+def test_an_answer_without_its_list_is_not_empty(tmp_path: Path, case: Case, body: bytes) -> None:
+    """Only a list that is there, and empty, says that nothing was found."""
+    assert cause(judged(tmp_path, case, body)) == "parse"
+
+
+@EVERY
+def test_rows_that_nobody_can_use_are_a_failure(tmp_path: Path, case: Case) -> None:
+    """Rows without an address, or with none that can be opened, are not "nothing found"."""
+    good = json.loads(case.recording("results"))
+    at = next(p for p in places(good) if p and p[-1] in ("url", "link"))
+    row = {"title": "Tea", "snippet": "x"}
+    for url in (None, 7, "", "javascript:alert(1)", "//a.example/", "http://127.0.0.1/admin"):
+        body = json.dumps(changed(good, at[:-2], [{**row, at[-1]: url}] * 3)).encode()
+        assert cause(judged(tmp_path, case, body)) == "parse", url
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (403, CHALLENGE, "blocked"),
+        (503, CHALLENGE, "blocked"),
+        (200, CHALLENGE, "blocked"),
+        (502, b"<html><title>Bad gateway</title>Ray ID: 1</html>", "network"),
+        (522, b"<html><title>Timed out</title>Ray ID: 1</html>", "network"),
+        (403, b"<html><h1>nginx</h1></html>", "auth"),
+        (422, b'{"detail": [{"msg": "max_tokens_per_page must be positive"}]}', "config"),
+        (400, b'{"error": "Unexpected token < in JSON at position 0"}', "config"),
+        (400, b'{"error": "invalid token"}', "auth"),
+        (429, b'{"message": "Quota exceeded: 60 queries per minute"}', "rate"),
+        (429, b'{"message": "monthly quota exceeded"}', "quota"),
+        (418, b"", "config"),
+        (308, b"", "config"),
+        (529, b'{"error": "overloaded"}', "network"),
+    ],
+)
+def test_a_refusal_has_the_cause_that_is_meant(
+    tmp_path: Path, status: int, body: bytes, kind: str
+) -> None:
+    """How long an engine rests hangs on it: an hour for a key, seconds for a rate."""
+    assert cause(judged(tmp_path, BY_NAME["perplexity"], body, status)) == kind
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "99999999999999"}, 31 * 24 * 3600),
+        ({"retry-after": "9" * 100}, 31 * 24 * 3600),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "\u0667"}, None),
+        ({"retry-after": "Fri, 21 Nov 2025 00:00:00 GMT"}, 0),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 31 * 24 * 3600),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "nan"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "inf"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "-5"}, 0),
+    ],
+)
+def test_when_to_ask_again_is_a_time(headers: dict[str, str], seconds: float | None) -> None:
+    """A number of seconds that is none, is past, or has no end."""
+    assert retry_after(headers) == seconds
+
+
+@pytest.mark.parametrize("filler", range(140, 161, 2))
+def test_a_key_that_is_cut_off_does_not_travel_on(tmp_path: Path, filler: int) -> None:
+    """An engine repeats the key at the end of a long sentence, of which the beginning is kept."""
+    for body in (f"{'y' * filler}{KEY}", json.dumps({"error": f"{'y' * filler}{KEY} z"})):
+        outcome = judged(tmp_path, BY_NAME["brave"], body.encode(), 400)
+        assert outcome.attempt.error is not None
+        assert KEY[:7] not in outcome.attempt.error.message
+
+
+def test_addresses_that_are_not_public() -> None:
+    """They are no results: nobody should be led to the machine or the network they sit in. Ranges
+    that the user opened stay open."""
+    urls = (
+        *("http://localhost:8080/", "http://x.localhost/", "http://10.1.2.3/", "http://[::1]/"),
+        *("http://169.254.169.254/latest", "https://198.18.0.9/", "https://8.8.8.8/"),
+    )
+    found = [SearchResult("x", url, "", "brave") for url in urls]
+    assert [one.url for one in keep(found, Query("q")).results] == ["https://8.8.8.8/"]
+    kept = keep(found, Query("q"), allow=parse_ranges(["198.18.0.0/15"]))
+    assert [one.url for one in kept.results] == ["https://198.18.0.9/", "https://8.8.8.8/"]
+    assert kept.unusable == 5
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 70 + ".example", ".x"])
+def test_an_address_that_no_look_up_takes_is_a_setting_to_correct(host: str) -> None:
+    """It would come out of the resolver as a fault of ours."""
+    with pytest.raises(EngineError) as raised:
+        run(EngineHttp().send(HttpRequest("GET", f"http://{host}/search"), "Tea"), timeout=60)
+    assert raised.value.kind == "config"
+
+
+@pytest.mark.parametrize("key", ["k\r\nX-Evil: 1", "k\u00e9y", " k-1", "k\x00"])
+def test_a_key_that_no_header_can_carry_is_a_setting_to_correct(key: str) -> None:
+    """It is not sent, in no form, and to try again is of no use."""
+    request = HttpRequest("GET", "http://a.example/", {"X-Key": key})
+    with pytest.raises(EngineError) as raised:
+        run(EngineHttp().send(request, "Tea"), timeout=60)
+    assert raised.value.kind == "config"
+    assert key not in raised.value.message
+
+
+@pytest.mark.parametrize("rows", [[None], ["x", 7], [{}], [{"href": None}], [{"href": "x:y"}]])
+def test_rows_of_a_package_that_nobody_can_use(tmp_path: Path, rows: list[Any]) -> None:
+    """What a package scrapes may be anything as well."""
+
+    class Scraped:
+        def text(self, _query: str, **_options: Any) -> list[Any]:
+            return rows
+
+    access = Access({}, Library(tmp_path, dict))
+    search = make_engine(Scraped).search
+    assert search is not None
+    with pytest.raises(EngineError) as raised:
+        search(Query("tea"), access)
+    assert raised.value.kind == "parse"

@@ -1,0 +1,399 @@
+"""Engines over HTTP as pure functions: what they ask, and what they make of any answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.search_backend.engines import find_engines
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse
+from searchloop.search_backend.plugin.answers import iso_date, retry_after
+from searchloop.search_backend.text.clean import plain
+from searchloop.search_backend.types import EngineError, Query, SearchResult
+from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case
+
+URL = "http://127.0.0.1:9"
+EVERY = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+FULL = Query(
+    "green tea",
+    max_results=5,
+    allowed_domains=("a.example", "b.example"),
+    blocked_domains=("c.example",),
+    time_range="w",
+    country="de",
+    language="DE",
+    safe_search="strict",
+)
+
+
+def ask(case: Case, query: Query = FULL, **keys: str) -> HttpRequest:
+    """What the engine would send."""
+    assert case.engine.wire is not None
+    return case.engine.wire.request(query, {**case.keys(URL), **keys})
+
+
+def said(request: HttpRequest) -> dict[str, Any]:
+    """The parameters of a request, from its query or its body."""
+    if request.method == "POST":
+        return dict(json.loads(request.body))
+    return {k: v[0] if len(v) == 1 else v for k, v in parse_qs(urlsplit(request.url).query).items()}
+
+
+def read(case: Case, body: bytes | str, status: int = 200, **headers: str) -> list[SearchResult]:
+    """What the engine makes of an answer."""
+    assert case.engine.wire is not None
+    data = body if isinstance(body, bytes) else body.encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return case.engine.wire.parse(HttpResponse(status, named, data), case.keys(URL))
+
+
+def failure(case: Case, body: bytes | str, status: int = 200, **headers: str) -> EngineError:
+    """The error that the engine makes of an answer."""
+    with pytest.raises(EngineError) as caught:
+        read(case, body, status, **headers)
+    assert caught.value.message.endswith(".")
+    assert caught.value.remedy.endswith(".")
+    return caught.value
+
+
+def test_every_engine_over_http_is_tested_here() -> None:
+    """A new engine brings its case and its recordings."""
+    assert {e.name for e in find_engines().values() if e.wire} == set(BY_NAME)
+
+
+@EVERY
+def test_a_request_goes_where_and_how_the_engine_wants_it(case: Case) -> None:
+    """Method, path, key in its header and nowhere else, JSON where there is a body."""
+    request = ask(case)
+    parts = urlsplit(request.url)
+    assert (request.method, parts.netloc, parts.path) == (case.method, "127.0.0.1:9", case.path)
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    if case.key:
+        assert headers[case.header] == case.prefix + "k-0123456789"
+    assert "k-0123456789" not in request.url + request.body.decode() + repr(request)
+    assert bool(request.body) == (case.method == "POST")
+    assert headers.get("content-type") == ("application/json" if request.body else None)
+
+
+@EVERY
+def test_a_plain_query_carries_no_options(case: Case) -> None:
+    """What the user did not ask for is left to the engine."""
+    text = json.dumps(said(ask(case, Query("tea"))))
+    for word in ("example", "DE", 'de"', "site:", "week", "qdr", "pw", "strict"):
+        assert word not in text
+
+
+@EVERY
+def test_what_an_engine_says_it_applies_is_in_its_request(case: Case) -> None:
+    """Each part of the query named in `applies` changes the request, every other does not."""
+    bare = ask(case, Query("tea"))
+    options: Mapping[str, Query] = {
+        "domains": Query("tea", allowed_domains=("a.example",)),
+        "time_range": Query("tea", time_range="m"),
+        "country": Query("tea", country="FR", language="fr"),
+        "language": Query("tea", language="fr"),
+        "safe_search": Query("tea", safe_search="strict"),
+    }
+    for name, query in options.items():
+        if name == "country" and name not in case.engine.applies:
+            continue  # some take it only beside a language
+        if name == "domains":
+            assert "a.example" in str(said(ask(case, query)))
+        else:
+            assert (ask(case, query) != bare) == (name in case.engine.applies), name
+
+
+def test_options_in_each_engines_own_words() -> None:
+    """The names and values of the engines' documentation."""
+    site = "green tea (site:a.example OR site:b.example) -site:c.example"
+    asked = {case.name: said(ask(case)) for case in CASES}
+    brave = asked["brave"]
+    assert (brave["q"], brave["count"], brave["freshness"]) == (site, "5", "pw")
+    assert (brave["country"], brave["search_lang"], brave["safesearch"]) == ("DE", "de", "strict")
+    tavily = asked["tavily"]
+    assert (tavily["include_domains"], tavily["exclude_domains"], tavily["time_range"]) == (
+        ["a.example", "b.example"],
+        ["c.example"],
+        "week",
+    )
+    assert (tavily["search_depth"], tavily["max_results"]) == ("basic", 5)
+    assert tavily["country"] == "germany"
+    searxng = asked["searxng"]
+    assert (searxng["format"], searxng["time_range"], searxng["language"]) == (
+        "json",
+        "week",
+        "de-DE",
+    )
+    assert (searxng["q"], searxng["safesearch"]) == (site, "2")
+    perplexity = asked["perplexity"]
+    assert perplexity["search_domain_filter"] == ["a.example", "b.example"]
+    assert (perplexity["search_recency_filter"], perplexity["country"]) == ("week", "DE")
+    exa = asked["exa"]
+    assert (exa["includeDomains"], exa["userLocation"]) == (["a.example", "b.example"], "DE")
+    assert exa["startPublishedDate"].endswith("T00:00:00.000Z")
+    assert (exa["moderation"], exa["contents"]) == (True, {"highlights": True})
+    serper = asked["serper"]
+    assert (serper["tbs"], serper["gl"], serper["hl"], serper["num"]) == ("qdr:w", "de", "de", 10)
+    jina = asked["jina"]
+    assert (jina["site"], jina["q"]) == (["a.example", "b.example"], "green tea -site:c.example")
+    assert asked["ollama"] == {"query": site, "max_results": 5}
+    assert asked["generic"] == {"query": site, "max_results": 5}
+
+
+def test_a_country_that_an_engine_cannot_be_asked_for_is_told() -> None:
+    """Tavily knows most countries by name, SearXNG only those of a language."""
+    tavily, searxng = BY_NAME["tavily"], BY_NAME["searxng"]
+    odd, known = Query("tea", country="aq"), Query("tea", country="ie")
+    assert "country" not in said(ask(tavily, odd))
+    assert said(ask(tavily, known))["country"] == "ireland"
+    assert "country" not in tavily.engine.respects(odd)
+    assert "country" in tavily.engine.respects(known)
+    assert "country" not in searxng.engine.respects(known)
+    spoken = Query("tea", country="ie", language="ga")
+    assert said(ask(searxng, spoken))["language"] == "ga-IE"
+    assert "country" in searxng.engine.respects(spoken)
+
+
+def test_brave_gets_no_more_than_it_takes() -> None:
+    """400 characters and 50 words are its limits; longer queries are cut at a word where it can."""
+    asked = said(ask(BY_NAME["brave"], Query("word " * 80, max_results=20)))
+    assert len(asked["q"].split()) == 50
+    assert len(said(ask(BY_NAME["brave"], Query("x" * 900)))["q"]) == 400
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://localhost:8080",
+        "http://localhost:8080/",
+        "http://localhost:8080/search",
+        "http://localhost:8080/search?q=<query>",
+    ],
+)
+def test_searxng_addresses_of_all_kinds_work(address: str) -> None:
+    """The server's address, its search page, and the form with <query> that other tools use."""
+    request = ask(BY_NAME["searxng"], Query("tea"), SEARXNG_URL=address)
+    assert request.url == "http://localhost:8080/search?q=tea&format=json"
+
+
+@pytest.mark.parametrize("address", ["localhost:8080", "ftp://x/", "http://a b/", "http://ü/"])
+@EVERY
+def test_an_address_that_is_none_is_named(case: Case, address: str) -> None:
+    """The error names the setting."""
+    with pytest.raises(EngineError, match=case.address) as caught:
+        ask(case, **{case.address: address})
+    assert caught.value.kind == "config"
+
+
+def test_a_generic_endpoint_may_be_a_template() -> None:
+    """With {query} it is a GET, the other places are filled in as well, all of it quoted."""
+    case = BY_NAME["generic"]
+    endpoint = "http://127.0.0.1:9/s?q={query}&n={count}&lang={language}"
+    keys = {"SEARCH_ENDPOINT": endpoint, "SEARCH_FIELDS": "key_header=X-Key"}
+    request = ask(case, Query("a&b=c", max_results=3, language="de"), **keys)
+    assert (request.method, request.url) == ("GET", "http://127.0.0.1:9/s?q=a%26b%3Dc&n=3&lang=de")
+    assert request.headers == {"X-Key": "k-0123456789"}
+
+
+def test_generic_fields_are_found_where_the_setting_says() -> None:
+    """Paths with dots lead through objects and lists; a wrong setting is explained."""
+    case = BY_NAME["generic"]
+    assert case.engine.wire is not None
+    body = {"d": [{"items": [{"u": "https://a.example/", "t": {"de": "Tee"}, "x": "Text"}]}]}
+    response = HttpResponse(200, {}, json.dumps(body).encode())
+    fields = "results=d.0.items, url=u, title=t.de, snippet=x"
+    found = case.engine.wire.parse(response, {"SEARCH_FIELDS": fields})
+    assert [(r.url, r.title, r.snippet) for r in found] == [("https://a.example/", "Tee", "Text")]
+    bare = HttpResponse(200, {}, json.dumps(body["d"][0]["items"]).encode())
+    assert len(case.engine.wire.parse(bare, {"SEARCH_FIELDS": "results=,url=u"})) == 1
+    for wrong in ("nope=x", "results"):
+        with pytest.raises(EngineError, match="SEARCH_FIELDS"):
+            case.engine.wire.parse(response, {"SEARCH_FIELDS": wrong})
+
+
+@EVERY
+def test_recorded_results_are_read(case: Case) -> None:
+    """Titles and snippets are plain text, dates are ISO dates, the order is the engine's."""
+    results = read(case, case.recording("results"))
+    assert [r.url for r in results] == [
+        "https://tea.example/brew?lang=en",
+        "https://pots.example/",
+        "https://water.example/tea.html",
+    ]
+    assert results[0].title == "How to brew green tea & not burn it"
+    assert [r.snippet for r in results] == [
+        "Use 75 'C water.",
+        "Iron or clay?",
+        "Soft water < hard water.",
+    ]
+    assert {r.source for r in results} == {case.name}
+    dates = [r.published for r in results]
+    assert dates == ([None] * 3 if case.name == "ollama" else ["2026-03-04", "2026-03-05", None])
+
+
+@EVERY
+def test_an_empty_answer_is_empty_and_no_error(case: Case) -> None:
+    """The engine answered and knows nothing."""
+    assert read(case, case.recording("empty")) == []
+
+
+def test_searxng_without_working_engines_is_blocked_and_not_empty() -> None:
+    """Nothing found because its engines refuse is told with their names."""
+    case = BY_NAME["searxng"]
+    error = failure(case, case.recording("blocked"))
+    assert error.kind == "blocked"
+    assert "alpha: Suspended: too many requests, beta: CAPTCHA" in error.message
+
+
+def test_searxng_without_json_says_how_to_switch_it_on() -> None:
+    """403 is the server's way to say that JSON is off."""
+    error = failure(BY_NAME["searxng"], "<title>403 Forbidden</title>", 403)
+    assert (error.kind, "formats: [html, json]" in error.remedy) == ("config", True)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "kind", "seconds"),
+    [
+        (429, "", {"retry_after": "7"}, "rate", 7),
+        (429, "", {}, "rate", None),
+        (429, '{"error":"slow down"}', {"retry_after": "soon"}, "rate", None),
+        (429, '{"detail":{"error":"monthly plan limit reached"}}', {}, "quota", None),
+        (402, '{"message":"Payment Required"}', {}, "quota", None),
+        (401, '{"error":{"message":"bad key"}}', {}, "auth", None),
+        (422, '{"error":{"detail":"The subscription token is invalid"}}', {}, "auth", None),
+        (400, '{"message":"Not enough credits"}', {}, "quota", None),
+        (400, '{"message":"q is too long"}', {}, "config", None),
+        (404, "not found", {}, "config", None),
+        (301, "", {"location": "https://elsewhere.example/"}, "config", None),
+        (500, "<html>oops", {}, "network", None),
+        (503, "", {"retry_after": "12"}, "network", 12),
+        (202, "", {}, "blocked", None),
+        (200, "<title>Just a moment...</title>Checking your browser", {}, "blocked", None),
+        (200, "<html><title>Welcome</title><p>Hello", {}, "parse", None),
+        (200, "", {}, "parse", None),
+        (200, "[1, 2", {}, "parse", None),
+        pytest.param(200, "[" * 100_000, {}, "parse", None, id="nested without end"),
+        (200, '"text"', {}, "parse", None),
+    ],
+)
+@EVERY
+def test_every_kind_of_failure_is_told_apart(
+    case: Case,
+    status: int,
+    body: str,
+    headers: dict[str, str],
+    kind: str,
+    seconds: float | None,
+) -> None:
+    """Wait, pay, change the key, change the settings or use another: the kind says which."""
+    error = failure(case, body, status, **headers)
+    assert (error.kind, error.retry_after) == (kind, seconds)
+
+
+def test_engines_own_statuses_and_headers() -> None:
+    """Tavily's two statuses for an empty account; Brave's counts for a second and for a month."""
+    assert failure(BY_NAME["tavily"], "", 432).kind == "quota"
+    assert failure(BY_NAME["tavily"], "", 433).kind == "quota"
+    brave = BY_NAME["brave"]
+    second = failure(
+        brave, "", 429, x_ratelimit_remaining="0, 1200", x_ratelimit_reset="1, 1419704"
+    )
+    month = failure(brave, "", 429, x_ratelimit_remaining="0, 0", x_ratelimit_reset="1, 1419704")
+    assert (second.kind, second.retry_after) == ("rate", 1)
+    assert (month.kind, month.retry_after) == ("quota", 1_419_704)
+    assert failure(BY_NAME["serper"], '{"message":"Unauthorized."}', 403).kind == "auth"
+
+
+def test_retry_after_may_be_a_date() -> None:
+    """Both forms of the standard; a date that has passed means now."""
+    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    later = retry_after({"retry-after": "Wed, 21 Oct 2099 07:28:00 GMT"})
+    assert later is not None
+    assert later > 24 * 3600
+    assert retry_after({"retry-after": "x", "x-ratelimit-remaining": "?"}) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [
+        ("2026-03-04", "2026-03-04"),
+        ("2026-03-04T23:59:59.000Z", "2026-03-04"),
+        ("2026-13-40", None),
+        ("Mar 4, 2026", "2026-03-04"),
+        ("March 4, 2026", "2026-03-04"),
+        ("4 Mar 2026", "2026-03-04"),
+        ("Wed, 04 Mar 2026 10:00:00 GMT", "2026-03-04"),
+        ("yesterday-ish", None),
+        ("", None),
+        (None, None),
+        (20260304, None),
+    ],
+)
+def test_dates_become_iso_dates(written: object, read_as: str | None) -> None:
+    """Whatever an engine writes, the result has YYYY-MM-DD or nothing."""
+    assert iso_date(written) == read_as
+
+
+def test_text_keeps_what_only_looks_like_markup() -> None:
+    """Marks and entities go, comparisons and code stay readable."""
+    assert plain("a <b>bold</b> &amp; <em class='x'>fine</em> day") == "a bold & fine day"
+    assert plain("if a < b and c > d") == "if a < b and c > d"
+    assert plain(None) == plain(7) == ""
+
+
+NAMES = (
+    *("results", "web", "organic", "data", "url", "link", "title", "snippet", "content", "date"),
+    *("description", "error", "message", "unresponsive_engines", "highlights"),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5)
+    ),
+    max_leaves=20,
+)
+
+
+@given(value=JSON, status=st.sampled_from([200, 400, 403, 429, 500]))
+def test_no_answer_brings_an_engine_down(value: object, status: int) -> None:
+    """Any JSON whatever gives results with web addresses, or an EngineError."""
+    for case in CASES:
+        results: list[SearchResult] = []
+        with suppress(EngineError):
+            results = read(case, json.dumps(value), status)
+        assert all(r.url.startswith(("http://", "https://")) for r in results)
+
+
+@pytest.mark.parametrize(
+    ("engine", "file"),
+    [
+        ("brave", "brave_web"),
+        ("serper", "serper"),
+        ("tavily", "tavily_basic"),
+        ("tavily", "tavily_answer_images_raw_content"),
+        ("tavily", "tavily_bound_params"),
+        ("searxng", "searxng_normal"),
+        ("searxng", "searxng_engines_failing"),
+        ("searxng", "searxng_no_results"),
+    ],
+)
+def test_real_answers_are_read(recordings: Path, engine: str, file: str) -> None:
+    """Answers that real servers gave: every row becomes a result in plain text."""
+    recorded = json.loads((recordings / "search_engines" / f"{file}.json").read_text("utf-8"))
+    for exchange in recorded["exchanges"]:
+        body = exchange["response"]["body"]
+        rows = body.get("results", body.get("organic", body.get("web", {}).get("results")))
+        results = read(BY_NAME[engine], json.dumps(body))
+        assert len(results) == len(rows)
+        for result in results:
+            assert result.title
+            assert "<strong>" not in result.title + result.snippet
+            assert "&#x27;" not in result.title + result.snippet

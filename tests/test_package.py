@@ -1,0 +1,182 @@
+"""One package is installed, `searchloop`, and no other distribution can get in its way.
+
+Each test makes an environment of its own from the wheel, as `pip install searchloop` would; what
+searchloop needs is taken from this one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.source_tree import ROOT, modules, report
+
+pytestmark = pytest.mark.integration
+
+ASK = """
+from searchloop import Agent, AgentError, Answer, Settings, Tool, run_agent_loop, tool
+
+@tool
+def current_stock(item: str) -> int:
+    "How many of an item are in the warehouse."
+    return 12
+
+with Agent(tools=[current_stock]) as agent:
+    answer = agent.ask("Which search engines need no key?", search="local")
+print(answer.text, [citation.url for citation in answer.citations])
+"""
+TYPED = """
+from searchloop import Agent, Answer
+
+with Agent() as agent:
+    answer: Answer = agent.ask("Hello")
+    reveal_type(answer.text)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that is built from the source archive, as an index would hold both."""
+    folder = tmp_path_factory.mktemp("dist")
+    _build(ROOT, folder / "first")
+    with tarfile.open(next((folder / "first").glob("*.tar.gz"))) as archive:
+        archive.extractall(folder / "source", filter="data")
+    _build(next((folder / "source").iterdir()), folder / "second")
+    first, second = (next((folder / name).glob("*.whl")) for name in ("first", "second"))
+    names = [set(zipfile.ZipFile(path).namelist()) for path in (first, second)]
+    report(names[0] ^ names[1], "Only in one of the two wheels:")
+    return second
+
+
+def _build(source: Path, to: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(to)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True, timeout=300)
+
+
+class Environment:
+    """A virtual environment with the wheel in it, and a user's folder to work in."""
+
+    def __init__(self, folder: Path, *distributions: Path) -> None:
+        self._folder = folder
+        make = [sys.executable, "-m", "venv", "--without-pip", str(folder / "env")]
+        subprocess.run(make, check=True, timeout=120)
+        self._bin = folder / "env" / "bin"
+        self._site = next((folder / "env").glob("lib/python*/site-packages"))
+        (self._site / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n", "utf-8")
+        self.home = folder / "work"
+        self.home.mkdir()
+        for distribution in distributions:
+            self.install(distribution)
+
+    def install(self, wheel: Path) -> None:
+        """Puts a wheel's files in place, over whatever is there."""
+        pip = [sys.executable, "-m", "pip", "-q", "--python", str(self._bin / "python")]
+        command = [*pip, "install", "--no-deps", "--no-index", "--force-reinstall", str(wheel)]
+        subprocess.run(command, check=True, timeout=120, capture_output=True)
+
+    def remove(self, name: str) -> None:
+        """Uninstalls a distribution."""
+        pip = [sys.executable, "-m", "pip", "-q", "--python", str(self._bin / "python")]
+        subprocess.run([*pip, "uninstall", "-y", name], check=True, timeout=120)
+
+    def run(self, *command: str) -> str:
+        """Standard output of a program of this environment, run in the user's folder."""
+        env = {
+            **os.environ,
+            "PATH": f"{self._bin}{os.pathsep}{os.environ['PATH']}",
+            "SEARCHLOOP_HOME": str(self._folder / "data"),
+            "SEARCHLOOP_OFFLINE": "1",
+        }
+        env.pop("PYTHONPATH", None)
+        program = [str(self._bin / command[0]), *command[1:]]
+        done = subprocess.run(
+            program, cwd=self.home, env=env, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def works(self) -> None:
+        """Asks a question as a library and on the command line, and looks at what is served."""
+        assert "searchloop" in self.run("python", "-c", ASK)
+        told = json.loads(
+            self.run(
+                "searchloop", "ask", "--web", "-o", "json", "Which search engines need no key?"
+            )
+        )
+        assert told["reason"] == "stop"
+        assert told["citations"]
+        place = (
+            "import searchloop.web.serve as s, searchloop.web as w; print(s.__file__, w.__file__)"
+        )
+        assert self.run("python", "-c", place).count(str(self._site)) == 2
+
+
+def foreign(folder: Path, name: str, files: dict[str, str]) -> Path:
+    """A wheel of somebody else's."""
+    path = folder / f"{name.replace('.', '_')}-1.0-py3-none-any.whl"
+    info = f"{name.replace('.', '_')}-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        for inside, text in files.items():
+            archive.writestr(inside, text)
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        listed = [*files, f"{info}/METADATA", f"{info}/WHEEL", f"{info}/RECORD"]
+        archive.writestr(f"{info}/RECORD", "".join(f"{line},,\n" for line in listed))
+    return path
+
+
+def test_the_wheel_holds_one_package_with_all_that_it_needs(wheel: Path) -> None:
+    """Code, page, type marker and the documents of the built-in library, and nothing beside."""
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    assert {n.partition("/")[0] for n in inside if ".dist-info/" not in n} == {"searchloop"}
+    documents = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    docs = "searchloop/search_backend/builtin_docs"
+    wanted = {f"{docs}/{path.relative_to(ROOT).as_posix()}" for path in documents}
+    static = (ROOT / "web" / "static").rglob("*")
+    wanted |= {f"searchloop/{p.relative_to(ROOT).as_posix()}" for p in static if p.is_file()}
+    wanted |= {f"searchloop/{module.path.removeprefix('searchloop/')}" for module in modules()}
+    report((wanted | {"searchloop/py.typed"}) - inside, "Not in the wheel:")
+
+
+def test_it_works_beside_a_users_own_modules_of_the_same_names(wheel: Path, tmp_path: Path) -> None:
+    """Folders and files called agent, web, cli and search_backend are the user's."""
+    environment = Environment(tmp_path, wheel)
+    for name in ("agent.py", "web/__init__.py", "cli/__init__.py", "search_backend.py"):
+        path = environment.home / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("raise RuntimeError('this is the user\\'s own')\n", "utf-8")
+    environment.works()
+
+
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_other_distributions_may_come_and_go(wheel: Path, tmp_path: Path, first: str) -> None:
+    """web.py and an `agent` from an index bring top-level packages of those names."""
+    files = {"web/__init__.py": "", "web/serve.py": "raise RuntimeError('web.py')\n"}
+    web = foreign(tmp_path, "web.py", files)
+    agent = foreign(tmp_path, "agent", {"agent/__init__.py": "raise RuntimeError('not ours')\n"})
+    order = [wheel, web, agent] if first == "ours" else [web, agent, wheel]
+    environment = Environment(tmp_path, *order)
+    environment.works()
+    environment.remove("web.py")
+    environment.remove("agent")
+    environment.works()
+
+
+def test_users_programs_are_type_checked_against_it(wheel: Path, tmp_path: Path) -> None:
+    """py.typed is there, and `from searchloop import ...` has types."""
+    environment = Environment(tmp_path, wheel)
+    (environment.home / "program.py").write_text(TYPED, "utf-8")
+    told = environment.run(
+        "python", "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "c"), "program.py"
+    )
+    assert 'Revealed type is "str"' in told or 'Revealed type is "builtins.str"' in told

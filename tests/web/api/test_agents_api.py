@@ -1,0 +1,154 @@
+"""Agents, workspaces, undo and plans over the API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.tools import ToolContext
+from searchloop.agent.tools.workspace import Workspace
+from tests.agent.scripted import Memory
+from tests.web.api.test_api import Ask, with_api
+from tests.web.house import FakeHouse
+
+SOURCE = {"n": 1, "url": "https://example.org/", "title": "T", "state": "cited"}
+
+
+def test_agents_from_made_to_removed(tmp_path: Path) -> None:
+    """Listed with the built-in ones, changed field by field, and told apart when wrong."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        listed = (await ask("GET", "/api/agents")).data["agents"]
+        builtin = listed[0]["name"]
+        assert all(agent["builtin"] for agent in listed)
+        made = await ask("POST", "/api/agents", {"name": "poet", "system": "Rhyme."})
+        assert (made.status, made.data["system"], made.data["builtin"]) == (201, "Rhyme.", False)
+        again = await ask("POST", "/api/agents", {"name": "poet"})
+        assert (again.status, again.error["code"]) == (409, "agent_exists")
+        changed = await ask("PATCH", "/api/agents/poet", {"tools": ["read_*"], "mode": "agent"})
+        assert changed.data["tools"] == ["read_*"]
+        assert changed.data["system"] == "Rhyme."
+        for body in ({"mode": "root"}, {"tools": "all"}, {"colour": "red"}):
+            assert (await ask("PATCH", "/api/agents/poet", body)).status == 400
+        assert (await ask("DELETE", "/api/agents/poet")).status == 204
+        assert (await ask("PATCH", "/api/agents/poet", {})).status == 404
+        assert (await ask("DELETE", f"/api/agents/{builtin}")).error["code"] == "builtin_agent"
+        mine = (await ask("PATCH", f"/api/agents/{builtin}", {"system": "Rhyme."})).data
+        assert (mine["builtin"], mine["changed"]) == (False, True)
+        assert (await ask("DELETE", f"/api/agents/{builtin}")).status == 204
+        assert (await ask("GET", "/api/agents")).data["agents"] == listed
+
+    with_api(tmp_path, scenario)
+
+
+def test_a_session_inherits_from_its_agent_and_may_override(tmp_path: Path) -> None:
+    """Model, mode and search are the agent's where nothing else was said; it can be taken away."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        poet = {"name": "poet", "model": "m:rhyme", "mode": "plan", "system": "Rhyme."}
+        await ask("POST", "/api/agents", poet)
+        made = (await ask("POST", "/api/sessions", {"agent": "poet"})).data
+        assert (made["agent"], made["model"], made["mode"], made["search"]) == (
+            *("poet", "m:rhyme", "plan", "off"),
+        )
+        own = (await ask("POST", "/api/sessions", {"agent": "poet", "mode": "ask"})).data
+        assert own["mode"] == "ask"
+        path = f"/api/sessions/{own['id']}"
+        assert (await ask("PATCH", path, {"agent": None})).data["agent"] is None
+        assert (await ask("PATCH", path, {"agent": "poet"})).data["mode"] == "plan"
+        missing = await ask("PATCH", path, {"agent": "nobody"})
+        assert (missing.status, missing.error["code"]) == (404, "no_agent")
+        assert (await ask("POST", "/api/sessions", {"agent": "nobody"})).status == 404
+        assert len(house.log.sessions()) == 2
+
+    with_api(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("name", ["/", "~", "relative", "/nowhere/at/all", ""])
+def test_what_cannot_be_a_workspace_is_refused(tmp_path: Path, name: str) -> None:
+    """In words, when a session is made and when it is changed; null takes a workspace away."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        (tmp_path / "project").mkdir()
+        refused = await ask("POST", "/api/sessions", {"workspace": name})
+        assert (refused.status, refused.error["code"]) == (400, "bad_workspace")
+        assert refused.error["remedy"]
+        made = (await ask("POST", "/api/sessions", {})).data
+        path = f"/api/sessions/{made['id']}"
+        assert (await ask("PATCH", path, {"workspace": name})).status == 400
+        project = str((tmp_path / "project").resolve())
+        assert (await ask("PATCH", path, {"workspace": project})).data["workspace"] == project
+        assert (await ask("PATCH", path, {"workspace": None})).data["workspace"] is None
+
+    with_api(tmp_path / "home", scenario)
+
+
+def test_files_are_undone(tmp_path: Path) -> None:
+    """The files are as before, the log says so, and the session remembers it for the model."""
+    (tmp_path / "ws").mkdir()
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        made = (await ask("POST", "/api/sessions", {"workspace": str(tmp_path / "ws")})).data
+        path = f"/api/sessions/{made['id']}"
+        nothing = await ask("POST", f"{path}/undo", {})
+        assert (nothing.status, nothing.error["code"]) == (409, "nothing_to_undo")
+        workspace = Workspace.of(house.settings)
+        tools = {t.spec.name: t for t in await workspace.tools(house.log.session(made["id"]))}
+        context = ToolContext("c", SourceTable(), Memory())
+        await tools["create_file"].run({"path": "a.txt", "content": "x"}, context)
+        lease = house.log.leases.claim(made["id"], "r", "somebody")
+        assert (await ask("POST", f"{path}/undo", {})).error["code"] == "busy"
+        house.log.leases.release(lease)
+        assert (await ask("POST", f"{path}/undo", {})).data == {"files": ["a.txt"]}
+        assert not (tmp_path / "ws" / "a.txt").exists()
+        assert house.log.last_event(made["id"]).type == "files_undone"
+        assert house.log.session(made["id"]).settings["undone"] == ["a.txt"]
+        await ask("POST", f"{path}/messages", {"text": "hello"})
+        (asked,) = [e for e in house.log.read(made["id"]) if e.type == "user_message"]
+        assert "a.txt" in asked.data["note"]
+        assert (await ask("POST", "/api/sessions/nobody/undo", {})).status == 404
+
+    with_api(tmp_path / "home", scenario)
+
+
+def test_a_plan_is_made_of_an_answer_and_carried_out(tmp_path: Path) -> None:
+    """From the list in the answer, when the user asks; running it is a question in agent mode."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        made = (await ask("POST", "/api/sessions", {"mode": "plan"})).data
+        path = f"/api/sessions/{made['id']}"
+        assert (await ask("POST", f"{path}/plans", {})).error["code"] == "no_list"
+        ended = {"answer": "Do this:\n\n1. Read `a.txt` [1]\n2. Write", "sources": [SOURCE]}
+        house.log.append(made["id"], [("run_finished", ended)])
+        plan = await ask("POST", f"{path}/plans", {})
+        assert plan.status == 201
+        assert (plan.data["title"], plan.data["files"]) == ("Do this", ["a.txt"])
+        assert (await ask("POST", f"{path}/plans/nothing/run", {})).status == 404
+        started = await ask("POST", f"{path}/plans/{plan.data['plan_id']}/run", {})
+        assert started.status == 202
+        asked = next(e for e in house.log.read(made["id"]) if e.type == "user_message")
+        assert asked.data["text"].startswith("Carry out this plan: Do this\n")
+        assert asked.data["plan"] == plan.data["plan_id"]
+        assert house.log.session(made["id"]).mode == "agent"
+
+    with_api(tmp_path, scenario)
+
+
+def test_a_plan_is_in_the_exports(tmp_path: Path) -> None:
+    """Its steps stand behind the answer, in Markdown and in HTML; files in code marks."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        made = (await ask("POST", "/api/sessions", {"mode": "plan"})).data
+        path = f"/api/sessions/{made['id']}"
+        await ask("POST", f"{path}/messages", {"text": "Plan it"})
+        step = {"text": "Read <it>", "files": ["a`b.txt"], "sources": [1]}
+        plan = {"plan_id": "p", "title": "T", "steps": [step], "files": [], "sources": []}
+        house.log.append(made["id"], [("plan", {**plan, "by": "model"})])
+        text = (await ask("GET", f"{path}/export?format=md")).body.decode()
+        assert "**Plan: T**\n\n1. Read &lt;it> - touches `ab.txt` [1]" in text
+        page = (await ask("GET", f"{path}/export?format=html")).body.decode()
+        assert "Read &lt;it&gt;" in page
+
+    with_api(tmp_path, scenario)

@@ -1,0 +1,582 @@
+"""The JSON API: what it takes, what it refuses and in which words, and what it gives away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import re
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchloop.agent.errors import (
+    AgentError,
+    ConfigError,
+    Conflict,
+    ProviderError,
+    StoreError,
+    ToolError,
+)
+from searchloop.agent.log import EventLog
+from searchloop.agent.settings import Settings
+from searchloop.web.api import status_of
+from searchloop.web.api.openapi import document
+from searchloop.web.app import STREAM_PATHS
+from searchloop.web.text.tree import TAGS
+from tests.web.house import (
+    ANSWER,
+    TOKEN,
+    Answer,
+    FakeHouse,
+    allowed,
+    answer_events,
+    frames,
+    living,
+    make_house,
+    request,
+)
+
+Ask = Callable[..., Awaitable[Answer]]
+
+
+def with_api(home: Path, scenario: Callable[[Ask, FakeHouse], Awaitable[None]]) -> None:
+    """Runs a scenario against the whole application."""
+
+    async def run() -> None:
+        house = make_house(home)
+        async with living(house) as app:
+
+            async def ask(method: str, target: str, body: Any = None, **more: Any) -> Answer:
+                return await request(app, method, target, allowed(), body, **more)
+
+            await scenario(ask, house)
+
+    asyncio.run(run())
+
+
+def test_a_session_from_its_start_to_its_end(tmp_path: Path) -> None:
+    """Create, ask, follow, rename, find, delete: what a page does, in order."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        made = await ask("POST", "/api/sessions", {"mode": "plan", "search": "auto"})
+        assert made.status == 201
+        session = made.data
+        assert re.fullmatch(r"[\w-]{22,}", session["id"])
+        assert (session["mode"], session["search"], session["model"]) == (
+            *("plan", "auto"),
+            house.settings.model,
+        )
+        path = f"/api/sessions/{session['id']}"
+        started = await ask("POST", f"{path}/messages", {"text": "Why?", "search": "local"})
+        assert started.status == 202
+        assert set(started.data) == {"run_id", "session_id", "seq"}
+        events = await ask(
+            "GET", f"{path}/events?after={started.data['seq']}", enough=lambda b: b"id: 5\n" in b
+        )
+        kinds = [event["type"] for event in frames(events.body)]
+        assert (kinds[0], kinds[-1]) == ("user_message", "run_finished")
+        renamed = await ask("PATCH", path, {"title": "  A \n title\x07 ", "model": "m:y"})
+        assert (renamed.data["title"], renamed.data["search"]) == ("A title", "local")
+        found = await ask("GET", "/api/sessions?q=Why")
+        assert [s["id"] for s in found.data["sessions"]] == [session["id"]]
+        assert (await ask("GET", "/api/sessions?q=nothing")).data == {"sessions": []}
+        assert (await ask("GET", path)).data == renamed.data
+        gone = await ask("DELETE", path)
+        assert (gone.status, gone.body) == (204, b"")
+        assert (await ask("GET", path)).status == 404
+
+    with_api(tmp_path, scenario)
+
+
+def test_a_new_session_searches_nothing_unless_asked(tmp_path: Path) -> None:
+    """The switch is off by default, and an empty body is enough."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        for body in (None, {}, {"workspace": None}):
+            session = (await ask("POST", "/api/sessions", body)).data
+            assert (session["search"], session["search_path"], session["mode"]) == (
+                *("off", "off"),
+                "ask",
+            )
+
+    with_api(tmp_path, scenario)
+
+
+def test_pins_and_temporary_sessions(tmp_path: Path) -> None:
+    """A pin comes and goes; a temporary session can be used but is not listed."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        kept = (await ask("POST", "/api/sessions", {})).data
+        passing = (await ask("POST", "/api/sessions", {"temporary": True})).data
+        assert passing["settings"] == {"temporary": True}
+        assert (await ask("GET", f"/api/sessions/{passing['id']}")).status == 200
+        listed = (await ask("GET", "/api/sessions")).data["sessions"]
+        assert [s["id"] for s in listed] == [kept["id"]]
+        for pinned, settings in ((True, {"pinned": True}), (False, {})):
+            changed = await ask("PATCH", f"/api/sessions/{kept['id']}", {"pinned": pinned})
+            assert changed.data["settings"] == settings
+        await ask("POST", "/api/sessions", {})
+        listed = (await ask("GET", "/api/sessions?limit=1")).data["sessions"]
+        assert len(listed) == 1
+
+    with_api(tmp_path, scenario)
+
+
+def test_a_session_tells_whether_its_model_has_a_search_of_its_own(tmp_path: Path) -> None:
+    """Also of a model that is in no list, and of one that nobody offers any more."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        made = (await ask("POST", "/api/sessions", {"model": "m:native"})).data
+        path = f"/api/sessions/{made['id']}"
+        assert made["native_search"] is (await ask("GET", path)).data["native_search"] is True
+        changed = (await ask("PATCH", path, {"model": "m:plain"})).data
+        assert changed["native_search"] is False
+        house.log.update_session(made["id"], model="gone:x")
+        [listed] = (await ask("GET", "/api/sessions")).data["sessions"]
+        assert listed["native_search"] is None
+
+    with_api(tmp_path, scenario)
+
+
+def test_one_answer_at_a_time(tmp_path: Path) -> None:
+    """A second question is refused while the first is answered; stopping makes room."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        path = f"/api/sessions/{house.log.create_session(model='m:x').id}"
+        assert (await ask("POST", f"{path}/messages", {"text": "wait"})).status == 202
+        assert (await ask("GET", path)).data["running"] is True
+        busy = await ask("POST", f"{path}/messages", {"text": "again"})
+        assert (busy.status, busy.error["code"]) == (409, "busy")
+        assert (await ask("POST", f"{path}/cancel")).data == {"cancelled": True}
+        assert (await ask("POST", f"{path}/cancel", {})).data == {"cancelled": False}
+        assert (await ask("POST", f"{path}/messages", {"text": "again"})).status == 202
+
+    with_api(tmp_path, scenario)
+
+
+def test_deleting_stops_the_answer_first(tmp_path: Path) -> None:
+    """Nothing goes on for a session that is gone."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        session = house.log.create_session(model="m:x").id
+        await ask("POST", f"/api/sessions/{session}/messages", {"text": "wait"})
+        assert (await ask("DELETE", f"/api/sessions/{session}")).status == 204
+        assert not await house.runner.cancel(session)
+        assert house.log.leases.held() == []
+
+    with_api(tmp_path, scenario)
+
+
+BAD = [
+    ("POST", "/api/sessions", {"modle": "m:x"}, 400, "bad_request", "modle"),
+    ("POST", "/api/sessions", {"mode": "chat"}, 400, "bad_request", "'ask', 'plan', 'agent'"),
+    ("POST", "/api/sessions", {"search": True}, 400, "bad_request", "search must be a string"),
+    ("POST", "/api/sessions", {"model": "nobody:x"}, 400, "unknown_provider", "nobody"),
+    ("POST", "/api/sessions", {"model": "x"}, 400, "bad_model", "'x'"),
+    ("POST", "/api/sessions", {"workspace": "/no/such"}, 400, "bad_workspace", "/no/such"),
+    ("POST", "/api/sessions", {"workspace": "relative"}, 400, "bad_workspace", "relative"),
+    ("POST", "/api/sessions", [], 400, "bad_request", "must be an object, not an array"),
+    ("POST", "/api/sessions", b"{", 400, "bad_json", "JSON"),
+    ("POST", "/api/sessions", b'{"mode": NaN}', 400, "bad_json", "NaN"),
+    ("POST", "/api/sessions", b'{"mode": "ask", "mode": "ask"}', 400, "bad_json", "twice"),
+    ("POST", "/api/sessions", b'{"mode": "\\ud800"}', 400, "bad_json", "JSON"),
+    ("POST", "/api/sessions", b"\xff\xfe{\x00}\x00", 400, "bad_json", "JSON"),
+    ("POST", "/api/sessions", b"[" * 50_000, 400, "bad_json", "deep"),
+    ("POST", "/api/sessions", b"[" * 200 + b"]" * 200, 400, "bad_json", "deep"),
+    ("POST", "{s}/messages", {}, 400, "bad_request", "'text' is missing"),
+    ("POST", "{s}/messages", {"text": " \n"}, 400, "empty_question", "empty"),
+    ("POST", "{s}/messages", {"text": 1}, 400, "bad_request", "text must be a string"),
+    ("POST", "{s}/messages", {"text": "x", "web": True}, 400, "bad_request", "web"),
+    ("POST", "{s}/messages", {"text": "x" * 1_050_000}, 413, "too_large", "1 MiB"),
+    ("POST", "/api/sessions/none/messages", {"text": "x"}, 404, "no_session", "none"),
+    ("POST", "{s}/cancel", {"now": True}, 400, "bad_request", "now"),
+    ("POST", "/api/sessions/none/cancel", {}, 404, "no_session", "none"),
+    ("PATCH", "{s}", {"title": " \t"}, 400, "empty_title", "empty"),
+    ("PATCH", "{s}", {"id": "x"}, 400, "bad_request", "id"),
+    ("PATCH", "{s}", {"search": "on"}, 400, "bad_request", "'auto'"),
+    ("PATCH", "/api/sessions/none", {"title": "x"}, 404, "no_session", "none"),
+    ("DELETE", "/api/sessions/none", None, 404, "no_session", "none"),
+    ("POST", "{s}/approvals/c1", {"decision": "yes"}, 400, "bad_request", "'once'"),
+    ("POST", "{s}/approvals/c1", {"decision": "once"}, 409, "nothing_to_approve", "c1"),
+    ("POST", "/api/sessions/none/approvals/c", {"decision": "deny"}, 404, "no_session", "none"),
+    ("PATCH", "{s}/turns/1", {"removed": True}, 404, "no_turn", "question number 1"),
+    ("PATCH", "{s}/turns/x", {"shown": True}, 404, "no_turn", "question"),
+    ("PATCH", "{s}/turns/%C2%B2", {"shown": True}, 404, "no_turn", "question"),
+    ("PATCH", "{s}/turns/" + "9" * 5000, {"shown": True}, 404, "no_turn", "question"),
+    ("GET", "{s}/export?turn=%C2%B2", None, 404, "no_turn", "question"),
+    ("PATCH", "{s}/turns/1", {}, 400, "bad_request", "either shown or removed"),
+    ("PATCH", "{s}/turns/1", {"shown": False}, 400, "bad_request", "shown"),
+    ("PATCH", "/api/sessions/none/turns/1", {"shown": True}, 404, "no_session", "none"),
+    ("GET", "{s}/export?format=pdf", None, 400, "bad_format", "pdf"),
+    ("GET", "/api/sessions/none/export", None, 404, "no_session", "none"),
+    ("GET", "/api/sessions?limit=0", None, 400, "bad_limit", "from 1"),
+    ("GET", "/api/sessions?limit=-1", None, 400, "bad_limit", "from 1"),
+    ("GET", "/api/sessions?limit=100001", None, 400, "bad_limit", "100,000"),
+    ("GET", "/api/nothing", None, 404, "not_found", "nothing"),
+    ("GET", "//api/sessions", None, 400, "bad_address", "not an address"),
+    ("GET", "/static/../app.py", None, 404, "not_found", "nothing"),
+    ("GET", "/static/..%2fapp.py", None, 404, "not_found", "nothing"),
+    ("GET", "/static/app.py", None, 404, "not_found", "nothing"),
+    ("GET", "/static/a\0.js", None, 404, "not_found", "nothing"),
+    ("GET", "/static/", None, 404, "not_found", "nothing"),
+]
+
+
+@pytest.mark.parametrize(("method", "target", "body", "status", "code", "words"), BAD)
+def test_bad_input_is_one_clear_sentence(
+    method: str, target: str, body: Any, status: int, code: str, words: str, tmp_path: Path
+) -> None:
+    """The right status, a code for programs, what is wrong by name, and what to do."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        session = house.log.create_session(model="m:x").id
+        answer = await ask(method, target.replace("{s}", f"/api/sessions/{session}"), body)
+        assert (answer.status, answer.error["code"]) == (status, code)
+        assert words in answer.error["message"]
+        assert answer.error["remedy"]
+        assert set(answer.data) == {"error"}
+        assert set(answer.error) == {"code", "message", "remedy"}
+        assert b"Traceback" not in answer.body
+        assert house.log.read(session) == []
+        assert len(house.log.sessions()) == 1
+
+    with_api(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ConfigError("question_too_long", "x"), 413),
+        (ConfigError("no_key", "x"), 400),
+        (Conflict("busy", "x"), 409),
+        (Conflict("no_session", "x"), 404),
+        (ProviderError("unreachable", "x"), 502),
+        (StoreError("disk_full", "x"), 503),
+        (ToolError("bad_url", "x"), 400),
+        (AgentError("odd", "x"), 500),
+    ],
+)
+def test_each_error_has_its_status(error: AgentError, status: int) -> None:
+    """The status says the same as the error: who must act."""
+    assert status_of(error) == status
+
+
+def test_models_are_listed_with_the_choices(tmp_path: Path) -> None:
+    """A picker needs no more than this one answer."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        data = (await ask("GET", "/api/models")).data
+        assert data["models"][0]["id"] == "m:x"
+        assert data["models"][0]["available"] is True
+        assert "native_search" in data["models"][0]["capabilities"]
+        assert data["default"] == house.settings.model
+        assert data["modes"] == ["ask", "plan", "agent"]
+        assert data["searches"] == ["auto", "native", "local", "off"]
+
+    with_api(tmp_path, scenario)
+
+
+def test_the_search_backend_is_mounted(tmp_path: Path) -> None:
+    """Its three addresses answer here, behind the gate and without its CORS headers."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        found = await ask("POST", "/api/web-search", {"query": "x"})
+        assert found.data["asked"] == {"query": "x"}
+        assert "access-control-allow-origin" not in found.headers
+        await ask("POST", "/api/open-page", {"url": "https://example.org"})
+        await ask("GET", "/api/engines")
+        assert [entry["path"] for entry in house.searched] == [
+            *("/api/web-search", "/api/open-page", "/api/engines")
+        ]
+
+    with_api(tmp_path, scenario)
+
+
+def test_a_store_that_fails_is_said_in_words(tmp_path: Path) -> None:
+    """Disk full, read-only or damaged: 503 and the remedy, without a traceback."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        house.log.close()
+        answer = await ask("POST", "/api/sessions", {})
+        assert answer.status == 503
+        assert answer.error["remedy"]
+        assert b"Traceback" not in answer.body
+
+    with_api(tmp_path, scenario)
+
+
+def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:
+    """Chats are listed, read and exported; each change says why it is not made."""
+    with contextlib.closing(EventLog(tmp_path / "sessions.sqlite3")) as log:
+        session = log.create_session(model="m:x").id
+        log.append(session, [("user_message", {"text": "hi"})])
+        log.create_session(model="m:x", settings={"temporary": True})
+    with contextlib.closing(sqlite3.connect(tmp_path / "sessions.sqlite3")) as db:
+        db.execute("UPDATE sessions SET updated = 0")  # old enough to be forgotten
+        db.execute("PRAGMA user_version = 99")
+        db.commit()
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        listed = await ask("GET", "/api/sessions")
+        assert [one["id"] for one in listed.data["sessions"]] == [session]
+        assert (await ask("GET", f"/api/sessions/{session}")).status == 200
+        assert b"hi" in (await ask("GET", f"/api/sessions/{session}/export?format=md")).body
+        for method, path, body in (
+            ("POST", "/api/sessions", {}),
+            ("POST", f"/api/sessions/{session}/messages", {"text": "and now?"}),
+            ("PATCH", f"/api/sessions/{session}", {"title": "x"}),
+            ("DELETE", f"/api/sessions/{session}", None),
+        ):
+            refused = await ask(method, path, body)
+            assert (refused.status, refused.error["code"]) == (503, "newer_store")
+            assert "Update searchloop" in refused.error["remedy"]
+
+    with_api(tmp_path, scenario)
+
+
+def test_a_fault_of_ours_shows_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The log has the traceback; the client has a sentence."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        del house.runner._runs  # a runner that is broken inside
+        session = house.log.create_session(model="m:x").id
+        answer = await ask("POST", f"/api/sessions/{session}/cancel", {})
+        assert (answer.status, answer.error["code"]) == (500, "internal")
+        assert b"_runs" not in answer.body
+        assert "_runs" in caplog.text
+
+    with_api(tmp_path, scenario)
+
+
+def test_the_page_and_its_files_are_served(tmp_path: Path) -> None:
+    """Right types, no guessing; only an address with a version is kept for long."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        page = await ask("GET", "/")
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        names = re.findall(rb'"(/static/[^"]+)"', page.body)
+        assert names
+        for name in names:
+            answer = await ask("GET", name.decode())
+            kind = "text/css" if name.endswith(b".css") else "text/javascript"
+            assert answer.status == 200, name
+            assert answer.headers["content-type"] == f"{kind}; charset=utf-8"
+            assert answer.headers["cache-control"] == "no-cache"
+        versioned = await ask("GET", f"{names[0].decode()}?v=1")
+        assert "immutable" in versioned.headers["cache-control"]
+        assert not re.search(rb"https?://(?!www\.w3\.org)", page.body)
+
+    with_api(tmp_path, scenario)
+
+
+def test_the_description_lists_every_route(tmp_path: Path) -> None:
+    """What is described is there, what is there is described, and names are resolved."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        described = (await ask("GET", "/api/openapi.json")).data
+        assert described == json.loads(json.dumps(document()))
+        listed = {(m.upper(), p) for p, methods in described["paths"].items() for m in methods}
+        async with living(make_house(tmp_path / "b")) as app:
+            there = {
+                (method, re.sub(r"<(?:path:)?(\w+)>", r"{\1}", str(rule)))
+                for rule in app.flask.url_map.iter_rules()
+                for method in rule.methods - {"HEAD", "OPTIONS"}
+            }
+        assert listed == there | {("GET", path) for path in STREAM_PATHS}
+        names = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(described)))
+        assert names <= set(described["components"]["schemas"])
+
+    with_api(tmp_path, scenario)
+
+
+def test_answers_have_the_described_shape(tmp_path: Path) -> None:
+    """Required fields are there, and a session has no field that nobody described."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        schemas = document()["components"]["schemas"]
+        made = (await ask("POST", "/api/sessions", {})).data
+        assert set(made) == set(schemas["Session"]["properties"])
+        assert set((await ask("GET", "/api/health")).data) == set(schemas["Health"]["properties"])
+        models = (await ask("GET", "/api/models")).data
+        assert set(models) == set(schemas["Models"]["properties"])
+        assert set(models["models"][0]) == set(schemas["Model"]["properties"])
+
+    with_api(tmp_path, scenario)
+
+
+UNSEEN = "\x1b]8;;x\u202egpj.\u2066\u200f\U000e0041"
+EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)> `x` [l](javascript:alert(3))'
+
+
+def export_of(home: Path, wanted: str) -> Answer:
+    """The export of a session that holds hostile text everywhere."""
+    got: list[Answer] = []
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        session = house.log.create_session(model="m:x").id
+        house.log.update_session(session, title=EVIL)
+        message, finished = answer_events("r")
+        bad = {
+            "n": 2,
+            "url": 'javascript:alert("4")',
+            "title": f"{EVIL} {UNSEEN}",
+            "quote": EVIL,
+            "verified": False,
+            "spans": [[0, 2]],
+            "marks": [{"span": [0, 2], "quote": EVIL + UNSEEN, "verified": False}],
+        }
+        finished[1]["citations"] = [*finished[1]["citations"], bad]
+        house.log.append(session, [("user_message", {"text": EVIL}), message, finished])
+        text = f"Then **this**. {EVIL}"
+        finished = ("run_finished", {**finished[1], "answer": text, "citations": []})
+        house.log.append(session, [("user_message", {"text": "Second"}), finished])
+        got.append(await ask("GET", f"/api/sessions/{session}/export?format={wanted}"))
+        assert got[0].status == 200
+
+    with_api(home, scenario)
+    return got[0]
+
+
+def test_export_as_markdown(tmp_path: Path) -> None:
+    """Questions are headings, citations are footnotes, other people's words are words."""
+    answer = export_of(tmp_path, "md")
+    text = answer.body.decode()
+    assert answer.headers["content-type"].startswith("text/markdown")
+    assert re.fullmatch(
+        r'attachment; filename="searchloop-[\w-]{8}\.md"', answer.headers["content-disposition"]
+    )
+    assert "It[^2] is [^1]." in text
+    assert "[^1]: A page <https://example.org/a> “so it is”" in text
+    assert "## Second\n\nThen **this**." in text
+    for line in text.splitlines():
+        if line.startswith(("# ", "## \\<", "[^")):
+            assert "<script" not in line.replace("\\<script", "")
+    (note,) = (line for line in text.splitlines() if line.startswith("[^2]"))
+    assert note.isprintable()
+    assert '`javascript:alert("4")`' in note  # an address in angle brackets would be a link
+
+
+def test_export_as_html(tmp_path: Path) -> None:
+    """One file that runs nothing and loads nothing, whatever was said in the session."""
+    answer = export_of(tmp_path, "html")
+    text = answer.body.decode()
+    tags = set(re.findall(r"<([a-z0-9]+)[ >]", text))
+    assert tags <= {*TAGS, "html", "head", "meta", "title", "style", "body", "sup"}
+    assert "default-src 'none'; style-src 'sha256-" in text
+    for tag in re.findall(r"<[a-z][^>]*>", text):
+        assert not re.search(r"\s(on\w+|src|style)\s*=", tag), tag
+    hrefs = re.findall(r'href="([^"]*)"', text)
+    assert set(hrefs) == {"https://example.org/a", "#t1-1", "#t1-2"}
+    assert "&lt;script&gt;" in text
+    assert "[2] " in text
+    assert not re.search("[\x1b\u202e\u2066\u200f\U000e0041]", text)
+    assert answer.headers["content-disposition"].startswith("attachment")
+
+
+def test_export_as_data(tmp_path: Path) -> None:
+    """All events, and nothing that is a provider's own or a secret."""
+    whole = export_of(tmp_path / "a", "json")
+    assert set(whole.data) == {"session", "events"}
+    lines = export_of(tmp_path / "b", "trace").body.decode().splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == [e["seq"] for e in whole.data["events"]]
+    for body in (whole.body.decode(), "\n".join(lines)):
+        assert ANSWER in body
+        assert "OPAQUE" not in body
+        assert TOKEN not in body
+
+
+def test_an_unfinished_answer_is_exported_as_it_stands(tmp_path: Path) -> None:
+    """What there is of an answer that is still being given is in the file, and no more."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        session = house.log.create_session(model="m:x").id
+        house.log.append(session, [("user_message", {"text": "q"}), ("text_delta", {"text": "So"})])
+        answer = await ask("GET", f"/api/sessions/{session}/export")
+        assert "So\n\n*unfinished*" in answer.body.decode()
+        anew = [("run_resumed", {"run_id": "r", "takeovers": 1}), ("text_delta", {"text": "Then"})]
+        house.log.append(session, anew)
+        answer = await ask("GET", f"/api/sessions/{session}/export")
+        assert "## q\n\nThen\n\n*unfinished*" in answer.body.decode()
+        house.log.append(session, [("user_message", {"text": "next"})])
+        answer = await ask("GET", f"/api/sessions/{session}/export")
+        assert answer.body.decode().endswith("## next\n\n\n\n*unfinished*\n")
+
+    with_api(tmp_path, scenario)
+
+
+def test_turns_are_removed_brought_back_and_chosen(tmp_path: Path) -> None:
+    """The chat that is shown is exported; the trace keeps everything; a busy chat is left alone."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        path = f"/api/sessions/{house.log.create_session(model='m:x').id}"
+        for text in ("Alpha", "Beta"):
+            assert (await ask("POST", f"{path}/messages", {"text": text})).status == 202
+        again = {"text": "Gamma", "replaces": 1}
+        assert (await ask("POST", f"{path}/messages", again)).status == 202
+
+        async def exported(wanted: str = "md") -> str:
+            text = (await ask("GET", f"{path}/export?format={wanted}")).body.decode()
+            return "".join(re.findall(r'(?:## |"text": ")([ABG])(?:lpha|eta|amma)', text))
+
+        assert await exported() == "G"
+        one = await ask("GET", f"{path}/export?format=md&turn=6")
+        assert one.body.decode().startswith("It is [^1].\n\n[^1]: A page <https://example.org/a>")
+        assert (await ask("GET", f"{path}/export?turn=7")).error["code"] == "no_turn"
+        assert (await ask("PATCH", f"{path}/turns/1", {"shown": True})).data == {"shown": [1, 6]}
+        assert await exported() == "AB"
+        assert (await ask("PATCH", f"{path}/turns/6", {"removed": True})).data == {"shown": [1]}
+        assert (await exported("json"), await exported("trace")) == ("A", "ABG")
+        assert (await ask("PATCH", f"{path}/turns/6", {"removed": False})).data["shown"] == [1, 6]
+        assert (await ask("POST", f"{path}/messages", {"text": "wait"})).status == 202
+        busy = await ask("PATCH", f"{path}/turns/6", {"removed": True})
+        assert (busy.status, busy.error["code"]) == (409, "busy")
+
+    with_api(tmp_path, scenario)
+
+
+def test_start_and_end_reach_the_runner(tmp_path: Path) -> None:
+    """Broken runs are closed before the first request, and all runs stop at the end."""
+    house = make_house(tmp_path)
+
+    async def scenario() -> None:
+        async with living(house):
+            assert house.runner.recovered
+            assert not house.runner.closed
+
+    asyncio.run(scenario())
+    assert house.runner.closed
+
+
+def test_settings_hide_the_token(tmp_path: Path) -> None:
+    """What is printed of the settings does not hold the secret."""
+    house = make_house(tmp_path, SEARCHLOOP_TOKEN="very-secret")
+    assert isinstance(house.settings, Settings)
+    assert house.settings.token == "very-secret"
+
+
+def test_pages_that_stall_keep_nobody_else_waiting(tmp_path: Path) -> None:
+    """Fifty are being read and none comes: another one and the API are answered all the same."""
+    house = make_house(tmp_path)
+    page = {"url": "https://e.example/stall"}
+
+    async def scenario() -> None:
+        async with living(house) as app:
+            ask = functools.partial(request, app, "POST", "/api/open-page")
+            stalled = [asyncio.create_task(ask(body=page)) for _ in range(50)]
+            try:
+                for _ in stalled:
+                    assert await asyncio.to_thread(house.stalled.acquire, timeout=90)
+                async with asyncio.timeout(30):
+                    assert (await ask(body={"url": "https://e.example/a"})).status == 200
+                    assert (await request(app, "GET", "/api/sessions")).status == 200
+                assert not any(task.done() for task in stalled)
+            finally:
+                house.release.set()
+            assert {answer.status for answer in await asyncio.gather(*stalled)} == {200}
+
+    asyncio.run(scenario())

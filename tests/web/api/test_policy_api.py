@@ -1,0 +1,64 @@
+"""The rules for approvals over the API: read, replaced as a whole, refused with the fault named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from searchloop.agent.guard.policy import Policy, load_policy
+from tests.web.api.test_api import Ask, with_api
+from tests.web.house import FakeHouse
+
+RULES = {
+    "review_queries": True,
+    "private_and_untrusted": "refuse",
+    "rules": [{"action": "deny", "server": "github", "tool": "*delete*"}],
+}
+
+
+def test_rules_are_read_and_replaced(tmp_path: Path) -> None:
+    """What is put is what holds, from the next question on."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        assert (await ask("GET", "/api/policy")).data == Policy().as_dict()
+        put = await ask("PUT", "/api/policy", RULES)
+        assert (put.status, put.data) == (200, RULES)
+        assert load_policy(house.settings.home) == Policy.of(RULES)
+
+    with_api(tmp_path, scenario)
+
+
+def test_a_fault_changes_nothing(tmp_path: Path) -> None:
+    """The answer names the rule; the rules that were there stay."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        await ask("PUT", "/api/policy", RULES)
+        for body, words in (
+            ({"rules": [{"action": "deny"}, {"action": "perhaps"}]}, "rule 2"),
+            ({"rules": [{"action": "deny", "effect": "harm"}]}, "rule 1"),
+            ({"rulez": []}, "rulez"),
+        ):
+            refused = await ask("PUT", "/api/policy", body)
+            assert refused.status == 400
+            assert words in refused.error["message"]
+        assert (await ask("GET", "/api/policy")).data == RULES
+
+    with_api(tmp_path, scenario)
+
+
+def test_what_holds_a_models_own_search_back_is_told(tmp_path: Path) -> None:
+    """Beside the models, for the switch: always or with private data; the default where the rules
+    cannot be read, which the next question says."""
+
+    async def scenario(ask: Ask, house: FakeHouse) -> None:
+        async def held() -> object:
+            return (await ask("GET", "/api/models")).data["held_back"]
+
+        assert await held() == {"now": None, "private": "private"}
+        await ask("PUT", "/api/policy", {"private_and_untrusted": "allow"})
+        assert await held() == {"now": None, "private": None}
+        await ask("PUT", "/api/policy", RULES)
+        assert await held() == {"now": "review", "private": "review"}
+        (house.settings.home / "policy.json").write_text("{", "utf-8")
+        assert await held() == {"now": None, "private": "private"}
+
+    with_api(tmp_path, scenario)

@@ -1,0 +1,194 @@
+"""Settings changed on the page: what is taken, what is refused, and when it holds."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.settings import load_environment
+from searchloop.agent.settings.config_file import change_config
+from searchloop.agent.settings.keys import KeyStore
+from searchloop.agent.tools.backend import call_wsgi
+from searchloop.web.compose import every_setting, open_services, sent_to
+from tests.web.house import Answer, FakeHouse, living, make_house, request
+
+
+def patched(home: Path, changes: dict[str, Any], **env: str) -> tuple[int, Any, FakeHouse]:
+    """Status and answer of one change, and the house afterwards."""
+    house = make_house(home, **env)
+
+    async def scenario() -> tuple[int, Any]:
+        async with living(house) as app:
+            answer = await request(app, "PATCH", "/api/settings", body={"settings": changes})
+            return answer.status, answer.data
+
+    return *asyncio.run(scenario()), house
+
+
+def shown(data: Any) -> dict[str, dict[str, Any]]:
+    """Settings by name."""
+    return {setting["name"]: setting for setting in data["settings"]}
+
+
+def test_a_change_is_kept_and_holds_at_once(tmp_path: Path) -> None:
+    """The file has it, the answer says where it comes from, and the next turn is held to it."""
+    changes = {
+        "SEARCHLOOP_MODEL": "m:y",
+        "SEARCHLOOP_LIMITS": "steps=3",
+        "SEARCHLOOP_SEARCH": "auto",
+    }
+    status, data, house = patched(tmp_path, changes)
+    assert status == 200
+    model = shown(data)["SEARCHLOOP_MODEL"]
+    assert (model["value"], model["origin"], model["changeable"]) == ("m:y", "config.toml", True)
+    assert (house.settings.model, house.settings.limits.steps) == ("m:y", 3)
+    assert 'SEARCHLOOP_MODEL = "m:y"' in (tmp_path / "config.toml").read_text("utf-8")
+    assert "SEARCHLOOP_TOKEN" not in shown(data)
+    status, data, house = patched(tmp_path, dict.fromkeys(changes))
+    assert shown(data)["SEARCHLOOP_MODEL"]["origin"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"SEARCHLOOP_LIMITS": "steps=none"}, "bad_limit"),
+        ({"SEARCHLOOP_SEARCH": "sometimes"}, "bad_search"),
+        ({"SEARCHLOOP_MODEL": "nope:x"}, "unknown_provider"),
+        ({"SEARCHLOOP_LIMITS": 3}, "bad_setting"),
+        ({"SEARCHLOOP_LIMITS": "steps=3", "SEARCHLOOP_TOKEN": "mine"}, "unknown_setting"),
+        ({"SEARCHLOOP_OFFLINE": ""}, "not_changeable"),
+        ({"SEARCHLOOP_TRACE": "1"}, "not_changeable"),
+        ({"PATH": "/"}, "unknown_setting"),
+    ],
+)
+def test_what_cannot_be_used_changes_nothing(
+    tmp_path: Path, changes: dict[str, Any], code: str
+) -> None:
+    """One bad value refuses all; what is set elsewhere, or a secret, is not changed here."""
+    status, data, house = patched(tmp_path, changes, SEARCHLOOP_TRACE="0")
+    assert (status, data["error"]["code"]) == (400, code)
+    assert data["error"]["remedy"]
+    assert not (tmp_path / "config.toml").exists()
+    assert house.settings.limits.steps == 12
+
+
+def test_the_whole_house_checks_engines_and_sites_too(tmp_path: Path) -> None:
+    """A setting of the search backend is refused in its words; a good one makes it anew."""
+    env = load_environment({"SEARCHLOOP_HOME": str(tmp_path)}, {}, tmp_path)
+    house = open_services(env)
+    names = {setting.name for setting in house.declared()}
+    assert {"SEARCH_ENGINES", "SEARCH_ALLOWED_DOMAINS", "SEARCHLOOP_MODEL"} <= names
+    for bad in ({"SEARCH_ENGINES": "nope"}, {"SEARCH_ALLOWED_DOMAINS": "http://x"}):
+        with pytest.raises(ConfigError):
+            house.check(env.with_layer("config.toml", bad))
+    env.put("config.toml", {"SEARCH_ENGINES": "library", "SEARCHLOOP_LIMITS": "steps=2"})
+    house.use(house.check(env))
+    assert house.settings.limits.steps == 2
+    house.log.close()
+
+
+def test_folders_of_the_library(tmp_path: Path) -> None:
+    """Added, listed, forgotten; what is not there is said."""
+    house = make_house(tmp_path / "home")
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.md").write_text("# Trains\n\nThey run at night.", "utf-8")
+
+    async def scenario() -> None:
+        async with living(house) as app:
+            path = {"path": str(folder)}
+            added = await request(app, "POST", "/api/library", body=path)
+            assert (added.status, added.data["added"], added.data["skipped"]) == (200, 1, 0)
+            listed = (await request(app, "GET", "/api/library")).data["collections"]
+            assert [c["documents"] for c in listed if c["path"] == str(folder)] == [1]
+            missing = await request(app, "POST", "/api/library", body={"path": "/nowhere"})
+            assert (missing.status, missing.error["code"]) == (400, "bad_path")
+            gone = await request(app, "DELETE", "/api/library", body=path)
+            assert gone.data == {"removed": 1}
+
+    asyncio.run(scenario())
+
+
+def test_keys_are_bound_to_the_addresses_of_their_owners() -> None:
+    """Every key that is sent anywhere says where; a key of two owners is bound to both."""
+    bound = {s.name: [a.names[0] for a in sent_to(s.name)] for s in every_setting() if s.secret}
+    unbound = {name for name, addresses in bound.items() if not addresses}
+    assert unbound == {"SEARCHLOOP_TOKEN", "SEARCHLOOP_DATABASE_URL"}
+    assert bound["JINA_API_KEY"] == ["JINA_SEARCH_BASE_URL", "JINA_READER_BASE_URL"]
+    assert bound["OLLAMA_API_KEY"] == ["OLLAMA_SEARCH_BASE_URL"]
+    (chat,) = sent_to("OPENAI_CHAT_API_KEY")
+    assert chat.names == ("OPENAI_CHAT_BASE_URL", "OPENAI_BASE_URL")
+
+
+def test_a_key_goes_in_and_never_comes_out(tmp_path: Path) -> None:
+    """Saved, in force at once, forgotten; what is no key, or no name of one, is refused."""
+    home = str(tmp_path / "home")
+    house = open_services(load_environment({"SEARCHLOOP_HOME": home}, {}, tmp_path))
+    secret = "sk-" + "q7" * 20
+
+    async def scenario() -> None:
+        async with living(house) as app:
+
+            async def keys(method: str, name: str = "", value: Any = None) -> Answer:
+                body = {"value": value} if value is not None else None
+                return await request(app, method, f"/api/keys{name}", body=body)
+
+            def state(answer: Answer) -> tuple[bool, bool]:
+                (key,) = [k for k in answer.data["keys"] if k["name"] == "BRAVE_API_KEY"]
+                return key["set"], key["saved"]
+
+            assert state(await keys("GET")) == (False, False)
+            saved = await keys("PUT", "/BRAVE_API_KEY", secret)
+            assert state(saved) == (True, True)
+            assert house.settings.env["BRAVE_API_KEY"] == secret
+            everything = [saved, await keys("GET"), await request(app, "GET", "/api/settings")]
+            assert not [a for a in everything if secret.encode() in a.body]
+            assert (await keys("PUT", "/BRAVE_API_KEY", " ")).error["code"] == "bad_key"
+            for name in ("SEARCHLOOP_TOKEN", "PATH"):
+                assert (await keys("PUT", f"/{name}", secret)).error["code"] == "unknown_key"
+            assert state(await keys("DELETE", "/BRAVE_API_KEY")) == (False, False)
+
+    asyncio.run(scenario())
+
+
+def test_what_another_process_saves_holds_without_a_new_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A key and a setting saved beside a server are in force at its next request, in the agent and
+    in the search backend; what cannot be used changes nothing and is logged."""
+    home = tmp_path / "home"
+    env = load_environment({"SEARCHLOOP_HOME": str(home)}, {}, tmp_path)
+    house = open_services(env)
+
+    def ready() -> list[str]:
+        _, told = call_wsgi(house.search_app, "/api/engines", None)
+        return [engine["name"] for engine in told["engines"] if engine["available"]]
+
+    async def scenario() -> None:
+        async with living(house) as app:
+
+            async def steps() -> str:
+                shown_now = (await request(app, "GET", "/api/settings")).data
+                return str(shown(shown_now)["SEARCHLOOP_LIMITS"]["value"])
+
+            assert (await steps(), "brave" in ready()) == ("", False)
+            KeyStore(home).save("BRAVE_API_KEY", "k-0123456789", (), env, file=True)
+            change_config(home / "config.toml", {"SEARCHLOOP_LIMITS": "steps=3"})
+            assert (await steps(), "brave" in ready()) == ("steps=3", True)
+            assert (env["BRAVE_API_KEY"], house.settings.limits.steps) == ("k-0123456789", 3)
+            made = house.settings
+            (home / "config.toml").write_text("SEARCHLOOP_LIMITS = 'steps=none'\n")
+            assert (await steps(), house.settings) == ("steps=3", made)
+            (home / "config.toml").write_text("no TOML at all")
+            assert (await steps(), house.settings) == ("steps=3", made)
+            KeyStore(home).forget("BRAVE_API_KEY")
+            (home / "config.toml").unlink()
+            assert (await steps(), "brave" in ready()) == ("", False)
+
+    asyncio.run(scenario())
+    told = [("steps is" in words, "TOML" in words) for words in caplog.messages]
+    assert told == [(True, False), (False, True)]

@@ -1,0 +1,86 @@
+"""Every code of an error or a notice that a server can send, read off the code that makes them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from tests.source_tree import modules
+
+FOLDERS = ("agent", "search_backend", "web")
+# What acts before there is a page, or for the command line alone.
+_NO_PAGE = frozenset(
+    f"{name}.py"
+    for name in (
+        *("agent/observe/logs", "agent/mcp/login", "agent/observe/replay"),
+        "agent/log/backup",
+        *("web/listen", "web/serve"),
+    )
+)
+_MAKERS = re.compile(
+    r"[A-Z]\w*(Error|Rejected|Refused|Failed)|Conflict|Problem|Notice|Finding|Refusal"
+)
+_HELPERS = {ast.Name: {"failed", "fault"}, ast.Attribute: {"_tell", "error"}}
+_CODE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+# Codes that are put together, or come by another name: where, and what they can be.
+MADE = {
+    "agent/run/question.py": ("bad_mode", "bad_search"),
+    "agent/mcp/config.py": (
+        *("bad_json", "bad_server", "bad_servers", "duplicate_server"),
+        *("missing_command", "missing_url"),
+    ),
+    "agent/tools/present_plan.py": ("plan_in_text",),
+    "agent/run/resume.py": ("outcome_unknown",),
+    "agent/search/switch.py": ("native_search_rejected",),
+    "agent/providers/ollama/errors.py": (
+        *("server_error", "bad_request", "usage_limit", "rate_limited", "no_chat", "no_tools"),
+        *("no_thinking", "model_crashed", "cloud_disabled", "out_of_memory", "tool_call_slip"),
+    ),
+    "agent/providers/ollama/steps.py": (
+        *("prompt_cut", "calls_text", "calls_envelope", "calls_search-first"),
+    ),
+    "agent/transport/exchange.py": ("connection_lost", "tls", "unreachable"),
+    "agent/log/sqlite_file.py": (
+        *("damaged", "disk_failed", "disk_full", "locked", "no_memory", "not_a_file"),
+        *("not_a_folder", "read_only", "store_busy", "store_down", "store_failed"),
+        *("store_pooler", "store_read_only", "store_refused", "store_slow", "too_many_files"),
+    ),
+    "search_backend/api/app.py": ("not_found", "method_not_allowed"),
+    "search_backend/types.py": ("not_reachable",),
+    "search_backend/api/payload.py": ("bad_request",),
+    "search_backend/other_apis/__init__.py": ("page_failed",),
+    "web/flask_side.py": ("not_found", "bad_method", "too_large"),
+}
+
+
+@cache
+def codes() -> frozenset[str]:
+    """All of them."""
+    found = {code for known in MADE.values() for code in known}
+    for module in modules(*FOLDERS):
+        if module.path not in _NO_PAGE:
+            found |= set(_written(module.nodes))
+    return frozenset(found - {"welcome"})  # a redirect, which nobody sees
+
+
+def _written(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            called = node.func
+            name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
+            if _MAKERS.fullmatch(name) or name in _HELPERS.get(type(called), ()):
+                yield from _codes_in(node.args[:2])
+        elif isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            yield from _codes_in(
+                [v for k, v in pairs if isinstance(k, ast.Constant) and k.value == "code"]
+            )
+
+
+def _codes_in(values: list[ast.expr]) -> Iterator[str]:
+    for value in values:
+        found = value.value if isinstance(value, ast.Constant) else None
+        if isinstance(found, str) and _CODE.fullmatch(found):
+            yield found

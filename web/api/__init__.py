@@ -1,0 +1,165 @@
+"""The JSON API: one method a route, without a web framework.
+
+A handler takes a `Call` and returns a `Reply` (both in `calls`). It runs on a thread; work of the
+runner is handed to the server's loop. A bad request is an AgentError, and `status_of` maps it to
+an HTTP status. Others import `Api` and `status_of` from here, values from `calls`, and the
+published description from `openapi`.
+
+Others may import: calls, openapi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from searchloop.agent import __version__
+from searchloop.agent.errors import (
+    AgentError,
+    ConfigError,
+    Conflict,
+    ProviderError,
+    StoreError,
+    ToolError,
+)
+from searchloop.agent.observe.metrics import CONTENT_TYPE
+from searchloop.agent.run.prices import PriceTable, load_prices, packaged, search_price
+from searchloop.agent.types import SEARCHES
+from searchloop.web.api.calls import Call, Handler, LoopBridge, Reply, parse_number
+from searchloop.web.api.mcp import McpApi
+from searchloop.web.api.models import LocalModels
+from searchloop.web.api.openapi import ANY_FILE, FORMAT, TURN, Route, document, route, routes_of
+from searchloop.web.api.schemas import FORMATS, MODES
+from searchloop.web.api.sessions import SessionsApi
+from searchloop.web.api.settings import AgentsApi, KeysApi, LibraryApi, PolicyApi, SettingsApi
+from searchloop.web.compose import Services
+from searchloop.web.text.export import EXPORTS, answer
+
+_NOT_FOUND = ("no_session", "no_turn", "no_plan", "no_agent", "no_pull", "no_server", "no_tool")
+_STATUS: Mapping[str, int] = {
+    **dict.fromkeys(_NOT_FOUND, 404),
+    **dict.fromkeys(("busy", "nothing_to_approve", "agent_exists"), 409),
+    "question_too_long": 413,
+}
+_KINDS: tuple[tuple[type[AgentError], int], ...] = (
+    (ConfigError, 400),
+    (Conflict, 409),
+    (ToolError, 400),
+    (ProviderError, 502),
+    (StoreError, 503),
+)
+
+
+class Api:
+    """The handlers. `on_loop` runs coroutines of the runner."""
+
+    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
+        self._services = services
+        self._log = services.log
+        self._runner = services.runner
+        self._policy = PolicyApi(services.settings.home)
+        self._on_loop = on_loop
+        self.local_models = LocalModels(services.runner, on_loop)
+
+    def handlers(self) -> list[tuple[Route, Handler]]:
+        """Returns every handler of the API with its route."""
+        services, on_loop = self._services, self._on_loop
+        parts = (
+            *(self, self.local_models, SessionsApi(services, on_loop), McpApi(services, on_loop)),
+            *(AgentsApi(services.settings.home), SettingsApi(services, on_loop), self._policy),
+            *(KeysApi(services, on_loop), LibraryApi(services)),
+        )
+        return [found for part in parts for found in routes_of(part)]
+
+    @route("get", "/api/health", "Health")
+    def health(self, call: Call) -> Reply:
+        """Says that the server is up. Anybody on this machine may ask, so it says nothing else."""
+        return Reply({"name": "searchloop", "status": "ok", "version": __version__})
+
+    @route("get", "/metrics", "text/plain")
+    def metrics(self, call: Call) -> Reply:
+        """Counters since the start, as Prometheus reads them."""
+        return Reply(self._services.metrics.text(), kind=CONTENT_TYPE)
+
+    @route("get", "/api/openapi.json", "application/json")
+    def openapi(self, call: Call) -> Reply:
+        """Describes the API."""
+        return Reply(document())
+
+    @route("get", "/api/models", "Models")
+    def models(self, call: Call) -> Reply:
+        """Lists models, servers of one's own, and the other choices of a new session."""
+        models, servers = self.local_models.look()
+        settings = self._services.settings
+        tables = _prices(settings.home)
+        rows = [{**asdict(m), "search_usd": search_price(m.id, tables)} for m in models]
+        listed = {"models": rows, "servers": list(map(asdict, servers))}
+        usual = {"default": settings.model, "search": settings.search}
+        choices = {"modes": list(MODES), "searches": list(SEARCHES)}
+        return Reply({**listed, **choices, **usual, "held_back": self._policy.held_back()})
+
+    @route("post", "/api/sessions/{id}/messages", "Started", "NewMessage", 202)
+    def ask(self, call: Call) -> Reply:
+        """Stores the question and starts the run. The event stream shows the answer."""
+        body = dict(call.body)
+        session = call.session
+        seq = self._log.last_seq(session) or 0
+        run_id = self._on_loop(self._runner.start(session, body.pop("text"), **body))
+        return Reply({"run_id": run_id, "session_id": session, "seq": seq}, 202)
+
+    @route("post", "/api/sessions/{id}/cancel", "Cancelled", "Nothing")
+    def cancel(self, call: Call) -> Reply:
+        """Stops the run, if there is one under way."""
+        self._log.session(call.session)
+        return Reply({"cancelled": self._on_loop(self._runner.cancel(call.session))})
+
+    @route("post", "/api/sessions/{id}/approvals/{call_id}", "Decided", "Decision")
+    def approve(self, call: Call) -> Reply:
+        """Stores the user's decision on a waiting call, whichever process runs it."""
+        self._log.session(call.session)
+        body = call.body
+        data = self._runner.approvals.answer(
+            call.session, call.path["call_id"], body["decision"], body.get("arguments")
+        )
+        return Reply({"call_id": data["call_id"], "decision": data["decision"]})
+
+    @route(
+        "get",
+        "/api/sessions/{id}/export",
+        ANY_FILE,
+        query=(
+            FORMAT,
+            TURN,
+        ),
+    )
+    def export(self, call: Call) -> Reply:
+        """Exports the session as a file; with `turn` one answer of it, as Markdown."""
+        wanted = call.query.get("format", "md")
+        if wanted not in EXPORTS:
+            choices = ", ".join(FORMATS)
+            raise ConfigError(
+                "bad_format", f"There is no format {wanted[:40]!r}.", f"Choose one of {choices}."
+            )
+        session = self._log.session(call.session)
+        export = EXPORTS[wanted]
+        events, turn = self._log.read(session.id), call.query.get("turn")
+        if turn and wanted == "md":
+            text = answer(events, parse_number(turn) or 0)
+        else:
+            text = export.write(session, events)
+        return Reply(text, file=f"searchloop-{session.id[:8]}.{export.ending}", kind=export.kind)
+
+
+def status_of(error: AgentError) -> int:
+    """Returns the HTTP status for this error."""
+    known = next((status for kind, status in _KINDS if isinstance(error, kind)), 500)
+    return _STATUS.get(error.code, known)
+
+
+def _prices(home: Path) -> tuple[PriceTable, ...]:
+    """Returns the prices to show. The next answer reports a table of the user's that is broken."""
+    try:
+        return load_prices(home)
+    except ConfigError:
+        return (packaged(),)

@@ -1,0 +1,135 @@
+"""Shared by the handlers of the JSON API: calls, replies, checked bodies, the bridge to the loop.
+
+Bodies are strict JSON, checked against the schemas that /api/openapi.json publishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from searchloop.agent.calls.schema import problems_with
+from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.web.api.schemas import BODIES
+
+T = TypeVar("T")
+_WAIT = 60.0  # seconds that a thread waits for the loop
+_DEEPEST = 100  # levels of JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A handler's answer: data for JSON, a text of another kind, or a file to save."""
+
+    data: Any = None
+    status: int = 200
+    file: str | None = None
+    kind: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request as a handler sees it: path parameters, query and checked body."""
+
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Mapping[str, Any]
+
+    @property
+    def session(self) -> str:
+        """The session in the path."""
+        return self.path["id"]
+
+
+Handler = Callable[[Call], Reply]
+
+
+class LoopBridge:
+    """Runs coroutines on the server's loop, where the runner lives, for handlers on threads."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Names the loop, once it runs."""
+        self._loop = loop
+
+    def __call__(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs `work` there and waits for its result. Raises StoreError when it takes a minute."""
+        if self._loop is None:
+            work.close()
+            raise StoreError("not_ready", "The server is still starting.", "Try again in a second.")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(_WAIT)
+        except TimeoutError as error:
+            future.cancel()
+            words = f"searchloop did not get to this within {_WAIT:g} s."
+            raise StoreError("overloaded", words, "Try again in a moment.") from error
+
+    def do(self, work: Callable[[], T]) -> T:
+        """Calls a plain function there and waits for its result."""
+
+        async def call() -> T:
+            return work()
+
+        return self(call())
+
+
+def parse_number(text: str) -> int | None:
+    """Returns the whole number that a part of an address names, or None."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
+
+
+def checked_body(schema: str | None, raw: bytes) -> dict[str, Any]:
+    """Parses a request's body. Raises ConfigError saying how it differs from the named schema."""
+    if schema is None:
+        return {}
+    body = parse_json(raw) if raw.strip() else {}
+    problem = problems_with(body, BODIES[schema])
+    if problem:
+        words = f"The request is not right: {problem}"
+        raise ConfigError("bad_request", words, "GET /api/openapi.json describes every request.")
+    return dict(body)
+
+
+def parse_json(raw: bytes) -> Any:
+    """Parses strict JSON: UTF-8, no NaN, no repeated keys, not too deep, no lone surrogates."""
+    try:
+        value = json.loads(raw.decode(), object_pairs_hook=_unique, parse_constant=_refuse)
+        _check_depth(value)
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConfigError(
+            "bad_json", f"The body is not valid JSON: {why[:200]}.", "Send one JSON object."
+        ) from error
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            child
+            for item in level
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return
+    raise RecursionError

@@ -1,0 +1,107 @@
+"""Handlers for MCP servers: list, add, switch, test, approve.
+
+Adding a server means running a program, so it takes two requests of the user's page: one that
+returns the exact commands, and one that saves them. No model and no server reaches these handlers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.mcp import config as edit
+from searchloop.agent.mcp.manager import plan_of
+from searchloop.web.api.calls import Call, LoopBridge, Reply
+from searchloop.web.api.openapi import FOLDER, route
+from searchloop.web.compose import Services
+
+_SWITCHES = {"enabled": (bool, type(None)), "effect": (str, type(None))}
+
+
+class McpApi:
+    """/api/mcp. All work is done on the loop that the servers live on."""
+
+    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
+        self._mcp = services.mcp
+        self._on_loop = on_loop
+
+    @route("get", "/api/mcp", "McpServers", query=(FOLDER,))
+    def list(self, call: Call) -> Reply:
+        """Lists the servers of the user's file, and of a folder's file once it is trusted."""
+        return self._overview(_folder(call.query.get("workspace")))
+
+    @route("post", "/api/mcp", "McpPlan", "McpConfig")
+    def add(self, call: Call) -> Reply:
+        """Returns the commands that a configuration would run; with `save` also saves it."""
+        raw, servers = edit.pasted(call.body["config"])
+        save = bool(call.body.get("save"))
+        if save:
+            replace = bool(call.body.get("replace"))
+            self._on_loop.do(lambda: edit.add(self._mcp.catalogue.user_file, raw, replace=replace))
+        return Reply({"servers": [plan_of(server) for server in servers], "saved": save})
+
+    @route("post", "/api/mcp/trust", "McpServers", "McpTrust")
+    def trust(self, call: Call) -> Reply:
+        """Trusts a project's file until it changes."""
+        folder = _folder(call.body["workspace"]) or ""
+        self._on_loop.do(lambda: self._mcp.catalogue.trust(folder, call.body["hash"]))
+        return self._overview(folder)
+
+    @route("patch", "/api/mcp/{name}", "McpServers", "McpChanges")
+    def change(self, call: Call) -> Reply:
+        """Changes switches of a server and of its tools."""
+        changes = dict(call.body)
+        for tool, wanted in changes.get("tools", {}).items():
+            _check_switch(tool, wanted)
+        self._on_loop.do(lambda: self._mcp.switch(call.path["name"], changes))
+        return self._overview(None)
+
+    @route("delete", "/api/mcp/{name}", None)
+    def remove(self, call: Call) -> Reply:
+        """Removes a server and everything known of it."""
+        self._on_loop.do(lambda: self._mcp.remove(call.path["name"]))
+        return Reply(status=204)
+
+    @route("post", "/api/mcp/{name}/test", "McpServer", "Nothing", query=(FOLDER,))
+    def test(self, call: Call) -> Reply:
+        """Connects to a server now and lists its tools."""
+        folder = _folder(call.query.get("workspace"))
+        return Reply(self._on_loop(self._mcp.test(call.path["name"], folder)))
+
+    @route(
+        "post", "/api/mcp/{name}/tools/{tool}/approve", "McpServer", "McpApproval", query=(FOLDER,)
+    )
+    def approve(self, call: Call) -> Reply:
+        """Accepts a changed tool in the definition that the user has just seen."""
+        folder = _folder(call.query.get("workspace"))
+        name, tool, seen = call.path["name"], call.path["tool"], call.body["definition"]
+        return Reply(self._on_loop(self._mcp.approve(name, tool, seen, folder)))
+
+    def _overview(self, folder: str | None) -> Reply:
+        return Reply(self._on_loop.do(lambda: self._mcp.overview(folder)))
+
+
+def _check_switch(tool: str, wanted: Any) -> None:
+    known = isinstance(wanted, Mapping) and all(
+        key in _SWITCHES and isinstance(value, _SWITCHES[key]) for key, value in wanted.items()
+    )
+    if not known:
+        raise ConfigError(
+            "bad_request",
+            f"The switches of the tool {tool[:80]!r} are not right.",
+            'Write {"enabled": true} or {"effect": "read"}.',
+        )
+
+
+def _folder(name: str | None) -> str | None:
+    """Returns a folder's full path, None for no name. Raises ConfigError for what is no folder."""
+    if not name:
+        return None
+    path = Path(name).expanduser()
+    if "\0" in name or not path.is_absolute() or not path.is_dir():
+        raise ConfigError(
+            "bad_workspace", f"{name[:200]!r} is not a folder.", "Give the full path of a folder."
+        )
+    return str(path)

@@ -1,0 +1,131 @@
+"""The routes of the API, and the OpenAPI document that describes them.
+
+A handler declares its route with `route`; the first line of its docstring is the route's summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from searchloop.agent import __version__
+from searchloop.web.api.schemas import BODIES, COUNT, FORMATS, SCHEMAS, TEXT, Schema, one_of, ref
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+
+class Route(NamedTuple):
+    """A route. `body` names a schema, `answer` a schema or a media type."""
+
+    method: str
+    path: str
+    answer: str | None
+    body: str | None = None
+    status: int = 200  # of an answer; without one it is 204
+    query: tuple[Schema, ...] = ()
+
+
+def parameter(name: str, schema: Schema, words: str) -> Schema:
+    """Describes a parameter in the query."""
+    return {"name": name, "in": "query", "schema": schema, "description": words}
+
+
+FORMAT = parameter("format", one_of(*FORMATS), "md when left out")
+TURN = parameter("turn", COUNT, "With md: only the answer to this question")
+AFTER = parameter("after", COUNT, "The last event that you have")
+VIEW = parameter("view", one_of("events", "page"), "page adds rendered text")
+Q = parameter("q", TEXT, "Words in the title or in a question")
+LIMIT = parameter("limit", COUNT, "The most to list, 200 if not said; pinned ones come besides")
+MODEL = parameter("model", TEXT, "provider:model, as /api/models lists it")
+FOLDER = parameter("workspace", TEXT, "With the servers of this folder's .mcp.json")
+ANY_FILE = "*/*"
+
+# Answered elsewhere: by the event streams, the page's files and the search backend.
+_OTHERS = (
+    (Route("get", "/", "text/html"), "The page"),
+    (Route("get", "/static/{name}", ANY_FILE), "A file of the page"),
+    (Route("get", "/api/engines", "Engines"), "Search engines, and what each one lacks"),
+    (
+        Route("get", "/api/sessions/{id}/events", "text/event-stream", query=(AFTER, VIEW)),
+        "The session's events, stored ones and then live; the last of a run is a RunFinished",
+    ),
+    (Route("post", "/api/web-search", "SearchAnswer", "WebSearch"), "Search the web"),
+    (Route("post", "/api/open-page", "Page", "OpenPage", query=(VIEW,)), "Read a page"),
+)
+_declared: dict[Callable[..., Any], Route] = {}
+
+
+def route(
+    method: str,
+    path: str,
+    answer: str | None,
+    body: str | None = None,
+    status: int = 200,
+    query: tuple[Schema, ...] = (),
+) -> Callable[[T], T]:
+    """Declares the route that a handler answers. See `Route`."""
+
+    def declare(handler: T) -> T:
+        _declared[handler] = Route(method, path, answer, body, status, query)
+        return handler
+
+    return declare
+
+
+def routes_of(owner: object) -> Iterator[tuple[Route, Any]]:
+    """Yields (route, handler) for each method of `owner` that declares a route."""
+    for name, function in vars(type(owner)).items():
+        if callable(function) and function in _declared:
+            yield _declared[function], getattr(owner, name)
+
+
+def document() -> dict[str, Any]:
+    """Returns the OpenAPI 3.1 document."""
+    own = ((found, handler.__doc__ or "") for handler, found in _declared.items())
+    paths: dict[str, Any] = {}
+    for found, words in (*_OTHERS, *own):
+        paths.setdefault(found.path, {})[found.method] = _operation(found, words.partition("\n")[0])
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "searchloop", "version": __version__},
+        "security": [{"bearer": []}, {"cookie": []}],
+        "paths": paths,
+        "components": {
+            "schemas": SCHEMAS,
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "searchloop_PORT"},
+            },
+        },
+    }
+
+
+def _operation(found: Route, words: str) -> dict[str, Any]:
+    names = [part[1:-1] for part in found.path.split("/") if part.startswith("{")]
+    parameters = [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in names]
+    operation: dict[str, Any] = {
+        "summary": words,
+        "parameters": [*parameters, *found.query],
+        "responses": {
+            str(found.status if found.answer else 204): _answer(words, found.answer),
+            "4XX": _answer("Refused; the body says why and what to do", "Error"),
+            "5XX": _answer("Failed; the body says what to do", "Error"),
+        },
+    }
+    if found.body:
+        content = {"application/json": {"schema": ref(found.body)}}
+        required = bool(BODIES[found.body].get("required"))
+        operation["requestBody"] = {"required": required, "content": content}
+    if found.path == "/api/health":
+        operation["security"] = []
+    return operation
+
+
+def _answer(words: str, answer: str | None) -> dict[str, Any]:
+    if answer is None:
+        return {"description": words}
+    if answer in SCHEMAS:
+        content = {"application/json": {"schema": ref(answer)}}
+    else:
+        content = {answer: {"schema": {}}}
+    return {"description": words, "content": content}

@@ -1,0 +1,170 @@
+"""Handlers for sessions and their turns: create, change, delete, undo files, run plans."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from searchloop.agent.errors import AgentError, ConfigError, StoreError, busy
+from searchloop.agent.log.branches import Turns, no_turn
+from searchloop.agent.log.session import Session
+from searchloop.agent.run.question import change_session, open_session
+from searchloop.agent.run.undo import make_plan, undo_files
+from searchloop.agent.tools.present_plan import find_plan, run_text
+from searchloop.agent.tools.workspace import Workspace
+from searchloop.web.api.calls import Call, LoopBridge, Reply, parse_number
+from searchloop.web.api.openapi import LIMIT, Q, route
+from searchloop.web.compose import Services
+
+_TITLE = 200  # characters
+_JOINERS = "\u200c\u200d"  # invisible, but words and emoji are made with them
+_DAY = 86_400  # seconds
+_LISTED, _MOST_LISTED = 200, 100_000  # sessions
+
+
+class SessionsApi:
+    """/api/sessions, apart from questions and answers."""
+
+    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
+        self._services = services
+        self._log = services.log
+        self._on_loop = on_loop
+
+    @route(
+        "get",
+        "/api/sessions",
+        "Sessions",
+        query=(
+            Q,
+            LIMIT,
+        ),
+    )
+    def list(self, call: Call) -> Reply:
+        """Lists sessions, newest first: up to `limit`, plus all pinned ones, no temporary ones."""
+        limit = parse_number(call.query.get("limit", str(_LISTED)))
+        if not limit or limit > _MOST_LISTED:
+            words = f"A list has from 1 to {_MOST_LISTED:,} sessions."
+            raise ConfigError("bad_limit", words, "Give another limit, or search with q.")
+        found = self._log.sessions(call.query.get("q") or None, limit)
+        temporary = [session for session in found if session.settings.get("temporary")]
+        for session in temporary:  # a page that was closed in order has deleted its own
+            if session.updated < time.time() - _DAY and not session.running:
+                with suppress(StoreError):  # a read-only store
+                    self._delete(session.id)
+        listed = [session for session in found if session not in temporary]
+        native = self._native({session.model for session in listed})
+        return Reply({"sessions": [_shown(session, native) for session in listed]})
+
+    @route("get", "/api/sessions/{id}", "Session")
+    def read(self, call: Call) -> Reply:
+        """Returns one session."""
+        return Reply(self._shown(self._log.session(call.session)))
+
+    @route("post", "/api/sessions", "Session", "NewSession", 201)
+    def create(self, call: Call) -> Reply:
+        """Creates a session. Its agent or the settings decide what the body leaves out."""
+        self._check_model(call.body)
+        made = open_session(self._log, self._services.settings, call.body)
+        return Reply(self._shown(made), 201)
+
+    @route("patch", "/api/sessions/{id}", "Session", "SessionChanges")
+    def change(self, call: Call) -> Reply:
+        """Changes title, model, mode, search, workspace, agent or pin."""
+        changes = dict(call.body)
+        self._check_model(changes)
+        if "title" in changes:
+            changes["title"] = _title(changes["title"])
+        session = change_session(self._log, self._services.settings, call.session, changes)
+        return Reply(self._shown(session))
+
+    @route("delete", "/api/sessions/{id}", None)
+    def delete(self, call: Call) -> Reply:
+        """Stops a live run, then deletes everything of the session."""
+        self._log.session(call.session)
+        self._on_loop(self._services.runner.cancel(call.session))
+        self._delete(call.session)
+        return Reply(status=204)
+
+    def _delete(self, session: str) -> None:
+        self._log.delete_session(session)
+        Workspace.of(self._services.settings).forget(session)
+
+    @route("post", "/api/sessions/{id}/undo", "Undone", "Nothing")
+    def undo(self, call: Call) -> Reply:
+        """Undoes the file changes of the last answer that made any."""
+        return Reply({"files": undo_files(self._log, self._services.settings, call.session)})
+
+    @route("post", "/api/sessions/{id}/plans", "Plan", "Nothing", 201)
+    def make_plan(self, call: Call) -> Reply:
+        """Makes a plan of the list in the last answer, at the user's request."""
+        return Reply(make_plan(self._log, call.session), 201)
+
+    @route("post", "/api/sessions/{id}/plans/{plan}/run", "Started", "Nothing", 202)
+    def run_plan(self, call: Call) -> Reply:
+        """Runs a plan in agent mode, in the same session."""
+        session = call.session
+        self._log.session(session)
+        plan = find_plan(self._log.read(session), call.path["plan"])
+        seq = self._log.last_seq(session) or 0
+        started = self._services.runner.start(session, run_text(plan), mode="agent", plan=plan)
+        return Reply({"run_id": self._on_loop(started), "session_id": session, "seq": seq}, 202)
+
+    @route("patch", "/api/sessions/{id}/turns/{turn}", "ShownTurns", "TurnChange")
+    def change_turn(self, call: Call) -> Reply:
+        """Shows, removes or restores a turn, and returns the turns shown."""
+        if len(call.body) != 1:
+            raise ConfigError(
+                "bad_request", "A turn is either shown or removed.", "Send one of the two."
+            )
+        kind = "branch_chosen"
+        if "removed" in call.body:
+            kind = "turn_removed" if call.body["removed"] else "turn_restored"
+        turn = parse_number(call.path["turn"]) or 0
+        # On the loop that starts runs, so that none begins in between.
+        return Reply({"shown": self._on_loop.do(lambda: self._record(call.session, kind, turn))})
+
+    def _record(self, session: str, kind: str, turn: int) -> Iterable[int]:
+        if self._log.session(session).running:
+            raise busy()
+        events = self._log.read(session)
+        if turn not in Turns.of(events):
+            raise no_turn(turn)
+        return Turns.of([*events, *self._log.append(session, [(kind, {"turn": turn})])]).shown()
+
+    def _shown(self, session: Session) -> dict[str, Any]:
+        return _shown(session, self._native([session.model]))
+
+    def _native(self, models: Iterable[str]) -> dict[str, bool | None]:
+        """Returns for each model if it has a search of its own; None if no provider knows it."""
+
+        def look() -> dict[str, bool | None]:
+            found: dict[str, bool | None] = {}
+            for model in models:
+                try:
+                    provider, name = self._services.runner.provider(model)
+                    found[model] = provider.capabilities(name).native_search
+                except AgentError:
+                    found[model] = None
+            return found
+
+        return self._on_loop.do(look)
+
+    def _check_model(self, body: Mapping[str, Any]) -> None:
+        """Raises an AgentError for a model that no provider has."""
+        if body.get("model") is not None:
+            self._on_loop.do(lambda: self._services.runner.provider(body["model"]))
+
+
+def _shown(session: Session, native: Mapping[str, bool | None]) -> dict[str, Any]:
+    """Returns a session as JSON, with what the search switch needs to know of its model."""
+    return {**session.as_dict(), "native_search": native[session.model]}
+
+
+def _title(text: str) -> str:
+    plain = "".join(ch if ch.isprintable() or ch in _JOINERS else " " for ch in text)
+    title = " ".join(plain.split())[:_TITLE]
+    if not title:
+        raise ConfigError("empty_title", "The title is empty.", "Write a few words.")
+    return title

@@ -1,0 +1,260 @@
+"""Handlers for what a person sets on the page: settings, keys, agents, policy, library.
+
+Settings are saved in config.toml and hold from the next turn. A value that is set above that file
+(a flag, the environment, .env) wins there too, so it is shown with its origin and cannot be changed
+here. The addresses to which keys are sent are fixed as well: changing one would reveal the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.guard.policy import DEFAULT_POLICY, Policy, load_policy, save_policy
+from searchloop.agent.run.prompts import NamedAgents
+from searchloop.agent.search.switch import Held, held_back
+from searchloop.agent.settings import Environment, Setting, read_config
+from searchloop.agent.settings.config_file import change_config
+from searchloop.agent.settings.keys import KeyStore
+from searchloop.agent.settings.secrets import masked
+from searchloop.web.api.calls import Call, LoopBridge, Reply
+from searchloop.web.api.openapi import route
+from searchloop.web.compose import Services
+
+_FILE = "config.toml"
+# Needed before the file is read, or meaningful only at the start.
+_FIXED = re.compile(r".*_(HOME|TOKEN|OFFLINE|URL|HOST|ENDPOINT|FIELDS|ALLOW_RANGES)")
+_MOST_SKIPPED = 20  # files that an answer names one by one; it counts the rest
+
+
+class SettingsApi:
+    """/api/settings: the settings that are no secrets."""
+
+    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
+        self._services = services
+        self._on_loop = on_loop
+
+    @route("get", "/api/settings", "Settings")
+    def read(self, call: Call) -> Reply:
+        """Lists value (passwords in it masked), origin and default of every public setting."""
+        env, public = self._services.settings.env, self._public()
+        shown = [s for s in public if not s.name.endswith("_BASE_URL") or env.get(s.name)]
+        return Reply({"settings": [self._shown(s) for s in shown]})
+
+    @route("patch", "/api/settings", "Settings", "SettingChanges")
+    def change(self, call: Call) -> Reply:
+        """Changes settings by name, all of them or none. null restores a default."""
+        services, changes = self._services, call.body["settings"]
+        env, known = services.settings.env, {s.name: s for s in self._public()}
+        for name, value in changes.items():
+            if name not in known or not _changeable(known[name], env):
+                raise _cannot_change(name, env if name in known else None)
+            if value is not None and (not isinstance(value, str) or len(value) > 2000):
+                raise ConfigError(
+                    "bad_setting", f"{name} is no text of up to 2,000 characters.", "Correct it."
+                )
+        wanted = {name: value.strip() or None if value else None for name, value in changes.items()}
+        path = services.settings.home / _FILE
+        after = {k: v for k, v in (read_config(path) | wanted).items() if v is not None}
+        services.check(env.with_layer(_FILE, after))
+        model = wanted.get("SEARCHLOOP_MODEL")
+        if model:
+            self._on_loop.do(lambda: services.runner.provider(model))
+        change_config(path, wanted)
+        self._on_loop.do(lambda: self._put_in_force(env, after))
+        return self.read(call)
+
+    def _put_in_force(self, env: Environment, values: Mapping[str, str]) -> None:
+        env.put(_FILE, values)
+        self._services.use(self._services.check(env))
+
+    def _public(self) -> list[Setting]:
+        return [setting for setting in self._services.declared() if not setting.secret]
+
+    def _shown(self, setting: Setting) -> dict[str, Any]:
+        env = self._services.settings.env
+        value, common = _common(setting, env)
+        rest = {"default": setting.default, "changeable": _changeable(setting, env)}
+        return {**common, "value": masked(value), **rest}
+
+
+def _common(setting: Setting, env: Environment) -> tuple[str, dict[str, Any]]:
+    """Returns a setting's value ("" for none) and what answers say of every setting."""
+    name = next((n for n in (setting.name, *setting.aliases) if env.get(n)), setting.name)
+    shown = {"name": setting.name, "help": setting.help, "origin": env.origin(name)}
+    return env.get(name) or "", shown
+
+
+def _changeable(setting: Setting, env: Environment) -> bool:
+    origins = {env.origin(name) for name in (setting.name, *setting.aliases)}
+    return not _FIXED.fullmatch(setting.name) and origins <= {"default", _FILE}
+
+
+def _cannot_change(name: str, env: Environment | None) -> ConfigError:
+    if env is None:
+        return ConfigError("unknown_setting", f"There is no setting {name[:80]!r}.", "Check it.")
+    where = env.origin(name)
+    how = "Change it there" if where not in ("default", _FILE) else "Set it in .env"
+    return ConfigError(
+        "not_changeable",
+        f"{name} cannot be changed here" + (f": it is set by {where}." if where else "."),
+        f"{how}, then start searchloop again.",
+    )
+
+
+class KeysApi:
+    """/api/keys: saves and deletes keys. No answer contains one."""
+
+    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
+        self._services = services
+        self._on_loop = on_loop
+
+    @route("get", "/api/keys", "Keys")
+    def show(self, call: Call) -> Reply:
+        """Lists which keys are set, and where."""
+        return Reply({"keys": [self._shown(setting) for setting in self._secrets()]})
+
+    @route("put", "/api/keys/{name}", "Keys", "NewKey")
+    def save(self, call: Call) -> Reply:
+        """Saves a key in the system's keyring, or in a file that only the user can read."""
+        name, env = self._named(call), self._services.settings.env
+        self._store().save(name, call.body["value"], self._services.key_addresses(name), env)
+        return self._put_in_force(call)
+
+    @route("delete", "/api/keys/{name}", "Keys")
+    def delete(self, call: Call) -> Reply:
+        """Deletes a saved key. One that is set elsewhere stays."""
+        self._store().forget(self._named(call))
+        return self._put_in_force(call)
+
+    def _put_in_force(self, call: Call) -> Reply:
+        services = self._services
+        self._on_loop.do(lambda: services.use(services.check(services.settings.env)))
+        return self.show(call)
+
+    def _store(self) -> KeyStore:
+        store = self._services.settings.env.key_store
+        if store is None:
+            raise ConfigError("no_key_store", "No key can be saved here.", "Set it in .env.")
+        return store
+
+    def _secrets(self) -> list[Setting]:
+        # The page's own token is nobody's key, and a database's address is no key at all.
+        secret = [setting for setting in self._services.declared() if setting.secret]
+        return [setting for setting in secret if setting.name.endswith("_KEY")]
+
+    def _named(self, call: Call) -> str:
+        name = call.path["name"]
+        if name not in {setting.name for setting in self._secrets()}:
+            raise ConfigError("unknown_key", f"There is no key {name[:80]!r}.", "GET /api/keys.")
+        return name
+
+    def _shown(self, setting: Setting) -> dict[str, Any]:
+        env = self._services.settings.env
+        store = env.key_store
+        value, common = _common(setting, env)
+        saved = bool(store and store.place(setting.name))
+        strayed = store.strayed(setting.name, env) if store else None
+        return {**common, "set": bool(value), "saved": saved, "strayed": strayed}
+
+
+class AgentsApi:
+    """/api/agents: named presets. See `agent.run.prompts`."""
+
+    def __init__(self, home: Path) -> None:
+        self._presets = NamedAgents(home)
+
+    @route("get", "/api/agents", "Agents")
+    def list(self, call: Call) -> Reply:
+        """Lists all agents by name, with the built-in ones."""
+        return Reply({"agents": [preset.as_dict() for preset in self._presets.all()]})
+
+    @route("post", "/api/agents", "Agent", "NewAgent", 201)
+    def create(self, call: Call) -> Reply:
+        """Creates an agent."""
+        body = dict(call.body)
+        return Reply(self._presets.create(body.pop("name"), body).as_dict(), 201)
+
+    @route("patch", "/api/agents/{name}", "Agent", "AgentChanges")
+    def change(self, call: Call) -> Reply:
+        """Changes an agent. Sessions that have it already keep the old one."""
+        return Reply(self._presets.change(call.path["name"], call.body).as_dict())
+
+    @route("delete", "/api/agents/{name}", None)
+    def delete(self, call: Call) -> Reply:
+        """Deletes an agent that the user made; restores a built-in one."""
+        self._presets.delete(call.path["name"])
+        return Reply(status=204)
+
+
+class PolicyApi:
+    """/api/policy: the user's rules for calls that need approval."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    @route("get", "/api/policy", "Policy")
+    def read(self, call: Call) -> Reply:
+        """Returns the rules in force."""
+        return Reply(load_policy(self._home).as_dict())
+
+    @route("put", "/api/policy", "Policy", "Policy")
+    def write(self, call: Call) -> Reply:
+        """Replaces all rules. An error names the faulty rule and changes nothing."""
+        policy = Policy.of(call.body)
+        save_policy(self._home, policy)
+        return Reply(policy.as_dict())
+
+    def held_back(self) -> dict[str, Held | None]:
+        """Returns why a model may not search by itself: always (`now`), and with private data.
+
+        Does not report unreadable rules: `read` and the next question do.
+        """
+        try:
+            policy = load_policy(self._home)
+        except ConfigError:
+            policy = DEFAULT_POLICY
+        return {
+            "now": held_back(policy.review(private=False)),
+            "private": held_back(policy.review(private=True)),
+        }
+
+
+class LibraryApi:
+    """/api/library: the folders of the library. Adding takes as long as the folder is large."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @route("get", "/api/library", "Library")
+    def list(self, call: Call) -> Reply:
+        """Lists the folders that can be searched without a network."""
+        with self._services.library() as library:
+            collections = [asdict(c) for c in library.list()]
+        return Reply({"collections": collections})
+
+    @route("post", "/api/library", "LibraryAdded", "LibraryPath")
+    def add(self, call: Call) -> Reply:
+        """Indexes a folder or file of this machine, or brings its index up to date."""
+        path = Path(call.body["path"]).expanduser()
+        if "\0" in call.body["path"] or not path.is_absolute() or not path.exists():
+            raise ConfigError(
+                "bad_path",
+                f"There is no folder or file {call.body['path'][:200]!r}.",
+                "Give the full path of a folder or file on this machine.",
+            )
+        with self._services.library() as library:
+            added = asdict(library.add(path))
+        skipped = added.pop("skipped")
+        shown = [{"path": path, "why": why} for path, why in skipped[:_MOST_SKIPPED]]
+        return Reply({**added, "skipped": len(skipped), "skipped_files": shown})
+
+    @route("delete", "/api/library", "LibraryRemoved", "LibraryPath")
+    def remove(self, call: Call) -> Reply:
+        """Removes a folder from the index. Its files stay where they are."""
+        with self._services.library() as library:
+            return Reply({"removed": library.remove(call.body["path"])})

@@ -1,0 +1,177 @@
+"""The Flask application: the page, its files, and the JSON API's handlers on their routes."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import hashlib
+import json
+import logging
+import secrets
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from searchloop.agent.errors import AgentError
+from searchloop.agent.tools.backend import Wsgi
+from searchloop.web.api import status_of
+from searchloop.web.api.calls import Call, Handler, Reply, checked_body
+from searchloop.web.api.openapi import Route
+from searchloop.web.gate import policy
+from searchloop.web.text.markdown import render
+
+if TYPE_CHECKING:
+    from flask import Flask, Response
+
+
+_log = logging.getLogger(__name__)
+
+STATIC = Path(__file__).parent / "static"  # the one place that names this folder
+SEARCH_PATHS = {"/api/web-search": "POST", "/api/open-page": "POST", "/api/engines": "GET"}
+_KINDS = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+_FOREVER = "private, max-age=31536000, immutable"
+_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+
+
+def create_flask(handlers: Iterable[tuple[Route, Handler]], search_app: Wsgi) -> Flask:
+    """Builds the application behind the gate. `search_app` answers for search and pages."""
+    from flask import Flask
+
+    app = Flask("web", static_folder=None, template_folder=None)
+    app.debug = False  # whatever FLASK_DEBUG says
+    app.config["PROPAGATE_EXCEPTIONS"] = False
+    app.url_map.merge_slashes = False
+    app.add_url_rule("/", "page", _page)
+    app.add_url_rule("/static/<path:name>", "file", _file)
+    for route, handler in handlers:
+        rule, method = route.path.replace("{", "<").replace("}", ">"), route.method.upper()
+        app.add_url_rule(rule, f"{method} {rule}", _view(route, handler), methods=[method])
+    for path, method in SEARCH_PATHS.items():
+        app.add_url_rule(path, path, _mounted(search_app), methods=[method])
+    app.register_error_handler(Exception, _failed)
+    return app
+
+
+def _view(route: Route, handler: Handler) -> Callable[..., Response]:
+    def view(**params: str) -> Response:
+        from flask import request
+
+        body = checked_body(route.body, request.get_data())
+        return _response(handler(Call(params, request.args, body)))
+
+    return view
+
+
+def _mounted(search_app: Wsgi) -> Callable[[], Any]:
+    def view() -> Any:
+        from flask import request
+        from werkzeug.wrappers import Response
+
+        response = Response.from_app(search_app, request.environ, buffered=True)
+        if request.args.get("view") == "page":
+            _add_blocks(response)
+        return response
+
+    return view
+
+
+def _add_blocks(response: Any) -> None:
+    """Adds a page's text as the tree that the browser shows. Its links are not clickable."""
+    page = response.get_json(silent=True)
+    if isinstance(page, dict) and isinstance(page.get("content"), str):
+        page["blocks"] = render(page["content"])
+        response.set_data(json.dumps(page, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _response(reply: Reply) -> Response:
+    from flask import Response
+
+    if reply.status == 204:
+        return Response(status=204)
+    if reply.file is None and reply.kind == "application/json":
+        text = json.dumps(reply.data, ensure_ascii=False, separators=(",", ":"))
+        return Response(text.encode("utf-8", "replace"), reply.status, mimetype=reply.kind)
+    name = f'attachment; filename="{reply.file}"'
+    headers = {"Content-Disposition": name} if reply.file else {}
+    text = reply.data.encode("utf-8", "replace")
+    return Response(text, reply.status, headers, mimetype=reply.kind)
+
+
+def _page() -> Response:
+    from flask import Response
+
+    nonce = secrets.token_urlsafe(16)
+    text = (STATIC / "index.html").read_text("utf-8").replace("{nonce}", nonce)
+    headers = {"Content-Security-Policy": policy(nonce)}
+    return Response(text, 200, headers, mimetype="text/html")
+
+
+def _file(name: str) -> Response:
+    from flask import Response, abort, request
+    from werkzeug.security import safe_join
+
+    kind, path = _KINDS.get(Path(name).suffix), safe_join(str(STATIC), name)
+    if kind is None or path is None or "\0" in name or not Path(path).is_file():
+        abort(404)
+    packed = bool(request.accept_encodings["gzip"])
+    data, digest = _packed(Path(path), Path(path).stat().st_mtime_ns, packed)
+    response = Response(data, mimetype=kind)
+    response.set_etag(digest)
+    response.headers["Vary"] = "Accept-Encoding"
+    response.headers["Cache-Control"] = _FOREVER if request.args.get("v") else "no-cache"
+    if packed:
+        response.headers["Content-Encoding"] = "gzip"
+    response.make_conditional(request)
+    return response
+
+
+@functools.lru_cache(maxsize=256)
+def _packed(path: Path, changed: int, packed: bool) -> tuple[bytes, str]:
+    """Returns a file's bytes, compressed or not, and their digest. A changed file is read again."""
+    data = path.read_bytes()
+    data = gzip.compress(data, mtime=0) if packed else data
+    return data, hashlib.sha256(data).hexdigest()[:32]
+
+
+def _failed(error: Exception) -> Response:
+    """Answers an exception as {"error": {...}}. Only the log says more about a fault of ours."""
+    from werkzeug.exceptions import HTTPException
+
+    if isinstance(error, AgentError):
+        status = status_of(error)
+        if status >= 500:
+            _log.warning("%s: %s", error.code, error.message)
+        return _error(status, error.as_dict())
+    if isinstance(error, HTTPException):
+        status = error.code or 500
+        code = _CODES.get(status, f"http_{status}")
+        remedy = "GET /api/openapi.json lists what there is."
+        response = _error(status, {"code": code, "message": _words(status), "remedy": remedy})
+        allow = dict(error.get_headers()).get("Allow")
+        if allow:
+            response.headers["Allow"] = allow
+        return response
+    _log.error("a request failed", exc_info=error)
+    words = "searchloop failed to answer this request."
+    shown = {"code": "internal", "message": words, "remedy": "The server's log says why."}
+    return _error(500, shown)
+
+
+def _words(status: int) -> str:
+    if status == 404:
+        return "There is nothing at this address."
+    if status == 405:
+        return "This address does not take that method."
+    return f"The request was refused with status {status}."
+
+
+def _error(status: int, error: dict[str, Any]) -> Response:
+    return _response(Reply({"error": error}, status))

@@ -1,0 +1,60 @@
+"""The search backend as this process uses it. No other module of web imports `search_backend`.
+
+`web.compose` loads this module on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.settings import Environment, Setting, Settings
+from searchloop.agent.tools.backend import Wsgi
+from searchloop.search_backend.api.app import create_app
+from searchloop.search_backend.engines import find_engines
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.readers import find_services
+from searchloop.search_backend.settings import SETTINGS
+from searchloop.search_backend.settings import Settings as SearchSettings
+from searchloop.search_backend.types import SearchBackendError
+
+
+def make_app(settings: Settings) -> Wsgi:
+    """Builds the search backend's WSGI application."""
+    return create_app(SearchSettings.from_mapping(settings.env, home=settings.home))
+
+
+def check(env: Environment, home: Path) -> None:
+    """Raises ConfigError naming a setting that the search backend cannot use."""
+    with _config_errors():
+        SearchSettings.from_mapping(env, home=home)
+
+
+@contextmanager
+def library(home: Path) -> Iterator[Library]:
+    """Opens the library's index in this data folder. Its errors become ConfigErrors."""
+    with _config_errors():
+        yield Library(home)
+
+
+def backend_settings() -> list[Setting]:
+    """Returns the search backend's own settings."""
+    return [Setting(name, help, default) for name, default, help in SETTINGS]
+
+
+def settings_by_owner() -> Iterator[list[Setting]]:
+    """Yields the settings of each engine and each reader."""
+    engines, readers = find_engines().values(), find_services().values()
+    for settings in (*(engine.settings for engine in engines), *(r.settings for r in readers)):
+        yield [Setting(s.name, s.help, s.default, s.aliases, s.secret) for s in settings]
+
+
+@contextmanager
+def _config_errors() -> Iterator[None]:
+    """Turns the search backend's errors into the agent's ConfigError."""
+    try:
+        yield
+    except SearchBackendError as error:
+        raise ConfigError(error.code, error.message, error.remedy) from error

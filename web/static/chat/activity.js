@@ -1,0 +1,202 @@
+// What an answer is doing, and afterwards what it did: searches, pages, tools.
+//
+// While the run lives every step has its own line; a line ends when the work has ended. Afterwards
+// the lines fold under one sentence.
+
+import { h, icon, outLink, placeOf, render, setText } from "../lib/dom.js";
+import { errorText } from "../lib/messages.js";
+import { isRead } from "./steps.js";
+import { clauses, has, named, nameOf, number, t, titleOf, translated } from "../locales/index.js";
+
+const LONGEST = 3600; // seconds; further apart are only the server's clock and the browser's
+
+/** A view of a turn's steps: {element, update(turn)}. */
+export function activityView(cite) {
+  const title = h("span", { class: "activity-title" });
+  const clock = h("span", { class: "activity-clock" });
+  const list = h("ol", { class: "steps" });
+  const summary = h("summary", {}, h("span", { class: "pulse", "aria-hidden": "true" }), title, clock);
+  const element = h("details", { class: "activity" }, summary, list);
+  const lines = [];
+  let wasRunning = null;
+  let began = null; // by the clock that never jumps
+  let timer = 0;
+
+  function update(turn) {
+    element.hidden = turn.running ? false : turn.steps.length === 0;
+    element.classList.toggle("bare", turn.steps.length === 0);
+    turn.steps.forEach((step, i) => {
+      if (lines[i]?.step === step) return;
+      const node = lineOf(step, cite);
+      if (lines[i]) lines[i].node.replaceWith(node);
+      else list.append(node);
+      lines[i] = { step, node };
+    });
+    setText(title, turn.running ? doing(turn) : done(turn));
+    element.classList.toggle("running", turn.running);
+    if (wasRunning !== turn.running) element.open = turn.running;
+    wasRunning = turn.running;
+    tick(turn);
+  }
+
+  // Seconds are shown, not announced: the summary is no live region.
+  function tick(turn) {
+    clearTimeout(timer);
+    const since = Date.now() / 1000 - turn.startedAt;
+    began ??= performance.now() / 1000 - (since > 0 && since < LONGEST ? since : 0);
+    const seconds = Math.floor(performance.now() / 1000 - began);
+    setText(clock, turn.running && seconds >= 2 ? t("turn.elapsed", { s: seconds }) : "");
+    if (turn.running) timer = setTimeout(() => element.isConnected && tick(turn), 1000);
+  }
+
+  return { element, update };
+}
+
+function doing(turn) {
+  if (turn.approvals.some((a) => !a.decision)) return t("doing.approval");
+  const open = turn.steps.findLast((s) => !s.done);
+  if (open) return t(`doing.${open.kind}`);
+  if (turn.text) return t("doing.writing");
+  if (turn.draftThinking) return t("doing.thinking");
+  return turn.model ? t("doing.waiting", { model: titleOf({ id: turn.model }) }) : t("doing.starting");
+}
+
+function done(turn) {
+  const count = (kind) => turn.steps.filter((s) => s.kind === kind && !s.stopped).length;
+  const parts = [];
+  const searches = count("search");
+  const pages = turn.steps.filter(isRead).length;
+  const tools = count("tool");
+  const failed = turn.steps.filter((s) => !s.stopped && hasFailed(s)).length;
+  if (searches) parts.push(failed === searches ? t("step.searchfailed") : t("done.searches", { n: searches }));
+  if (failed && failed < searches) parts.push(t("done.failed", { n: failed }));
+  if (pages) parts.push(t("done.pages", { n: pages }));
+  if (tools) parts.push(t("done.tools", { n: tools }));
+  const seconds = durationOf(turn);
+  if (!parts.length) return t("done.nothing", { s: seconds });
+  const text = clauses([...parts, seconds]);
+  return text[0].toUpperCase() + text.slice(1);
+}
+
+/** How long a turn took, as the server counted it or as its events lie apart. */
+export function durationOf(turn) {
+  const seconds = turn.usage?.seconds ?? Math.max(0, (turn.endedAt ?? turn.at) - turn.startedAt);
+  if (seconds < 0.1) return t("seconds.few");
+  return t("seconds", { s: number(seconds, seconds < 10 ? 1 : 0) });
+}
+
+function lineOf(step, cite) {
+  if (step.kind === "note") {
+    return h("li", { class: "step note", dir: "auto" }, step.blocks.map((b) => render(b, cite)));
+  }
+  const [state, ...content] = LINES[step.kind](step);
+  const mark = step.done ? icon(MARKS[state] ?? ICONS[step.kind]) : h("span", { class: "spinner", "aria-hidden": "true" });
+  return h("li", { class: `step ${state}` }, mark, h("div", { class: "step-text", dir: "auto" }, content));
+}
+
+function hasFailed({ kind, status }) {
+  return kind === "search" && (status === "error" || status === "blocked");
+}
+
+function searching(query) {
+  return query ? t("step.searching", { query }) : t("step.searching.unknown");
+}
+
+const ICONS = { search: "search", page: "page", tool: "tool", servers: "tool" };
+const MARKS = { failed: "warn" };
+
+const LINES = {
+  search(step) {
+    if (!step.done) return ["open", searching(step.query)];
+    const failed = hasFailed(step);
+    const query = step.query ? t("step.searched", { query: step.query }) : t("step.searched.unknown");
+    const trail = trailOf(step);
+    return [
+      failed ? "failed" : "ended",
+      query,
+      h("span", { class: "step-more" }, ` · ${[outcomeOf(step, failed), ...trail].join(" · ")}`),
+    ];
+  },
+
+  page(step) {
+    const host = placeOf(step.url);
+    if (!step.done) return ["open", t("step.reading", { host })];
+    if (step.stopped) return ["ended", t("step.reading", { host }), more(t("step.stopped"))];
+    if (!isRead(step)) {
+      return ["failed", t("step.notread", { host }), more(errorText(step.error) || String(step.status ?? ""))];
+    }
+    return [
+      "ended",
+      outLink(step.url, { class: "plain", title: step.url }, t("step.read", { host })),
+      step.title ? more(h("cite", {}, step.title)) : null,
+      step.unseen ? more(t("page.unseen", { n: step.unseen })) : null,
+    ];
+  },
+
+  servers({ names, missing = [], done, stopped }) {
+    if (!done || stopped) return [done ? "ended" : "open", t("step.connecting", { names: named(names) })];
+    const there = names.filter((name) => !missing.includes(name));
+    const came = there.length ? t("step.connected", { names: named(there) }) : "";
+    const not = missing.length ? t("step.notconnected", { names: named(missing) }) : "";
+    return [not ? "failed" : "ended", [came, not].filter(Boolean).join(" · ")];
+  },
+
+  tool(step) {
+    if (step.change && !step.failed) return ["ended", changed(step.change)];
+    const key = !step.done ? "step.tool" : step.failed ? "step.toolfailed" : "step.tooldone";
+    const body = [h("strong", {}, t("step.arguments")), plain(JSON.stringify(step.arguments, null, 2))];
+    if (step.result) body.push(h("strong", {}, t("step.result")), plain(step.result));
+    return [
+      !step.done ? "open" : step.failed ? "failed" : "ended",
+      h("details", { class: "tool" }, h("summary", {}, t(key, { name: calledBy(step) })), body),
+    ];
+  },
+};
+
+// What became of a file; the difference is put together when somebody looks at it.
+function changed({ path, new: made, diff: text }) {
+  const place = h("div", {});
+  const look = async () => {
+    if (!place.childElementCount) place.replaceChildren((await import("./diff.js")).diff(text ?? "", t("diff.label", { path })));
+  };
+  return h("details", { class: "tool", ontoggle: look }, h("summary", {}, t(made ? "step.filemade" : "step.filechanged", { path })), place);
+}
+
+function calledBy({ name, server }) {
+  return server ? `${name} (${server})` : name;
+}
+
+function outcomeOf(step, failed) {
+  if (step.stopped) return t("step.stopped");
+  if (failed) return [t("step.searchfailed"), errorText(step.error)].filter(Boolean).join(": ");
+  if (step.status === "empty" || step.results === 0) return t("step.noresults");
+  return step.results ? t("step.results", { n: step.results }) : t("step.noncounted");
+}
+
+// "DuckDuckGo: not reachable · used Library": who was asked in vain is never left out.
+function trailOf(step) {
+  const attempts = step.attempts ?? [];
+  const used = attempts.find((a) => a.status === "ok");
+  const parts = attempts.filter((a) => a.status !== "ok").map(inVain);
+  if (step.years?.length) parts.push(t("step.years", { years: named(step.years) }));
+  if (used) parts.push(t("step.used", { engine: nameOf(used.engine) }));
+  if (step.unseen) parts.push(t("page.unseen", { n: step.unseen }));
+  return parts;
+}
+
+// In a few words, or in the server's sentence, which may begin with the engine itself.
+function inVain({ engine, status, error }) {
+  const name = nameOf(engine);
+  const exact = `attempt.${error?.code}`;
+  const said = has(exact) ? t(exact) : (error && translated(error).message) || t(`attempt.${status}`);
+  const why = said.replace(/[.。]$/, "");
+  return why.startsWith(name) ? why : t("attempt", { engine: name, why });
+}
+
+function more(what) {
+  return h("span", { class: "step-more" }, " · ", what);
+}
+
+function plain(text) {
+  return h("pre", { class: "plain-text", tabindex: "0", dir: "auto" }, text);
+}

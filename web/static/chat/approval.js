@@ -1,0 +1,107 @@
+// What a tool wants to do, shown before it is done: exact arguments, its diff, and three answers.
+
+import { diff } from "./diff.js";
+import { h, icon } from "../lib/dom.js";
+import { errorText } from "../lib/messages.js";
+import { has, t } from "../locales/index.js";
+
+/**
+ * The card of one request. `decide(callId, decision, arguments?)` tells the server and gives true
+ * when it was taken. Returns {element, update(request)}.
+ */
+export function approvalCard(first, decide) {
+  const element = h("section", { class: "approval", "aria-label": titleOf(first) });
+  let shown = null;
+
+  function update(request) {
+    if (request === shown) return;
+    shown = request;
+    const held = element.contains(document.activeElement);
+    element.classList.toggle("decided", Boolean(request.decision));
+    element.replaceChildren(...(request.decision ? decidedParts(request) : openParts(request)));
+    if (held) document.querySelector(".approval:not(.decided) button")?.focus();
+  }
+
+  function openParts(request) {
+    const fields = Object.entries(request.arguments ?? {}).map(([name, value]) => fieldOf(name, value));
+    const problem = h("p", { class: "problem", role: "alert" });
+    const buttons = h("div", { class: "note-buttons" }, ["once", "always", "deny"].map(button));
+
+    function button(decision) {
+      const primary = decision === "once" ? " primary" : "";
+      const props = { type: "button", class: `small${primary}`, onclick: () => answer(decision) };
+      return h("button", props, t(`approval.${decision}`));
+    }
+
+    async function answer(decision) {
+      if (buttons.ariaBusy) return;
+      let edited;
+      try {
+        edited = decision === "deny" ? undefined : readFields(fields, request.arguments ?? {});
+      } catch (error) {
+        problem.textContent = t("approval.badvalue", { name: error.message });
+        return;
+      }
+      buttons.ariaBusy = "true"; // not disabled: the focus stays where it is
+      if (!(await decide(request.callId, decision, edited))) buttons.ariaBusy = null;
+    }
+
+    return [
+      h("h3", {}, icon("tool"), h("span", {}, titleOf(request)), badge(request.effect)),
+      request.why ? h("p", { class: "muted", dir: "auto" }, errorText({ code: "asks", message: request.why })) : null,
+      request.preview ? diff(request.preview, t("approval.diff")) : null,
+      fields.length ? argumentsOf(fields, Boolean(request.preview)) : null,
+      problem,
+      buttons,
+    ].filter(Boolean);
+  }
+
+  update(first);
+  return { element, update };
+}
+
+function decidedParts(request) {
+  const denied = request.decision === "deny";
+  const key = request.by === "stop" ? "approval.said.stop" : `approval.said.${request.decision}`;
+  return [h("p", {}, icon(denied ? "close" : "check"), h("span", {}, titleOf(request)), h("span", { class: "muted" }, t(key)))];
+}
+
+function titleOf({ name, server }) {
+  return server ? t("approval.title.server", { name, server }) : t("approval.title", { name });
+}
+
+function badge(effect) {
+  const key = `effect.${effect}`;
+  return h("span", { class: `badge ${effect}` }, has(key) ? t(key) : (effect ?? ""));
+}
+
+// With a diff to look at, the arguments step back.
+function argumentsOf(fields, folded) {
+  const list = h("div", { class: "fields" }, fields.map((field) => field.element));
+  return h("details", { open: !folded }, h("summary", {}, t("approval.arguments")), list);
+}
+
+let made = 0; // made on this page so far
+
+function fieldOf(name, value) {
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const id = `arg-${(made += 1)}`;
+  const box = h("textarea", { id, rows: "1", dir: "auto", spellcheck: "false" });
+  box.value = text;
+  return { name, value, box, text, element: h("div", {}, h("label", { for: id }, name), box) };
+}
+
+// The arguments as they were edited, or undefined when nobody touched them.
+function readFields(fields, given) {
+  const changed = fields.filter((field) => field.box.value !== field.text);
+  if (!changed.length) return undefined;
+  const edited = { ...given };
+  for (const { name, value, box } of changed) {
+    try {
+      edited[name] = typeof value === "string" ? box.value : JSON.parse(box.value);
+    } catch {
+      throw new Error(name);
+    }
+  }
+  return edited;
+}

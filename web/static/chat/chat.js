@@ -1,0 +1,164 @@
+// The open chat: follows its events, folds them, and draws at most once a frame.
+
+import { h, textOf } from "../lib/dom.js";
+import { announcer } from "../lib/messages.js";
+import { emptyChat, isRunning, reduce, sourceOf } from "./state.js";
+import { follow } from "./stream.js";
+import { turnView } from "./turn.js";
+
+const NEAR = 48; // pixels from the end that still count as "at the end"
+const ABOVE = 12; // pixels of the room above a question that may leave the screen
+
+/**
+ * The chat in `page` {scroller, turns, latest, announcer}.
+ * `on` holds chip, open, retry, changed(chat, events), connection(state), refused(failure), and
+ * keep(text) for what was edited in a question that goes away.
+ * Returns {show(id), stop(), lose(), running(), lastQuestion(), jump(), turns(), shown(), removed(), unsent()}.
+ */
+export function chatView(page, on) {
+  const announce = announcer(page.announcer);
+  let chat = emptyChat;
+  let views = new Map(); // by the turn's id
+  let drawn = []; // the ids on the page, in order
+  let stream = null;
+  let frame = 0;
+  let fresh = [];
+  let following = true;
+
+  function show(id) {
+    stop();
+    drawn.forEach(drop);
+    chat = emptyChat;
+    views = new Map();
+    drawn = [];
+    fresh = [];
+    following = true;
+    page.latest.hidden = true;
+    if (!id) return;
+    stream = follow(id, () => chat.seq, {
+      event: take,
+      state: on.connection,
+      refused: on.refused,
+    });
+  }
+
+  function stop() {
+    stream?.close();
+    stream = null;
+    cancelAnimationFrame(frame);
+    frame = 0;
+  }
+
+  /** Follows no more, and says of an answer under way that nothing is known of it any more. */
+  function lose() {
+    stop();
+    const last = chat.turns.at(-1);
+    if (!last?.running) return;
+    const steps = last.steps.map((step) => (step.done ? step : { ...step, done: true, stopped: true }));
+    chat = { ...chat, turns: chat.turns.with(-1, { ...last, steps, running: false, reason: "lost" }) };
+    draw();
+  }
+
+  function take(event) {
+    const next = reduce(chat, event);
+    if (next === chat) return;
+    chat = next;
+    fresh.push(event);
+    if (!frame) frame = requestAnimationFrame(draw);
+  }
+
+  function draw() {
+    frame = 0;
+    const events = fresh;
+    fresh = [];
+    arrange();
+    for (const turn of chat.turns) views.get(turn.id).update(turn);
+    announce(chat.turns.at(-1), textOf);
+    keepUp();
+    on.changed(chat, events);
+  }
+
+  // Turns come and go when another branch is shown; those that stay are not touched.
+  function arrange() {
+    const ids = chat.turns.map((turn) => turn.id);
+    if (ids.length === drawn.length && ids.every((id, i) => id === drawn[i])) return;
+    const focused = document.activeElement;
+    const held = drawn.findIndex((id) => views.get(id).element.contains(focused));
+    drawn.filter((id) => !ids.includes(id)).forEach(drop);
+    chat.turns.forEach((turn, i) => {
+      if (views.has(turn.id)) return;
+      const find = (_, n) => sourceOf(chat, chat.turns.findIndex((other) => other.id === turn.id), n);
+      const view = turnView(turn, { ...on, find });
+      views.set(turn.id, view);
+      page.turns.insertBefore(view.element, page.turns.children[i] ?? null);
+      following = true;
+    });
+    drawn = ids;
+    if (!focused.isConnected && focused.closest(".question-tools")) stay(views.get(ids[held]), focused);
+  }
+
+  // Whoever walks from one version of a question to the next stays on the button, or on the one beside it.
+  function stay(view, button) {
+    const tools = view?.element.querySelector(".question-tools");
+    const same = CSS.escape(button.getAttribute("aria-label"));
+    (tools?.querySelector(`[aria-label="${same}"]:enabled`) ?? tools?.querySelector("button:enabled"))?.focus();
+  }
+
+  function drop(id) {
+    const view = views.get(id);
+    const text = view.unsent();
+    if (text) on.keep(text);
+    view.element.remove();
+    views.delete(id);
+  }
+
+  // New text is followed, but never so far that the question it answers leaves the screen: a reader
+  // starts at the top. Only the room above the question may go.
+  function keepUp() {
+    const { scroller } = page;
+    const end = scroller.scrollHeight - scroller.clientHeight;
+    const last = views.get(drawn.at(-1))?.element;
+    if (following && last) {
+      const top = last.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
+      scroller.scrollTop = Math.min(end, scroller.scrollTop + top + ABOVE);
+    }
+    page.latest.hidden = scroller.scrollTop >= end - NEAR;
+  }
+
+  function watchScroll() {
+    const end = page.scroller.scrollHeight - page.scroller.clientHeight;
+    page.latest.hidden = page.scroller.scrollTop >= end - NEAR;
+  }
+
+  function jump() {
+    page.scroller.scrollTo({ top: page.scroller.scrollHeight });
+  }
+
+  // Whoever scrolls by hand during an answer decides what is seen until the next question.
+  for (const kind of ["wheel", "touchmove", "keydown"]) {
+    page.scroller.addEventListener(kind, () => (following = false), { passive: true });
+  }
+  page.scroller.addEventListener("scroll", watchScroll, { passive: true });
+  page.latest.addEventListener("click", jump);
+  addEventListener("online", () => stream?.wake());
+  addEventListener("focus", () => stream?.wake());
+
+  return {
+    show,
+    stop,
+    lose,
+    jump,
+    running: () => isRunning(chat),
+    lastQuestion: () => chat.turns.at(-1)?.question ?? "",
+    turns: () => chat.turns.length,
+    shown: () => chat.turns,
+    removed: () => chat.tree.removed,
+    unsent: () => drawn.map((id) => views.get(id).unsent()).filter(Boolean),
+  };
+}
+
+/** The status line of a connection that is not there. */
+export function connectionLine(node, text) {
+  node.hidden = !text;
+  node.replaceChildren(...(text ? [h("span", { class: "spinner", "aria-hidden": "true" }), text] : []));
+}

@@ -1,0 +1,83 @@
+// What a turn leaves to be decided: a plan that can be run, and changed files that can be put back.
+
+import { h, icon } from "../lib/dom.js";
+import { errorBox } from "../lib/messages.js";
+import { IN_TEXT } from "./state.js";
+import { named, t } from "../locales/index.js";
+
+/**
+ * The parts of a turn that has plans, an offer of one, or changed files. `cite(n)` makes a chip;
+ * `on` holds runPlan(id), makePlan() and undoFiles(), which give whether the server took it.
+ */
+export function workParts(turn, cite, on) {
+  const offer = turn.notices.find((notice) => notice.code === IN_TEXT);
+  return [
+    ...turn.plans.map((plan) => planCard(plan, turn, cite, on)),
+    offer && !turn.plans.length && !turn.running ? offerOf(offer, on) : null,
+    turn.changes.length ? changesCard(turn, on) : null,
+  ].filter(Boolean);
+}
+
+function planCard(plan, { running }, cite, on) {
+  const title = t("plan.title", { title: plan.title });
+  const button = once(t(plan.ran ? "plan.again" : "plan.run"), () => on.runPlan(plan.id), running);
+  if (!plan.ran) button.classList.add("primary");
+  return h(
+    "section",
+    { class: "plan", "aria-label": title },
+    h("h3", { dir: "auto" }, icon("check"), title),
+    plan.by === "text" ? h("p", { class: "muted" }, t("plan.bytext")) : null,
+    h("ol", {}, plan.steps.map((step) => stepOf(step, cite))),
+    h(
+      "div",
+      { class: "note-buttons" },
+      button,
+      h("span", { class: "muted", role: "status" }, t(plan.ran ? "plan.ran" : "plan.runs")),
+    ),
+  );
+}
+
+function stepOf({ text, files = [], sources = [] }, cite) {
+  const touched = files.flatMap((name) => [h("code", { dir: "ltr" }, name), " "]);
+  return h(
+    "li",
+    { dir: "auto" },
+    h("span", {}, text, sources.length ? "\u00a0" : null, sources.map((n) => cite(n))),
+    files.length ? h("p", { class: "muted" }, t("plan.touches"), " ", touched) : null,
+  );
+}
+
+// Only the last answer can be made a plan, so the style sheet hides the offer of all others.
+function offerOf({ code, message }, on) {
+  const note = errorBox({ code, message }, { tone: "info" });
+  note.classList.add("offer");
+  note.lastElementChild.append(h("div", { class: "note-buttons" }, once(t("plan.make"), on.makePlan)));
+  return note;
+}
+
+function changesCard({ changes, undone, running }, on) {
+  const made = new Set(changes.filter((change) => change.new).map((change) => change.path));
+  const paths = [...new Set(changes.map((change) => change.path))];
+  const names = paths.map((path) => h("li", {}, h("code", { dir: "ltr" }, path), made.has(path) ? ` ${t("changes.new")}` : null));
+  const back = undone
+    ? h("p", { class: "muted", role: "status" }, icon("again"), t("changes.undone", { files: named(undone) }))
+    : h("div", { class: "note-buttons" }, once(t("changes.undo"), on.undoFiles, running));
+  return h(
+    "section",
+    { class: `changes${undone ? "" : " kept"}`, "aria-label": t("changes.title", { n: paths.length }) },
+    h("h3", {}, icon("pencil"), t("changes.title", { n: paths.length })),
+    h("ul", {}, names),
+    back,
+  );
+}
+
+// A button that waits for the server, and can be pressed again when it said no.
+function once(label, act, disabled = false) {
+  const button = h("button", { type: "button", class: "small", disabled }, label);
+  button.addEventListener("click", async () => {
+    if (button.ariaBusy) return;
+    button.ariaBusy = "true"; // not disabled: the focus stays where it is
+    if (!(await act())) button.ariaBusy = null;
+  });
+  return button;
+}

@@ -1,0 +1,235 @@
+// One question and its answer on the page. Only what changed in the turn is touched.
+
+import { answerTools, questionView } from "./turn_actions.js";
+import { activityView, durationOf } from "./activity.js";
+import { h, hostOf, icon, outLink, render, setText } from "../lib/dom.js";
+import { errorBox } from "../lib/messages.js";
+import { sourcesView } from "../sources/sources.js";
+import { IN_TEXT } from "./state.js";
+import { has, nameOf, number, t } from "../locales/index.js";
+import { pathText } from "../composer/search_switch.js";
+
+/**
+ * {element, update(turn), unsent()}. `on` holds chip(n, find, marks), find(turn, n), open(source) and what
+ * turn_actions.js needs.
+ */
+export function turnView(first, on) {
+  let turn = first;
+  const cite = (n, marks) => on.chip(n, () => on.find(turn, n), marks);
+  const activity = activityView(cite);
+  const sources = sourcesView(on.open);
+  const thoughts = thoughtsView();
+  const approvals = approvalsView(on.decide);
+  const answer = answerView(cite);
+  const work = workView(cite, on);
+  const question = questionView(first, on);
+  const related = h("div", { class: "related" });
+  const ending = h("div", { class: "ending" });
+  const foot = h("footer", { class: "turn-foot" });
+  const element = h(
+    "article",
+    { class: "turn", "data-seq": first.id },
+    question.element,
+    h(
+      "div",
+      { class: "reply" },
+      h("h2", { class: "vh" }, t("turn.answer")),
+      activity.element,
+      thoughts.element,
+      approvals.element,
+      answer.element,
+      work.element,
+      ending,
+      sources.element,
+      related,
+      foot,
+    ),
+  );
+  let shown = null;
+
+  function update(next) {
+    if (next === shown) return;
+    turn = next;
+    question.update(turn);
+    activity.update(turn);
+    thoughts.update(turn);
+    if (turn.approvals !== shown?.approvals) approvals.update(turn.approvals);
+    answer.update(turn, shown);
+    work.update(turn, shown);
+    sources.update(turn);
+    if (turn.suggestions !== shown?.suggestions) related.replaceChildren(...relatedOf(turn));
+    if (ends(turn, shown)) ending.replaceChildren(...endingOf(turn, on.again));
+    if (!turn.running) foot.replaceChildren(h("p", {}, footOf(turn)), answerTools(turn, on));
+    foot.hidden = turn.running || turn.reason === "lost";
+    element.classList.toggle("running", turn.running);
+    element.setAttribute("aria-busy", String(turn.running));
+    shown = turn;
+  }
+
+  update(first);
+  return { element, update, unsent: question.unsent };
+}
+
+function ends(turn, shown) {
+  return !shown || turn.running !== shown.running || turn.notices !== shown.notices || turn.reason !== shown.reason;
+}
+
+function thoughtsView() {
+  const body = h("div", { class: "thoughts-text", dir: "auto" });
+  const element = h("details", { class: "thoughts" }, h("summary", {}, t("turn.thought")), body);
+  return {
+    element,
+    update(turn) {
+      const text = [turn.thinking, turn.draftThinking].filter(Boolean).join("\n\n");
+      element.hidden = !text;
+      setText(body, text);
+    },
+  };
+}
+
+// Most chats never ask for leave, so the cards are fetched when one does.
+function approvalsView(decide) {
+  const element = h("div", { class: "approvals" });
+  const cards = new Map();
+
+  async function update(requests) {
+    if (!requests.length) return;
+    const { approvalCard } = await import("./approval.js");
+    for (const request of requests) {
+      const card = cards.get(request.callId);
+      if (card) card.update(request);
+      else {
+        cards.set(request.callId, approvalCard(request, decide));
+        element.append(cards.get(request.callId).element);
+      }
+    }
+  }
+
+  return { element, update };
+}
+
+// As rare as those: plans and changed files.
+function workView(cite, on) {
+  const element = h("div", { class: "work" });
+  let newest = null;
+
+  async function update(turn, shown) {
+    newest = turn;
+    const same = WORK.every((part) => turn[part] === shown?.[part]);
+    if (same || !(turn.plans.length || turn.changes.length || turn.notices.length)) return;
+    const { workParts } = await import("./plan_and_undo.js");
+    element.replaceChildren(...workParts(newest, cite, on)); // more may have come while it was fetched
+  }
+
+  return { element, update };
+}
+
+const WORK = ["plans", "changes", "undone", "notices", "running"];
+
+function answerView(cite) {
+  const element = h("div", { class: "answer", dir: "auto" });
+  let drawn = []; // the block objects that stand on the page, in order
+  let citations = null;
+
+  // Chips look their source up when they are made, so new citations mean new chips.
+  function update(turn) {
+    const stale = citations !== null && citations !== turn.citations;
+    citations = turn.citations;
+    const blocks = turn.blocks;
+    let same = 0;
+    while (!stale && same < drawn.length && drawn[same] === blocks[same]) same++;
+    while (element.childNodes.length > same) element.lastChild.remove();
+    for (const block of blocks.slice(same)) element.append(blockOf(block, cite));
+    drawn = blocks;
+    element.hidden = blocks.length === 0;
+    element.classList.toggle("streaming", turn.running && blocks.length > 0);
+  }
+
+  return { element, update };
+}
+
+function blockOf(block, cite) {
+  const node = render(block, cite);
+  if (node.nodeType === Node.ELEMENT_NODE) node.setAttribute("dir", "auto");
+  return node;
+}
+
+// Searches that the provider wants shown beside what it found; they lead to the provider.
+function relatedOf({ suggestions }) {
+  if (!suggestions.length) return [];
+  const link = ({ text, url }) => h("li", {}, outLink(url, { class: "small", dir: "auto", title: url }, text));
+  return [
+    h("span", { class: "muted" }, t("related.title", { host: hostOf(suggestions[0].url) })),
+    h("ul", { class: "chips" }, suggestions.map(link)),
+  ];
+}
+
+function endingOf(turn, again) {
+  const told = turn.notices.filter((n) => n.code !== IN_TEXT);
+  const notes = told.map((n) => errorBox(n, { tone: "info" }));
+  if (turn.running || turn.reason === null) return notes;
+  const ask = () => again(turn);
+  const details = () => detailsOf(turn);
+  if (turn.error) {
+    return [...notes, errorBox(turn.error, { title: `${t("end.error")}.`, onretry: ask, details })];
+  }
+  const key = endingKey(turn);
+  if (!key) return notes;
+  const tone = turn.reason === "cancelled" ? "info" : "warn";
+  const onretry = turn.reason === "lost" ? null : ask;
+  return [...notes, errorBox({ message: t(key) }, { tone, onretry })];
+}
+
+function endingKey(turn) {
+  const nothing = turn.blocks.length === 0;
+  if (turn.reason === "stop") return nothing ? "end.empty" : null;
+  const exact = `end.${turn.reason}${nothing ? ".empty" : ""}`;
+  return has(exact) ? exact : `end.${turn.reason}`;
+}
+
+// What a person pastes into a bug report; the question stays out of it.
+function detailsOf(turn) {
+  const { error, model, mode, search, path, run, reason, endedAt } = turn;
+  const at = new Date((endedAt ?? turn.at) * 1000).toISOString();
+  return JSON.stringify({ error, reason, model, mode, search, path, run, at }, null, 2);
+}
+
+function footOf(turn) {
+  const usage = turn.usage ?? {};
+  const extractive = turn.model === "builtin:extractive";
+  const parts = [h("span", { class: "path" }, pathText(turn.path))];
+  if (turn.path && turn.path !== "off") parts[0].prepend(icon("globe"));
+  const add = (text) => parts.push(h("span", {}, text));
+  if (extractive) add(t("foot.extractive"));
+  else if (turn.model) add(modelText(turn.model));
+  if (usage.searches) add(t("foot.searches", { n: usage.searches }));
+  if (usage.pages) add(t("foot.pages", { n: usage.pages }));
+  add(durationOf(turn));
+  if (!extractive || usage.input_tokens || usage.output_tokens) add(tokensText(usage));
+  if (!extractive || usage.cost_usd) add(costText(usage));
+  const { tokens_per_second: speed, calls } = turn.performance ?? {};
+  if (speed) add(t("foot.speed", { n: number(speed, 1) }));
+  if (calls in RUNGS) add(t(RUNGS[calls]));
+  return parts;
+}
+
+// How the calls of a model arrive, where it does not hand them over.
+const RUNGS = { text: "foot.calls.text", envelope: "foot.calls.envelope", "search-first": "foot.calls.first" };
+
+function modelText(model) {
+  const [provider, ...rest] = model.split(":");
+  return `${nameOf(provider)} · ${rest.join(":")}`;
+}
+
+function tokensText(usage) {
+  const known = (n) => (n === null || n === undefined ? "?" : number(n));
+  const { input_tokens: input, output_tokens: output } = usage;
+  if (known(input) === "?" && known(output) === "?") return t("foot.tokens.unknown");
+  return t("foot.tokens", { in: known(input), out: known(output) });
+}
+
+function costText(usage) {
+  const cost = usage.cost_usd;
+  if (cost === null || cost === undefined) return t("foot.cost.unknown");
+  return t("foot.cost", { cost: number(cost, cost < 0.01 ? 4 : 2) });
+}

@@ -1,0 +1,167 @@
+// What can be done with a turn: copy, ask again, edit, go to another version, export, remove.
+//
+// `on` holds again(turn, changes), edit(turn, text) -> promise<boolean>, keep(text), show(id),
+// removeTurn(turn), copyAnswer(turn, button), exportAs(format), models() -> those that can be chosen.
+
+import { h, icon, iconButton, isComposing } from "../lib/dom.js";
+import { nameOf, number, t, titleOf } from "../locales/index.js";
+
+const FORMATS = ["md", "html", "json", "trace"];
+const ATTACHED = "\n\nAttached file: ";
+const MOST_TRIES = 20; // places of a question's text where its files might begin
+const MOST_MODELS = 12; // in the menu; the picker below has them all
+
+/** A file as it stands in a question, in a fence that its own text cannot close. */
+export function attached({ name, text }) {
+  let fence = "```";
+  for (const [run] of text.matchAll(/`{3,}/g)) if (run.length >= fence.length) fence = `${run}\``;
+  return `${ATTACHED}${name}\n${fence}\n${text}\n${fence}`;
+}
+
+/** A question's words, the files that go along [{name, text}], and those as they stand behind the words. */
+export function partsOf(question) {
+  let at = question.indexOf(ATTACHED);
+  for (let tries = 0; at >= 0 && tries < MOST_TRIES; tries++) {
+    const files = filesFrom(question, at);
+    if (files) return { words: question.slice(0, at), files, rest: question.slice(at) };
+    at = question.indexOf(ATTACHED, at + 1);
+  }
+  return { words: question, files: [], rest: "" };
+}
+
+// The files that fill the question from there to its end, or null.
+function filesFrom(question, at) {
+  const head = /([^\n]{1,200})\n(`{3,})\n/y;
+  const files = [];
+  while (at < question.length) {
+    head.lastIndex = at + ATTACHED.length;
+    const [, name, fence] = (question.startsWith(ATTACHED, at) && head.exec(question)) || [];
+    const start = head.lastIndex;
+    const end = fence ? question.indexOf(`\n${fence}`, start) : -1;
+    if (end < 0) return null;
+    files.push({ name, text: question.slice(start, end) });
+    at = end + 1 + fence.length;
+  }
+  return files;
+}
+
+/**
+ * The question's bubble: {element, update(turn), unsent()}; its words can be edited in place, and `unsent`
+ * gives what was changed in them and not sent.
+ */
+export function questionView(first, on) {
+  let turn = first;
+  let editor = null;
+  const { words, files, rest } = partsOf(first.question);
+  const bubble = h("div", { class: "bubble", dir: "auto" }, words, files.map(fileView));
+  const tools = h("div", { class: "tools question-tools" });
+  const element = h("div", { class: "question" }, h("h2", { class: "vh" }, t("turn.you")), bubble, tools);
+
+  function update(next) {
+    turn = next;
+    if (editor) return; // what is being typed stays
+    const edit = iconButton("pencil", t("turn.edit"), () => write(words), { class: "quiet", disabled: turn.running });
+    tools.replaceChildren(...versionsOf(turn, on.show), edit);
+  }
+
+  function write(text) {
+    const box = (editor = h("textarea", { "aria-label": t("turn.edit"), dir: "auto", rows: "1" }));
+    const end = async (again) => {
+      editor = null;
+      element.replaceChildren(element.firstChild, bubble, tools);
+      update(turn);
+      tools.lastElementChild.focus();
+      const edited = box.value;
+      if (!again || edited === words || !(edited + rest).trim()) return;
+      if (await on.edit(turn, edited + rest)) return;
+      if (element.isConnected && !editor) write(edited);
+      else on.keep(edited);
+    };
+    box.value = text;
+    box.addEventListener("keydown", (event) => {
+      if (isComposing(event) || (event.key !== "Escape" && (event.key !== "Enter" || event.shiftKey))) return;
+      event.preventDefault();
+      event.stopPropagation();
+      end(event.key === "Enter");
+    });
+    const buttons = h(
+      "div",
+      { class: "note-buttons" },
+      h("button", { type: "button", class: "small", onclick: () => end(false) }, t("cancel")),
+      h("button", { type: "button", class: "small primary", onclick: () => end(true) }, t("composer.send")),
+    );
+    element.replaceChildren(element.firstChild, h("div", { class: "editing" }, box, buttons));
+    box.focus();
+    box.setSelectionRange(box.value.length, box.value.length);
+  }
+
+  const unsent = () => (editor && editor.value !== words ? editor.value : "");
+  return { element, update, unsent };
+}
+
+// A file that went along, folded under its name.
+function fileView({ name, text }) {
+  return h(
+    "details",
+    { class: "attached" },
+    h("summary", {}, icon("page"), h("bdi", {}, name), " ", h("span", { class: "hint" }, t("file.length", { n: number(text.length) }))),
+    h("pre", { class: "plain-text", tabindex: "0", dir: "auto" }, text),
+  );
+}
+
+// "‹ 2/3 ›": the questions that stand in each other's place.
+function versionsOf(turn, show) {
+  const at = turn.versions.indexOf(turn.id);
+  const of = turn.versions.length;
+  if (of < 2) return [];
+  const to = (step, symbol, label) =>
+    iconButton(symbol, label, () => show(turn.versions[at + step]), {
+      class: "quiet",
+      disabled: turn.running || !turn.versions[at + step],
+    });
+  return [
+    to(-1, "left", t("turn.earlier")),
+    h("span", { class: "versions", "aria-label": t("turn.version", { at: at + 1, of }), role: "img" }, `${at + 1}/${of}`),
+    to(1, "right", t("turn.later")),
+  ];
+}
+
+/** The buttons under an answer that is over. */
+export function answerTools(turn, on) {
+  const copy = iconButton("copy", t("turn.copy"), () => on.copyAnswer(turn, copy), { class: "quiet" });
+  const menu = (symbol, label, items) => {
+    const open = async () => (await import("../lib/menu.js")).openMenu(button, label, items());
+    const button = iconButton(symbol, label, open, {
+      class: "quiet",
+      "aria-haspopup": "menu",
+      "aria-expanded": "false",
+    });
+    return button;
+  };
+  return h(
+    "div",
+    { class: "tools", role: "group", "aria-label": t("turn.actions") },
+    turn.text ? copy : null,
+    menu("again", t("turn.again"), () => waysToAskAgain(turn, on)),
+    menu("export", t("turn.export"), () =>
+      FORMATS.map((format) => ({ label: t(`export.${format}`), run: () => on.exportAs(format) })),
+    ),
+    iconButton("trash", t("turn.remove"), () => on.removeTurn(turn), { class: "quiet" }),
+  );
+}
+
+function waysToAskAgain(turn, on) {
+  const searched = turn.search && turn.search !== "off";
+  const other = { search: searched ? "off" : "auto" };
+  const models = on.models().filter((model) => model.id !== turn.model);
+  return [
+    { label: t("again.same"), run: () => on.again(turn, {}) },
+    { label: t(searched ? "again.offline" : "again.online"), run: () => on.again(turn, other) },
+    models.length ? null : undefined,
+    ...models.slice(0, MOST_MODELS).map((model) => ({
+      label: t("again.model", { model: titleOf(model) }),
+      hint: nameOf(model.id.split(":")[0]),
+      run: () => on.again(turn, { model: model.id }),
+    })),
+  ].filter((item) => item !== undefined);
+}

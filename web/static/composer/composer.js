@@ -1,0 +1,390 @@
+// The question box and what belongs to it: switch, source of the search, mode, model, Send, Stop, and
+// at the head of the chat its agent and its folder.
+//
+// The controls show what the server last said of the session and nothing else. Changing one asks
+// the server; until it answers the control is busy, and if it refuses the control goes back.
+
+import { partsOf } from "../chat/turn_actions.js";
+import { isComposing, setText } from "../lib/dom.js";
+import { t, titleOf } from "../locales/index.js";
+import { describeSwitch, heldIn, modelOf } from "./search_switch.js";
+import { unsentTexts } from "./drafts.js";
+
+const POINTED = 400; // milliseconds after which the switch tells more of itself
+const NO_FILES = { text: "", back() {} };
+const LONG_PASTE = 20_000; // characters; more of them make a box slow, and go along as a file
+const LONGEST = 1_000_000; // characters; the server takes no more
+
+/**
+ * `el(id)` finds the page's elements.
+ * `on` holds change(changes) -> promise, send(text, more, place) -> promise<boolean>, stop(), recall() -> text,
+ * tooLong(length, most), complain(failure), newChat(temporary), settings(page), exportAs(format),
+ * runPlan(), undo(). A change may be given who is told when it is refused.
+ * Returns {update(facts), giveBack(text), ask(text), leave(texts), forget(chat), carry(chat), focus()}.
+ */
+export function composer(el, on) {
+  const page = {
+    question: el("question"),
+    web: el("web-search"),
+    switchLabel: el("switch"),
+    switchState: el("switch-state"),
+    via: el("via"),
+    viaName: el("via-name"),
+    mode: el("mode"),
+    modeName: el("mode-name"),
+    modeEffect: el("mode-effect"),
+    model: el("model"),
+    modelName: el("model-name"),
+    agent: el("agent"),
+    agentName: el("agent-name"),
+    workspace: el("workspace"),
+    workspaceName: el("workspace-name"),
+    slash: el("slash"),
+    attach: el("attach"),
+    files: el("files"),
+    drop: el("main"),
+    send: el("send"),
+    stop: el("stop"),
+  };
+  const { question } = page;
+  let shelf = null;
+  let shelving = null; // what is on its way to become `shelf`
+  let slash = null;
+  let commands = null; // what is on its way to become `slash`
+  let facts = null;
+  let sending = Promise.resolve();
+  let held = null; // the place of the chat whose settings a question waits for
+  const unsent = unsentTexts();
+  let at = { place: null, chat: null }; // whose words are in the box
+  let rest = ""; // files among them that are not on the shelf yet
+  let unpacking = null;
+
+  function update(next) {
+    facts = next;
+    const { session } = facts;
+    follow(facts);
+    setText(page.modelName, session.pending ? "…" : modelName(facts.models, session.model));
+    page.model.dataset.id = session.model;
+    const [mode, effect] = [t(`mode.${session.mode}`), t(`mode.${session.mode}.effect`)];
+    setText(page.modeName, mode);
+    setText(page.modeEffect, t("mode.effect", { mode, effect }));
+    page.modeEffect.dataset.mode = session.mode;
+    page.mode.dataset.value = session.mode;
+    updateHead(session);
+    updateSwitch();
+    page.send.hidden = facts.running;
+    page.stop.hidden = !facts.running;
+    for (const control of [page.web, page.via, page.mode, page.model, page.agent, page.workspace]) {
+      control.disabled = Boolean(session.pending);
+    }
+    page.send.disabled = Boolean(session.pending && session.id);
+    if (!held || session.pending) return;
+    const same = held === facts.place;
+    held = null;
+    if (same) send();
+  }
+
+  function updateHead({ agent, workspace }) {
+    setText(page.agentName, agent ?? t("agent.none"));
+    page.agent.dataset.set = String(Boolean(agent));
+    setText(page.workspaceName, workspace ? folderName(workspace) : t("workspace.none"));
+    page.workspace.dataset.set = String(Boolean(workspace));
+    page.workspace.title = workspace ?? t("workspace.lead");
+  }
+
+  function updateSwitch() {
+    const { session, models, engines } = facts;
+    if (session.pending) return setText(page.switchState, t("switch.asking"));
+    const state = describeSwitch(session, modelOf(session, models), engines, heldIn(facts));
+    page.web.checked = state.on;
+    page.switchLabel.dataset.kind = state.kind;
+    page.via.hidden = !state.on;
+    if (state.on) setText(page.viaName, t(`via.${session.search}`));
+    page.via.dataset.value = session.search;
+    setText(page.switchState, state.text);
+    page.switchState.dataset.kind = state.kind;
+  }
+
+  async function change(control, changes, complain) {
+    control.setAttribute("aria-busy", "true");
+    try {
+      await on.change(changes, complain);
+    } finally {
+      control.removeAttribute("aria-busy");
+      update(facts);
+    }
+  }
+
+  async function pickModel() {
+    const { openPicker } = await import("./model_picker.js");
+    openPicker(page.model, facts.models, facts.session.model, (model) => change(page.model, { model }));
+  }
+
+  async function pickAgent() {
+    const { openAgents } = await import("../settings/chat_setup.js");
+    openAgents(page.agent, facts.session, { ...on, change: (changes) => change(page.agent, changes) });
+  }
+
+  async function pickWorkspace() {
+    const { openWorkspace } = await import("../settings/chat_setup.js");
+    const set = (changes, complain) => change(page.workspace, changes, complain);
+    openWorkspace(page.workspace, facts.session, { ...on, change: set });
+  }
+
+  async function pickMode() {
+    const { openModes } = await import("./menus.js");
+    openModes(page.mode, facts.session.mode, (mode) => change(page.mode, { mode }));
+  }
+
+  async function pickVia() {
+    const { openVias } = await import("./menus.js");
+    openVias(page.via, facts, (search) => change(page.via, { search }));
+  }
+
+  // Each chat has its own words, which wait for it while another is on show.
+  function follow({ place, session }) {
+    const chat = chatOf(session);
+    const turned = place !== at.place;
+    if (!turned && chat !== at.chat) unsent.move(at.chat, chat);
+    at = { place, chat };
+    if (turned) unpacking = unpack(unsent.get(chat));
+  }
+
+  async function unpack(text) {
+    const { place } = at;
+    const parts = partsOf(text);
+    rest = parts.rest;
+    shelf?.take();
+    fill(parts.words);
+    if (!rest) return;
+    await shelved();
+    if (place !== at.place) return;
+    rest = "";
+    shelf.put(parts.files);
+  }
+
+  function keep() {
+    unsent.put(at.chat, question.value + rest + (shelf?.text() ?? ""));
+  }
+
+  // The box is emptied at once, so that what is typed meanwhile is never lost; a question that the
+  // server did not take comes back. In a chat that is being opened it waits for the settings.
+  async function send() {
+    if (rest) await unpacking;
+    const text = question.value;
+    const { place, session } = facts;
+    if (facts.running || !text.trim()) return;
+    if (session.pending && session.id) held = place;
+    if (held) return;
+    const files = shelf?.take() ?? NO_FILES;
+    const release = unsent.hold(at.chat, text + files.text);
+    fill("");
+    question.focus();
+    const answered = () => facts.running && facts.place === place;
+    sending = sending.then(() => !answered() && on.send(text + files.text, {}, place));
+    const sent = await sending;
+    release();
+    if (sent) return;
+    const chat = chatOf(place.session);
+    if (chat !== at.chat) return unsent.put(chat, joined(text + files.text, unsent.get(chat)));
+    giveBack(text);
+    files.back();
+  }
+
+  /** Asks this, and leaves what is in the box there. */
+  function ask(text) {
+    const own = question.value;
+    fill(text);
+    const sent = send();
+    if (own) giveBack(own);
+    return sent;
+  }
+
+  /** Puts words back that were not sent, before what was written since. */
+  function giveBack(text) {
+    fill(joined(text, question.value));
+  }
+
+  /** Keeps these texts too: the page is about to go. */
+  function leave(texts) {
+    const own = question.value + rest + (shelf?.text() ?? "");
+    unsent.put(at.chat, texts.reduceRight((all, text) => joined(text, all), own));
+    unsent.store();
+  }
+
+  /** What waited in a chat that is deleted goes with it. */
+  function forget(chat) {
+    if (chat === at.chat) return;
+    unsent.put(chat, "");
+    unsent.store();
+  }
+
+  /** What waited in a chat that is no more waits in a new one. */
+  function carry(chat) {
+    const text = unsent.get(chat);
+    unsent.put(chat, "");
+    unsent.put("", joined(text, unsent.get("")));
+  }
+
+  function fill(text) {
+    question.value = text;
+    grow();
+    keep();
+  }
+
+  // Commands are fetched when somebody types the first slash.
+  async function typed() {
+    grow();
+    keep();
+    if (!commands && !question.value.startsWith("/")) return;
+    commands ??= import("./slash_commands.js").then(({ slashList }) => {
+      slash = slashList(question, page.slash, { ...on, pickModel, pickWorkspace });
+    });
+    await commands;
+    slash.update();
+  }
+
+  // A command that was finished before the commands were fetched is no question.
+  async function enter(event) {
+    if (commands && !slash) {
+      await typed();
+      if (slash.key(event)) return;
+    }
+    send();
+  }
+
+  function shelved() {
+    const ready = (made) => (shelf = made.fileShelf(el("shelf"), { complain: on.complain, leave: () => question.focus(), changed: keep }));
+    return (shelving ??= import("./attachments.js").then(ready));
+  }
+
+  async function addFiles(files) {
+    await (await shelved()).add(files);
+  }
+
+  async function addTexts(texts) {
+    if (texts.length) (await shelved()).put(texts);
+  }
+
+  function onDrop(event) {
+    const files = [...(event.dataTransfer?.files ?? [])];
+    page.drop.classList.remove("dropping");
+    if (!files.length) return;
+    event.preventDefault();
+    addFiles(files);
+  }
+
+  function onDrag(event) {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    page.drop.classList.toggle("dropping", event.type === "dragover");
+  }
+
+  function grow() {
+    question.style.setProperty("height", "auto");
+    question.style.setProperty("height", `${Math.min(question.scrollHeight, innerHeight * 0.4)}px`);
+  }
+
+  function onKey(event) {
+    if (isComposing(event)) return;
+    if (slash?.key(event)) return keep();
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      enter(event);
+    } else if (event.key === "ArrowUp" && !question.value) {
+      event.preventDefault();
+      const { words, files } = partsOf(on.recall());
+      fill(words);
+      addTexts(files);
+      question.setSelectionRange(question.value.length, question.value.length);
+    }
+  }
+
+  // Pasted text that could not be sent is refused whole: nothing is cut off in silence.
+  function onPaste(event) {
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (text.length <= LONG_PASTE) return;
+    event.preventDefault();
+    if (text.length > LONGEST) on.tooLong(text.length, LONGEST);
+    else addTexts([{ name: t("file.pasted"), text }]);
+  }
+
+  question.addEventListener("input", typed);
+  for (const kind of ["dragover", "dragleave"]) page.drop.addEventListener(kind, onDrag);
+  page.drop.addEventListener("drop", onDrop);
+  page.attach.addEventListener("click", () => page.files.click());
+  page.files.addEventListener("change", async () => {
+    await addFiles([...page.files.files]);
+    page.files.value = "";
+    question.focus();
+  });
+  question.addEventListener("paste", onPaste);
+  question.addEventListener("keydown", onKey);
+  el("composer").addEventListener("submit", (event) => {
+    event.preventDefault();
+    send();
+  });
+  page.stop.addEventListener("click", () => {
+    on.stop();
+    question.focus();
+  });
+  page.web.addEventListener("change", () => change(page.web, { search: page.web.checked ? "auto" : "off" }));
+  page.via.addEventListener("click", pickVia);
+  page.mode.addEventListener("click", pickMode);
+  explained(page.web, page.switchLabel, () => facts);
+  page.model.addEventListener("click", pickModel);
+  page.agent.addEventListener("click", pickAgent);
+  page.workspace.addEventListener("click", pickWorkspace);
+
+  return { update, giveBack, ask, leave, forget, carry, focus: () => question.focus() };
+}
+
+// The switch tells what it would send away and what that costs: to a mouse after a moment, to the
+// keyboard at once.
+function explained(input, label, facts) {
+  let tip = null;
+  let timer = 0;
+
+  async function show() {
+    tip ??= (await import("./menus.js")).tipOf(label, facts);
+    if (label.matches(":hover") || input.matches(":focus-visible")) tip.show();
+  }
+
+  function away() {
+    clearTimeout(timer);
+    tip?.later();
+  }
+
+  label.addEventListener("pointerenter", (e) => e.pointerType === "mouse" && (timer = setTimeout(show, POINTED)));
+  label.addEventListener("pointerleave", away);
+  input.addEventListener("focus", () => input.matches(":focus-visible") && show());
+  input.addEventListener("blur", away);
+  input.addEventListener("change", () => tip?.shown() && tip.show());
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !tip?.shown()) return;
+    event.preventDefault();
+    tip.hide();
+  });
+}
+
+// Under which name a chat's words are kept: a new chat's under none, a temporary one's nowhere.
+function chatOf({ id, settings }) {
+  return settings?.temporary ? null : (id ?? "");
+}
+
+// One text after the other; the files of both stay behind the words.
+function joined(first, second) {
+  const [one, two] = [partsOf(first), partsOf(second)];
+  return [one.words, two.words].filter(Boolean).join("\n\n") + one.rest + two.rest;
+}
+
+// The last part of a path; the whole of it is told on hover.
+function folderName(path) {
+  return path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
+}
+
+// What stands on the button of the model picker.
+function modelName(models, id) {
+  const model = models.find((m) => m.id === id);
+  return model ? titleOf(model) : t("model.unlisted", { id });
+}

@@ -1,0 +1,117 @@
+// The server's JSON API. Every failure becomes a Failure: {code, message, remedy}.
+
+import { t } from "../locales/index.js";
+
+/**
+ * What went wrong, in words for people; `status` is 0 when the server did not answer. `own` says that
+ * the words are the page's, not the server's.
+ */
+export class Failure extends Error {
+  constructor(status, { code, message, remedy }, own = true) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.remedy = remedy ?? "";
+    this.own = own;
+  }
+}
+
+async function call(method, path, body, { read = (r) => r.json(), ...options } = {}) {
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      headers: method === "GET" ? {} : { "Content-Type": "application/json" },
+      credentials: "same-origin",
+      ...options,
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Failure(0, {
+      code: "unreachable",
+      message: t("net.unreachable"),
+      remedy: t("net.unreachable.next"),
+    });
+  }
+  const data = await (response.ok ? read(response) : response.json()).catch(() => null);
+  if (response.ok) return data;
+  if (data?.error) throw new Failure(response.status, data.error, false);
+  throw new Failure(response.status, unexplained(response.status));
+}
+
+function unexplained(status) {
+  if (status === 401 || status === 403) {
+    return { code: "denied", message: t("net.denied"), remedy: t("net.denied.next") };
+  }
+  return { code: `http_${status}`, message: t("net.bad", { status }), remedy: t("net.bad.next") };
+}
+
+const session = (id) => `/api/sessions/${encodeURIComponent(id)}`;
+const listOf = (data, name) => (Array.isArray(data) ? data : (data?.[name] ?? []));
+
+export const health = () => call("GET", "/api/health");
+/**
+ * {list, servers, chosen, search, held}: the models there are, where, what a new chat begins with, and
+ * why none may search by itself.
+ */
+export const models = async () => {
+  const data = await call("GET", "/api/models");
+  return { list: listOf(data, "models"), servers: data?.servers ?? [], chosen: data?.default, search: data?.search, held: data?.held_back };
+};
+export const pulls = async () => listOf(await call("GET", "/api/models/pull"), "pulls");
+export const pullModel = (model) => call("POST", "/api/models/pull", { model });
+export const cancelPull = (model) => call("DELETE", `/api/models/pull?model=${encodeURIComponent(model)}`);
+export const removeModel = (model) => call("DELETE", `/api/models?model=${encodeURIComponent(model)}`);
+export const settings = async () => listOf(await call("GET", "/api/settings"), "settings");
+export const changeSettings = async (settings) =>
+  listOf(await call("PATCH", "/api/settings", { settings }), "settings");
+export const keys = async () => listOf(await call("GET", "/api/keys"), "keys");
+export const saveKey = async (name, value) => listOf(await call("PUT", `/api/keys/${name}`, { value }), "keys");
+export const forgetKey = async (name) => listOf(await call("DELETE", `/api/keys/${name}`), "keys");
+const inFolder = (folder) => (folder ? `?workspace=${encodeURIComponent(folder)}` : "");
+export const mcp = (folder) => call("GET", `/api/mcp${inFolder(folder)}`);
+export const trustMcp = (workspace, hash) => call("POST", "/api/mcp/trust", { workspace, hash });
+export const addMcp = (config, save) => call("POST", "/api/mcp", { config, save });
+const server = (name) => `/api/mcp/${encodeURIComponent(name)}`;
+export const changeMcp = (name, changes) => call("PATCH", server(name), changes);
+export const removeMcp = (name) => call("DELETE", server(name));
+export const testMcp = (name, folder) => call("POST", `${server(name)}/test${inFolder(folder)}`, {});
+export const approveMcpTool = (name, tool, definition, folder) =>
+  call("POST", `${server(name)}/tools/${encodeURIComponent(tool)}/approve${inFolder(folder)}`, { definition });
+export const policy = () => call("GET", "/api/policy");
+export const changePolicy = (policy) => call("PUT", "/api/policy", policy);
+export const library = () => call("GET", "/api/library");
+export const addToLibrary = (path) => call("POST", "/api/library", { path });
+export const removeFromLibrary = (path) => call("DELETE", "/api/library", { path });
+export const search = (query) => call("POST", "/api/web-search", query);
+export const engines = () => call("GET", "/api/engines");
+export const sessions = async (q, limit) =>
+  listOf(await call("GET", `/api/sessions?limit=${limit}${q ? `&q=${encodeURIComponent(q)}` : ""}`), "sessions");
+export const createSession = (settings) => call("POST", "/api/sessions", settings);
+export const readSession = (id) => call("GET", session(id));
+export const changeSession = (id, changes) => call("PATCH", session(id), changes);
+export const deleteSession = (id) => call("DELETE", session(id), undefined, { keepalive: true });
+export const ask = (id, message) => call("POST", `${session(id)}/messages`, message);
+export const changeTurn = (id, turn, change) => call("PATCH", `${session(id)}/turns/${turn}`, change);
+export const approve = (id, callId, decision) =>
+  call("POST", `${session(id)}/approvals/${encodeURIComponent(callId)}`, decision);
+export const makePlan = (id) => call("POST", `${session(id)}/plans`, {});
+export const runPlan = (id, plan) => call("POST", `${session(id)}/plans/${encodeURIComponent(plan)}/run`, {});
+export const undoFiles = (id) => call("POST", `${session(id)}/undo`, {});
+export const agents = async () => listOf(await call("GET", "/api/agents"), "agents");
+export const createAgent = (agent) => call("POST", "/api/agents", agent);
+const preset = (name) => `/api/agents/${encodeURIComponent(name)}`;
+export const changeAgent = (name, changes) => call("PATCH", preset(name), changes);
+export const removeAgent = (name) => call("DELETE", preset(name));
+export const cancel = (id) => call("POST", `${session(id)}/cancel`, {});
+export const openPage = (page, signal) => call("POST", "/api/open-page?view=page", page, { signal });
+
+/** Where a session can be had as a file; with `turn` the answer of that turn alone. */
+export const exportUrl = (id, format, turn) =>
+  `${session(id)}/export?format=${format}${turn ? `&turn=${turn}` : ""}`;
+export const exported = (id, format, turn) =>
+  call("GET", exportUrl(id, format, turn), undefined, { read: (response) => response.text() });
+
+/** The address of a session's event stream, after event number `seq`. */
+export const eventsUrl = (id, seq) => `${session(id)}/events?view=page&after=${seq}`;

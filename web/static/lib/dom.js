@@ -1,0 +1,244 @@
+// Elements out of data. The only place where the page makes elements, and none is made of markup.
+//
+// `render` turns the server's node tree into elements through an allow-list of tags and, for each,
+// of attributes. Text only ever becomes text nodes. Anything unknown is shown as its text.
+
+import { t } from "../locales/index.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element: h("p", {class: "x", onclick: f, hidden: true}, "text", child, null). */
+export function h(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  return node;
+}
+
+/** Whether a key belongs to the composition of a word, as some say by its code alone. */
+export function isComposing(event) {
+  return event.isComposing || event.keyCode === 229;
+}
+
+/** A symbol of the sprite in index.html. */
+export function icon(name) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS(SVG, "use");
+  use.setAttribute("href", `#i-${name}`);
+  svg.append(use);
+  return svg;
+}
+
+/** A button with an icon and a name that is read aloud and shown on hover. */
+export function iconButton(name, label, onclick, props = {}) {
+  return h("button", { type: "button", "aria-label": label, title: label, onclick, ...props }, icon(name));
+}
+
+/** Writes text only when it differs, so that screen readers are not told twice. */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** A link that leaves: own tab, and the site learns nothing of where it was clicked. */
+export function outLink(url, props, ...children) {
+  if (!isWeb(url)) return h("span", props, ...children);
+  return h(
+    "a",
+    {
+      ...props,
+      href: url,
+      target: "_blank",
+      rel: "noopener noreferrer nofollow",
+      referrerpolicy: "no-referrer",
+    },
+    ...children,
+  );
+}
+
+/** Whether this is an address that a browser may be sent to. */
+export function isWeb(url) {
+  try {
+    return ["http:", "https:"].includes(new URL(url).protocol);
+  } catch {
+    return false;
+  }
+}
+
+/** Who stands behind an address: the host in its ASCII form, the library, or an archive's name. */
+export function hostOf(url) {
+  try {
+    const parsed = new URL(url);
+    if (parsed.protocol === "library:") return t("source.library");
+    if (parsed.protocol === "zim:") return decoded(parsed.hostname);
+    return parsed.hostname.replace(/^www\./, "") || String(url);
+  } catch {
+    return String(url);
+  }
+}
+
+/** The host of an address; of a document of the library or of an archive also which one. */
+export function placeOf(url) {
+  if (isWeb(url)) return hostOf(url);
+  const path = decoded(String(url).replace(/^library:\/\/\/?|^zim:\/\/[^/]*\/?|#.*$/g, ""));
+  const words = String(url).startsWith("zim:") ? path.replaceAll("_", " ") : path;
+  return [hostOf(url), words].filter(Boolean).join(" · ");
+}
+
+function decoded(path) {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
+}
+
+const PLAIN = new Set(
+  "p ul li blockquote em strong del thead tbody tr hr br code".split(" "),
+);
+const VOID = new Set(["hr", "br"]);
+const ALIGN = new Set(["left", "right", "center"]);
+const SPANS = new Set(["unlinked", "host", "math", "com", "str", "num", "key"]);
+const DEEPEST = 100;
+
+/**
+ * A node of the server's tree as a DOM node.
+ * `cite(n, marks)` makes the chip of citation `n`, for those of its marks that stand there.
+ */
+export function render(node, cite, depth = 0) {
+  if (typeof node === "string") return document.createTextNode(node);
+  if (!node || typeof node !== "object" || depth > DEEPEST) return document.createTextNode("");
+  const attrs = node.a ?? {};
+  const children = () => grouped(node.c ?? [], cite, depth + 1);
+  if (PLAIN.has(node.t)) return VOID.has(node.t) ? h(node.t) : h(node.t, {}, children());
+  const make = Object.hasOwn(SPECIAL, node.t) ? SPECIAL[node.t] : null;
+  return make ? make(attrs, children, cite, node) : h("span", {}, children());
+}
+
+const ALONE = 2; // chips side by side; of more the first is shown, and how many there are
+
+// "1 +2": the sources of one claim, each reachable one by one.
+function grouped(nodes, cite, depth) {
+  const out = [];
+  for (let i = 0; i < nodes.length; i++) {
+    let end = i;
+    while (nodes[end]?.t === "cite") end++;
+    out.push(render(held(nodes[i], nodes[i + 1]), cite, depth));
+    if (end - i <= ALONE) continue;
+    out.push(moreChips(nodes.slice(i + 1, end).map((node) => render(node, cite, depth))));
+    i = end - 1;
+  }
+  return out;
+}
+
+function moreChips(chips) {
+  const rest = h("span", { hidden: true }, chips);
+  const label = t("cite.more", { n: chips.length });
+  const button = h("button", { type: "button", class: "chip", "aria-label": label, title: label, "aria-expanded": "false" }, `+${chips.length}`);
+  button.addEventListener("click", () => {
+    rest.hidden = false;
+    button.remove();
+    rest.querySelector("a, button")?.focus();
+  });
+  return h("span", { class: "chips-more" }, button, rest);
+}
+
+// A chip stays on the line of the words that it is about.
+function held(child, next) {
+  return typeof child === "string" && next?.t === "cite" ? child.replace(/\s+$/, "\u00a0") : child;
+}
+
+const SPECIAL = {
+  cite: (attrs, children, cite) => cite(Number(attrs.n), attrs.m?.split(",").map(Number)),
+  a: (attrs, children) => outLink(attrs.href, { class: "out" }, children()),
+  span: (attrs, children) =>
+    h("span", { class: SPANS.has(attrs.class) ? attrs.class : null }, children()),
+  ol: (attrs, children) => h("ol", { start: whole(attrs.start) }, children()),
+  pre: (attrs, children, cite, node) => codeBlock(attrs.lang, textOf(node), children()),
+  table: (attrs, children) =>
+    h(
+      "div",
+      { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("table.label") },
+      h("table", {}, children()),
+    ),
+  th: (attrs, children) => h("th", { scope: "col", class: alignOf(attrs) }, children()),
+  td: (attrs, children) => h("td", { class: alignOf(attrs) }, children()),
+};
+// The page's own headings are h1 (chat) and h2 (question), so an answer's start at h3.
+for (let level = 1; level <= 6; level++) {
+  SPECIAL[`h${level}`] = (attrs, children) => h(`h${Math.min(level + 2, 6)}`, {}, children());
+}
+
+function alignOf(attrs) {
+  return ALIGN.has(attrs.class) ? `align-${attrs.class}` : null;
+}
+
+function whole(value) {
+  return /^\d{1,9}$/.test(value ?? "") ? value : null;
+}
+
+/** All the text under a node of the tree. */
+export function textOf(node) {
+  if (typeof node === "string") return node;
+  if (node?.t === "cite") return "";
+  if (node?.t === "br") return "\n";
+  return (node?.c ?? []).map(textOf).join("");
+}
+
+function codeBlock(lang, text, content) {
+  const copy = h("button", { type: "button", class: "quiet small" }, t("copy.code"));
+  copy.addEventListener("click", () => copyText(text, copy));
+  const label = lang ? `${t("code.label")}: ${lang}` : t("code.label");
+  return h(
+    "div",
+    { class: "code" },
+    h("div", { class: "code-bar" }, h("span", {}, lang ?? ""), copy),
+    h("pre", { tabindex: "0", role: "region", "aria-label": label, dir: "ltr" }, h("code", {}, content)),
+  );
+}
+
+// Over plain HTTP from another machine there is no clipboard but the one of a selection.
+async function toClipboard(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const focused = document.activeElement;
+  const box = h("textarea", { readonly: true });
+  box.style.setProperty("position", "fixed"); // where nothing needs to be scrolled to it
+  box.value = text;
+  (document.querySelector("dialog[open]") ?? document.body).append(box);
+  box.select();
+  const done = document.execCommand("copy");
+  box.remove();
+  focused?.focus();
+  if (!done) throw new Error("the browser did not copy");
+}
+
+const labels = new WeakMap(); // button -> {nodes: what it says otherwise, timer}
+
+/** Puts text on the clipboard and says so on the button for two seconds. */
+export const copyText = (text, button) => copyFrom(async () => text, button, () => {});
+
+/** As `copyText`, of a text that has yet to come; `complain(failure)` when it does not. */
+export async function copyFrom(fetched, button, complain) {
+  let text;
+  try {
+    text = await fetched();
+  } catch (failure) {
+    complain(failure);
+    return;
+  }
+  const said = await toClipboard(text).then(
+    () => t("copied"),
+    () => t("copy.failed"),
+  );
+  if (!labels.has(button)) labels.set(button, { nodes: [...button.childNodes] });
+  const small = Boolean(button.querySelector(".icon"));
+  button.replaceChildren(small ? icon(said === t("copied") ? "check" : "warn") : said);
+  if (small) button.append(h("span", { class: "vh", role: "status" }, said));
+  clearTimeout(labels.get(button).timer);
+  labels.get(button).timer = setTimeout(() => button.replaceChildren(...labels.get(button).nodes), 2000);
+}

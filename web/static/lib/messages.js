@@ -1,0 +1,105 @@
+// Small messages: toasts with Undo, error boxes, and what is read aloud.
+
+import { copyText, h, icon } from "./dom.js";
+import { t, translated } from "../locales/index.js";
+
+const SHOWN = 7000; // milliseconds a toast stays
+
+/** A toast with an action; `onend(undone)` is called exactly once, when it goes. */
+export function toast(root, text, action, onend) {
+  let timer = 0;
+  const node = h(
+    "div",
+    { class: "toast" },
+    h("span", { dir: "auto" }, text),
+    h("button", { type: "button", onclick: () => end(true) }, action),
+  );
+
+  function end(undone) {
+    if (!node.isConnected) return;
+    clearTimeout(timer);
+    removeEventListener("pagehide", leave);
+    node.remove();
+    onend(undone);
+  }
+
+  const leave = () => end(false);
+  const arm = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => (node.matches(":hover, :focus-within") ? arm() : leave()), SHOWN);
+  };
+  node.addEventListener("pointerenter", () => clearTimeout(timer));
+  node.addEventListener("pointerleave", arm);
+  node.addEventListener("focusin", () => clearTimeout(timer));
+  node.addEventListener("focusout", arm);
+  addEventListener("pagehide", leave);
+  root.append(node);
+  arm();
+}
+
+/** An error as one text: {code, message, remedy}, or a sentence already. */
+export function errorText(error) {
+  if (!error || typeof error === "string") return error ?? "";
+  const { message, remedy, original } = translated(error);
+  return [remedy ? ended(message) : message, remedy, original ? `(${original})` : ""].filter(Boolean).join(" ");
+}
+
+// What somebody else said may lack the full stop before what is said next.
+function ended(message) {
+  return /[\p{L}\p{N}]$/u.test(message ?? "") ? `${message}.` : message;
+}
+
+/**
+ * An error as people need it: cause, code, what to do, and buttons. `error` {code, message, remedy};
+ * a notice (`tone` info) shows no code.
+ */
+export function errorBox(error, { title, tone = "bad", onretry, details } = {}) {
+  const { code, message, remedy, original } = translated(error);
+  const buttons = [];
+  if (onretry) {
+    buttons.push(
+      h("button", { type: "button", class: "small", title: t("retry.title"), onclick: onretry }, t("retry")),
+    );
+  }
+  if (details) {
+    const copy = h("button", { type: "button", class: "quiet small" }, t("copy.details"));
+    copy.addEventListener("click", () => copyText(details(), copy));
+    buttons.push(copy);
+  }
+  return h(
+    "div",
+    { class: `note ${tone}` },
+    tone === "info" ? null : icon("warn"),
+    h(
+      "div",
+      {},
+      title ? h("strong", {}, title, " ") : null,
+      h("span", { dir: "auto" }, remedy ? ended(message) : message),
+      remedy ? h("span", { class: "remedy", dir: "auto" }, ` ${remedy}`) : null,
+      code && tone !== "info" ? h("code", { class: "error-code" }, code) : null,
+      original ? h("details", { class: "original" }, h("summary", {}, t("error.original")), h("p", { lang: "en", dir: "auto" }, original)) : null,
+      buttons.length ? h("div", { class: "note-buttons" }, buttons) : null,
+    ),
+  );
+}
+
+/**
+ * Reads an answer aloud paragraph by paragraph, each once and only when it is finished.
+ * Answers that were there before the page looked are not read.
+ */
+export function announcer(node) {
+  const told = new Map(); // turn id -> number of blocks told, only for turns seen while running
+
+  return function announce(turn, textOf) {
+    if (!turn) return;
+    if (turn.running && !told.has(turn.id)) told.set(turn.id, 0);
+    if (!told.has(turn.id)) return;
+    const finished = turn.running ? turn.blocks.length - 1 : turn.blocks.length;
+    for (let i = told.get(turn.id); i < finished; i++) {
+      node.append(h("p", {}, textOf(turn.blocks[i])));
+    }
+    if (finished > told.get(turn.id)) told.set(turn.id, finished);
+    while (node.childElementCount > 20) node.firstElementChild.remove();
+    if (!turn.running) told.delete(turn.id);
+  };
+}

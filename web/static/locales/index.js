@@ -1,0 +1,166 @@
+// The words of the page in the language of its reader. A language is a file beside locales/en.js.
+
+import en from "./en.js";
+
+const LANGUAGES = { en: "English", de: "Deutsch", zh: "简体中文" };
+const TAGS = { zh: "zh-CN" }; // what fonts and voices know the language by, where they need more
+const KEPT = "searchloop.language";
+
+/** The languages there are, each in its own words. */
+export const languages = Object.entries(LANGUAGES);
+
+/** The language that was chosen; empty for the browser's. */
+export const chosenLanguage = () => localStorage.getItem(KEPT) ?? "";
+
+/** Chooses a language for this browser; the page has to be loaded anew. */
+export const chooseLanguage = (name) => localStorage.setItem(KEPT, name);
+
+const language = [chosenLanguage(), ...navigator.languages, "en"]
+  .map((name) => name.split("-")[0])
+  .find((name) => Object.hasOwn(LANGUAGES, name));
+const texts = language === "en" ? en : await load(language);
+const tag = TAGS[language] ?? language;
+const plural = new Intl.PluralRules(language);
+
+async function load(name) {
+  try {
+    return (await import(`./${name}.js`)).default;
+  } catch {
+    return en;
+  }
+}
+
+/** The text `key` with its {places} filled from `values`; throws on a key that does not exist. */
+export function t(key, values = {}) {
+  const entry = texts[key] ?? en[key];
+  if (entry === undefined) throw new Error(`no text called ${key}`);
+  const form = typeof entry === "string" ? entry : (entry[plural.select(values.n)] ?? entry.other);
+  return form.replace(/( ?)\{(\w+)\}( ?)/g, (whole, before, name, after) => {
+    const value = isolated(values[name] ?? `{${name}}`);
+    return `${isHan(value.at(0)) ? "" : before}${value}${isHan(value.at(-1)) ? "" : after}`;
+  });
+}
+
+// Chinese stands apart from other letters in a sentence, but not from Chinese.
+function isHan(character) {
+  return language === "zh" && /\p{Script=Han}/u.test(character ?? "");
+}
+
+const RTL = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+
+// Arabic or Hebrew inside a sentence must not turn the words around it.
+function isolated(value) {
+  return RTL.test(value) ? `\u2068${value}\u2069` : String(value);
+}
+
+/** The same text in English; null when that is the language of the page. */
+export const english = (key) => (texts === en ? null : en[key]);
+
+/** What the server says in English, `original`; in the words that a catalogue has for `key`, if it has any. */
+export const worded = (key, original) => texts[key] ?? original;
+
+/** A number as people write it who read this page, with exactly `places` behind the point if given. */
+export const number = (n, places) =>
+  n.toLocaleString(tag, places === undefined ? {} : { minimumFractionDigits: places, maximumFractionDigits: places });
+
+/** Names, one after the other. */
+export const named = (names) => names.join(t("list.names"));
+
+/** Parts of a sentence, those that are there, one after the other. */
+export const clauses = (parts) => parts.filter(Boolean).join(t("list.clauses"));
+
+/** Two sentences, of which each may be missing, and the first may lack its full stop. */
+export function sentences(first, second) {
+  if (!first || !second) return first || second || "";
+  return t("list.sentences", { first: first.replace(/[.。]$/, ""), second });
+}
+
+/** What a setting is for. */
+export const helpOf = ({ name, help }) => worded(`help.${name}`, help);
+
+/** Where a value of a setting comes from, as the server calls it. */
+export const originOf = (name) => (has(`origin.${name}`) ? t(`origin.${name}`) : name);
+
+/** Whether there is a text called `key`. */
+export function has(key) {
+  return key in en;
+}
+
+/**
+ * An error or a notice of the server, {code, message, remedy}, in the language of the page.
+ *
+ * Its text is English. A catalogue has a sentence for each code, and for some codes the texts that the
+ * server has, with {places}: one that fits is said whole. Else `original` holds the server's own words.
+ * What is `own`, worded by the page, and what no catalogue knows, stays as it is.
+ */
+export function translated({ code = "", message = "", remedy = "", own = false }) {
+  const key = `error.${String(code).replace(/^reader_/, "").replace(/^http_\d+$/, "http")}`;
+  if (own || texts === en || !has(key)) return { code, message, remedy };
+  for (let n = 1; has(`${key}.${n}`); n++) {
+    const values = filled(en[`${key}.${n}`], message);
+    if (!values) continue;
+    const reason = `attempt.${values.reason}`; // an engine's failure, by its code
+    if (has(reason)) values.reason = t(reason);
+    return { code, message: t(`${key}.${n}`, values), remedy: "", original: remedy };
+  }
+  const said = en[key] === message ? remedy : [message, remedy].filter(Boolean).join(" ");
+  return { code, message: t(key), remedy: "", original: said };
+}
+
+/** What keeps a model from being chosen, as the server says of it: a key, or why and what to do. */
+export function lackOf({ missing, remedy } = {}) {
+  if (/^[A-Z0-9_]+$/.test(missing ?? "")) return t("model.needs", { missing });
+  const forms = texts === en || !missing ? [] : Object.keys(en).filter((key) => key.startsWith("error."));
+  for (const key of forms) {
+    const values = filled(en[key], missing);
+    if (values) return t(key, values);
+  }
+  return [missing, remedy].filter(Boolean).join(". ");
+}
+
+// The values with which `form` reads like `text`, or null.
+function filled(form, text) {
+  const pattern = form.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+)");
+  const fits = new RegExp(`^${pattern}$`, "s").exec(text);
+  return fits && { ...fits.groups };
+}
+
+const names = { // trademarks; what is a word is in the catalogues
+  openai: "OpenAI",
+  gemini: "Gemini",
+  anthropic: "Anthropic",
+  ollama: "Ollama",
+  ddg: "DuckDuckGo",
+  searxng: "SearXNG",
+  brave: "Brave",
+  exa: "Exa",
+  jina: "Jina",
+  perplexity: "Perplexity",
+  serper: "Serper",
+  tavily: "Tavily",
+};
+
+/** How a provider or engine is called in front of people. */
+export function nameOf(id) {
+  return has(`name.${id}`) ? t(`name.${id}`) : (names[id] ?? id);
+}
+
+/** What a model is called. */
+export function titleOf(model) {
+  if (model.id === "builtin:extractive") return t("model.extractive");
+  return model.title || model.id.slice(model.id.indexOf(":") + 1);
+}
+
+/** Fills the words of a static part of the page: data-t, data-label, data-placeholder. */
+export function translate(root) {
+  document.documentElement.lang = tag;
+  for (const node of root.querySelectorAll("[data-t]")) node.textContent = t(node.dataset.t);
+  for (const node of root.querySelectorAll("[data-label]")) {
+    const label = t(node.dataset.label);
+    node.setAttribute("aria-label", label);
+    if (node.tagName === "BUTTON") node.title = label;
+  }
+  for (const node of root.querySelectorAll("[data-placeholder]")) {
+    node.placeholder = t(node.dataset.placeholder);
+  }
+}

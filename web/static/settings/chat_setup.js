@@ -1,0 +1,107 @@
+// What a chat works as and with: the lists behind the two buttons in its head.
+
+import * as api from "../lib/api.js";
+import { h } from "../lib/dom.js";
+import { openMenu, place } from "../lib/menu.js";
+import { errorText } from "../lib/messages.js";
+import { clauses, named, t, worded } from "../locales/index.js";
+
+/**
+ * The agents below `anchor`, each with what it is for and what it sets. `on` holds change(changes),
+ * complain(failure) and settings(page).
+ */
+export async function openAgents(anchor, session, on) {
+  let agents;
+  try {
+    agents = await api.agents();
+  } catch (failure) {
+    on.complain(failure);
+    return;
+  }
+  const gone = session.agent && !agents.some((agent) => agent.name === session.agent);
+  const entry = (agent) => ({
+    label: agent.name,
+    hint: [aboutOf(agent), setsText(agent)].filter(Boolean).join(" · "),
+    checked: agent.name === session.agent,
+    run: () => on.change({ agent: agent.name }),
+  });
+  openMenu(
+    anchor,
+    t("agent.label"),
+    [
+      { label: t("agent.none"), checked: !session.agent, run: () => on.change({ agent: null }) },
+      gone ? { label: session.agent, hint: t("agent.gone"), checked: true, run: () => {} } : undefined,
+      ...agents.map(entry),
+      null,
+      { label: t("agent.edit"), run: () => on.settings("agents") },
+    ].filter((item) => item !== undefined),
+    "tall",
+  );
+}
+
+/** What an agent is for. Those that came with the program say it in the language of the page. */
+export function aboutOf({ name, description, builtin }) {
+  return builtin ? worded(`about.${name}`, description) : description;
+}
+
+/** What an agent sets when it is taken; everything can be changed afterwards. */
+export function setsText({ model, mode, search, tools, servers }) {
+  const parts = [mode ? t("agent.mode", { mode: t(`mode.${mode}`) }) : null, model, t("agent.search", { search: t(`via.${search}`) })];
+  if (tools) parts.push(tools.length ? t("agent.tools", { names: named(tools) }) : t("agent.notools"));
+  if (servers) parts.push(servers.length ? t("agent.servers", { names: named(servers) }) : t("agent.noservers"));
+  return t("agent.sets", { what: clauses(parts) });
+}
+
+/** A form below `anchor` for the chat's folder; what the server says against one stands in it. */
+export function openWorkspace(anchor, session, on) {
+  const box = h("input", {
+    id: "workspace-path",
+    type: "text",
+    dir: "ltr",
+    autocomplete: "off",
+    spellcheck: "false",
+    placeholder: t("workspace.example"),
+    "aria-describedby": "workspace-lead workspace-problem",
+  });
+  box.value = session.workspace ?? "";
+  const problem = h("p", { class: "problem", id: "workspace-problem", role: "alert" });
+  const remove = h("button", { type: "button", class: "small", onclick: () => use(null) }, t("workspace.remove"));
+  const form = h(
+    "form",
+    { class: "menu form", popover: "auto", "aria-label": t("workspace.label") },
+    h("label", { for: box.id }, t("workspace.path")),
+    box,
+    h("p", { class: "hint", id: "workspace-lead" }, t("workspace.lead")),
+    problem,
+    h(
+      "div",
+      { class: "note-buttons" },
+      h("button", { type: "submit", class: "small primary" }, t("workspace.use")),
+      session.workspace ? remove : null,
+    ),
+  );
+
+  async function use(workspace) {
+    let refused = null;
+    await on.change({ workspace }, (failure) => (refused = failure));
+    problem.textContent = errorText(refused);
+    if (refused) box.focus();
+    else form.hidePopover();
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    use(box.value.trim() || null);
+  });
+  form.addEventListener("toggle", (event) => {
+    if (event.newState === "open") return;
+    anchor.setAttribute("aria-expanded", "false");
+    if (form.contains(document.activeElement) || document.activeElement === document.body) anchor.focus();
+    form.remove();
+  });
+  anchor.setAttribute("aria-expanded", "true");
+  document.querySelector("main").append(form);
+  form.showPopover();
+  place(form, anchor);
+  box.focus();
+}

@@ -1,0 +1,127 @@
+// A page read inside the page: the text the model saw, with the quoted passage marked.
+//
+// The text comes from /api/open-page as the same tree that answers are made of; its links are words.
+
+import { openPage } from "../lib/api.js";
+import { h, hostOf, iconButton, isWeb, outLink, render } from "../lib/dom.js";
+import { errorText } from "../lib/messages.js";
+import { number, t } from "../locales/index.js";
+
+const CHUNK = 40000; // characters asked for at a time
+const MOST_TRIES = 8; // parts that are fetched to find a quote
+
+/** Makes the dialog ready and returns open(source) for {url, title, quote?}. */
+export function reader(dialog) {
+  let asking = null;
+
+  dialog.addEventListener("close", () => asking?.abort());
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+
+  async function open(source) {
+    asking?.abort();
+    asking = new AbortController();
+    const body = h("div", { class: "reader-body", tabindex: "0", dir: "auto" }, h("p", { class: "muted" }, t("reader.loading")));
+    const foot = h("div", { class: "reader-foot" });
+    dialog.replaceChildren(head(source, () => dialog.close()), body, foot);
+    if (!dialog.open) dialog.showModal();
+    body.focus();
+    await load(source, body, foot, 0, asking.signal);
+  }
+
+  return open;
+}
+
+function head(source, close) {
+  const address = isWeb(source.url)
+    ? outLink(source.url, { class: "muted" }, source.url)
+    : h("span", { class: "muted" }, source.url);
+  return h(
+    "header",
+    { class: "reader-head" },
+    h("div", {}, h("h2", { id: "reader-title", dir: "auto" }, source.title || hostOf(source.url)), address),
+    iconButton("close", t("close"), close, { class: "quiet" }),
+  );
+}
+
+// A quote or a section may stand further on than what is fetched at first: look for it a while.
+async function load(source, body, foot, offset, signal, tries = 0) {
+  let page;
+  try {
+    page = await openPage({ url: source.url, offset, max_length: CHUNK }, signal);
+  } catch (failure) {
+    if (failure.name === "AbortError") return;
+    page = { error: failure };
+  }
+  if (signal.aborted) return;
+  if (page.error) {
+    body.replaceChildren(h("p", { role: "alert" }, errorText(page.error)));
+    return;
+  }
+  if (!offset) body.replaceChildren();
+  body.append(...page.blocks.map((block) => render(block, () => "")));
+  if (!body.hasChildNodes()) body.append(h("p", { class: "muted" }, t("reader.empty")));
+  const place = tries < MOST_TRIES ? placeIn(body, source) : null;
+  place?.scrollIntoView({ block: place.matches("mark") ? "center" : "start" });
+  const shown = offset + page.content_length;
+  foot.replaceChildren(
+    h("span", { class: "muted" }, t("reader.length", { shown: number(shown), all: number(page.original_length) })),
+    page.invisible ? h("span", { class: "muted" }, t("page.unseen", { n: page.invisible })) : "",
+  );
+  if (page.next_offset === null || page.next_offset === undefined) return;
+  const wanted = source.quote || sectionOf(source.url);
+  if (wanted && !place && tries < MOST_TRIES) {
+    return load(source, body, foot, page.next_offset, signal, tries + 1);
+  }
+  const next = () => load(source, body, foot, page.next_offset, signal, MOST_TRIES);
+  foot.append(h("button", { type: "button", class: "small", onclick: next }, t("reader.more")));
+}
+
+function placeIn(body, source) {
+  const marked = source.quote ? mark(body, source.quote) : null;
+  const section = sectionOf(source.url);
+  if (marked || !section) return marked;
+  const headings = [...body.querySelectorAll("h3, h4, h5, h6")];
+  return headings.find((heading) => anchorOf(heading.textContent) === anchorOf(section)) ?? null;
+}
+
+function sectionOf(url) {
+  try {
+    return decodeURIComponent(new URL(url).hash.slice(1));
+  } catch {
+    return "";
+  }
+}
+
+function anchorOf(words) {
+  return words.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "");
+}
+
+// Quote and page may differ in white space and in marks, so both are compared without. The words
+// may lie in several elements: each gets its own mark. Gives the first of them.
+function mark(body, quote) {
+  const wanted = bare(quote);
+  if (!wanted) return null;
+  const letters = []; // [text node, place in it] of each letter that counts
+  const walk = document.createTreeWalker(body, NodeFilter.SHOW_TEXT);
+  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+    for (let i = 0; i < node.data.length; i++) if (!NOISE.test(node.data[i])) letters.push([node, i]);
+  }
+  const at = letters.map(([node, i]) => node.data[i]).join("").indexOf(wanted);
+  if (at < 0) return null;
+  const ends = new Map(); // text node -> [start, end] of what is quoted in it
+  for (const [node, i] of letters.slice(at, at + wanted.length)) {
+    ends.set(node, [ends.get(node)?.[0] ?? i, i + 1]);
+  }
+  const marks = [...ends].map(([node, [start, end]]) => {
+    const marked = h("mark", {}, node.data.slice(start, end));
+    node.replaceWith(node.data.slice(0, start), marked, node.data.slice(end));
+    return marked;
+  });
+  return marks[0];
+}
+
+const NOISE = /[\s*_`#>|-]/;
+
+function bare(text) {
+  return [...text].filter((c) => !NOISE.test(c)).join("");
+}

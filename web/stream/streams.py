@@ -1,0 +1,187 @@
+"""Answers requests for a session's events, as server-sent events over plain ASGI.
+
+A stream is one task that waits for the log and one that waits for the client. All followers share
+the encoded frames, so a follower costs a write. A slow follower blocks only its own stream: its
+write waits, and then it reads the log from where it stopped.
+https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from urllib.parse import parse_qs
+
+from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.events import Event
+from searchloop.web.api.calls import parse_number
+from searchloop.web.gate import Message, Receive, Refusal, Scope, Send, refuse
+from searchloop.web.stream.hub import HubRegistry, breathe
+from searchloop.web.stream.view import FrameCache, PageView
+
+MAX_STREAMS = 10_000
+HEARTBEAT = 15.0  # seconds
+VIEWS = ("events", "page")
+_RETRY = b"retry: 1000\n\n"
+_BEAT = b":\n\n"
+_CHUNK = 64  # events of a replay in one write
+_HEAVY = 6000  # characters; a thread renders more than that
+_HEADERS = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+class Streams:
+    """The open streams of this process."""
+
+    def __init__(
+        self, log: EventLog, *, most: int = MAX_STREAMS, heartbeat: float = HEARTBEAT
+    ) -> None:
+        self._log = log
+        self._most = most
+        self._heartbeat = heartbeat
+        self._hubs = HubRegistry(log)
+        self._page = FrameCache(16 * 1024 * 1024)
+        self._shared = FrameCache()
+        self._open: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def close(self) -> None:
+        """Ends every stream. The clients notice and reconnect."""
+        for task in self._open:
+            task.cancel()
+
+    async def serve(self, session_id: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request for a session's events."""
+        refusal, after, view = await self._admit(session_id, scope)
+        if refusal:
+            await refuse(refusal, scope, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        await send(_more(_RETRY))
+        following = self._follow_page if view == "page" else self._follow_plain
+        task = asyncio.ensure_future(following(session_id, after, send))
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+        watch = asyncio.ensure_future(self._watch(task, receive, send))
+        try:
+            await asyncio.wait([task])
+        finally:
+            task.cancel()
+            watch.cancel()
+        if task.cancelled() or not task.exception():
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            task.result()
+
+    async def _admit(self, session_id: str, scope: Scope) -> tuple[Refusal | None, int, str]:
+        """Returns (refusal or None, number to start after, view)."""
+        if scope["method"] != "GET":
+            allow = ((b"allow", b"GET"),)
+            words = "A stream of events is read with GET."
+            return Refusal(405, "method_not_allowed", words, "Use GET.", allow), 0, ""
+        try:
+            after, view = _parameters(scope)
+            await self._log.aside(self._log.session, session_id)
+        except ConfigError as error:
+            return Refusal(400, error.code, error.message, error.remedy), 0, ""
+        except AgentError as error:
+            status = 404 if error.code == "no_session" else 503
+            return Refusal(status, error.code, error.message, error.remedy), 0, ""
+        if len(self._open) >= self._most:
+            message = f"{self._most} event streams are open, which is the most."
+            refusal = Refusal(503, "too_many_streams", message, "Close some pages and try again.")
+            return refusal, 0, ""
+        return None, after, view
+
+    async def _watch(self, task: asyncio.Task[None], receive: Receive, send: Send) -> None:
+        """Ends the stream when the client leaves, and sends a heartbeat until then."""
+        while True:
+            try:
+                async with asyncio.timeout(self._heartbeat):
+                    message = await receive()
+            except TimeoutError:
+                await send(_more(_BEAT))
+                continue
+            if message["type"] == "http.disconnect":
+                task.cancel()
+                return
+
+    async def _follow_plain(self, session_id: str, after: int, send: Send) -> None:
+        hub = await self._hubs.join(session_id)
+        try:
+            while not hub.ended:
+                floor = hub.floor
+                if after < floor:
+                    async with aclosing(self._hubs.stored(session_id, after, _CHUNK)) as pieces:
+                        async for seq, data in pieces:
+                            after = seq
+                            await send(_more(data))
+                    after = max(after, floor)  # missing numbers up to there were deltas
+                    continue
+                data, after = hub.since(after), max(after, hub.last)
+                if data:
+                    await send(_more(data))
+                else:
+                    await hub.news()
+        finally:
+            self._hubs.leave(session_id, hub)
+
+    async def _follow_page(self, session_id: str, after: int, send: Send) -> None:
+        view = PageView(session_id, self._page, self._shared)
+        if after:
+            known = await asyncio.to_thread(self._log.read, session_id)
+            await asyncio.to_thread(view.skip, [event for event in known if event.seq <= after])
+        loop = asyncio.get_running_loop()
+        async with aclosing(self._log.follow(session_id, after)) as batches:
+            async for batch in batches:
+                for events in _chunks(batch):
+                    began, heavy = loop.time(), view.weight(events) > _HEAVY
+                    if heavy:
+                        frames = await asyncio.to_thread(view.frames, events)
+                    else:
+                        frames = view.frames(events)
+                    wholes = {event.seq for event in events if event.type != "text_delta"}
+                    for seq, data in frames:
+                        if seq in wholes:
+                            self._page.keep((session_id, seq), data)
+                    await send(_more(b"".join([data for _, data in frames])))
+                    if heavy and events[-1].type == "text_delta":
+                        # Rendering a growing text takes at most half of the time.
+                        await asyncio.sleep(min(loop.time() - began, 0.5))
+                await breathe()
+
+
+def _more(data: bytes) -> Message:
+    return {"type": "http.response.body", "body": data, "more_body": True}
+
+
+def _chunks(batch: Sequence[Event]) -> Sequence[Sequence[Event]]:
+    if len(batch) <= _CHUNK:
+        return (batch,)
+    return [batch[i : i + _CHUNK] for i in range(0, len(batch), _CHUNK)]
+
+
+def _parameters(scope: Scope) -> tuple[int, str]:
+    """Returns (after, view) of a request. Last-Event-ID is newer than the address."""
+    query = parse_qs(scope["query_string"].decode("ascii"), keep_blank_values=True)
+    view = query.get("view", ["events"])[-1]
+    if view not in VIEWS:
+        raise ConfigError(
+            "bad_view", f"There is no view {view[:40]!r}.", f"Choose one of {', '.join(VIEWS)}."
+        )
+    last = next((v for k, v in scope["headers"] if k == b"last-event-id"), None)
+    given = last.decode("latin-1") if last else query.get("after", ["0"])[-1]
+    number = parse_number(given)
+    if number is None:
+        raise ConfigError(
+            "bad_after",
+            f"{given[:40]!r} is not the number of an event.",
+            "Give the `id` of the last event that you have, or 0.",
+        )
+    return number, view

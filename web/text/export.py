@@ -1,0 +1,385 @@
+"""Exports a session: as Markdown with footnotes, one HTML page, JSON, or a trace of every event.
+
+The HTML is made of the same tree as the page on the screen, so it holds only the tags of `tree`. It
+has no script, loads nothing, and says so in a policy of its own.
+
+Other viewers of the Markdown load images of any address and let HTML through, so opening an export
+would tell a stranger's server that it is read, and what was written into the address. So `![` and
+the `<` of a tag are escaped. Code stays byte by byte as it is, but viewers disagree on what is
+code. First `neutralize` escapes what is code to no viewer, then what is not code to all of them,
+with and without tables, formulas and markup. Escaping can change what is code, so it repeats each
+step until nothing changes; a text that does not settle is escaped throughout.
+https://spec.commonmark.org/0.31.2/#images, #raw-html
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from html import escape
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from searchloop.agent.log.branches import BRANCHING, no_turn, shown
+from searchloop.agent.log.events import DELTAS, Event, public_data
+from searchloop.agent.log.session import Session
+from searchloop.agent.text import INVISIBLE
+from searchloop.web.text.code import math
+from searchloop.web.text.markdown import render_known
+from searchloop.web.text.tree import KnownLinks, Node, find_marks, substitute
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
+
+
+_ASIDE = DELTAS | {"exchange"}
+_FOLLOWED = ("http://", "https://", "library://", "zim://")
+_VOID = frozenset({"hr", "br"})
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}"
+    "h2{border-top:1px solid #ccc;padding-top:1rem;white-space:pre-wrap;font-size:1.1rem}"
+    "pre{overflow:auto;background:#f4f4f4;padding:.7rem}table{border-collapse:collapse}"
+    "th,td{border:1px solid #ccc;padding:.2rem .5rem}.right{text-align:right}"
+    ".center{text-align:center}.note,.host,.unlinked{color:#666}"
+    "h1,h2,h3,h4,h5,h6,p,li,th,td{unicode-bidi:plaintext}"
+    "code,pre,.math{direction:ltr;unicode-bidi:isolate}"
+)
+_DIRECTED = frozenset({"ul", "ol", "table", "blockquote"})  # their content decides their direction
+_REL = "noopener noreferrer nofollow"
+_ROUNDS = 8
+_LONGEST = 4096  # characters of a paragraph in which code is found: more make a parser slow
+_LIVE = re.compile(r"!\[|<(?=[A-Za-z/!?])")
+_AUTOLINK = re.compile(r"<https?://[^\s<>`]*>", re.IGNORECASE)
+_FOOTNOTE = re.compile(r"!\[\^\d+\]")
+_LINE_END = re.compile(r"\r\n?|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question and its answer. `note` names model and search, and says why a run ended early."""
+
+    question: str
+    answer: str
+    citations: Sequence[Mapping[str, Any]]
+    sources: Sequence[Mapping[str, Any]]
+    note: str
+
+
+def turns(events: Iterable[Event]) -> list[Turn]:
+    """Returns the questions shown, in order. A live answer is as long as it is so far."""
+    found: list[Turn] = []
+    plans: dict[int, str] = {}
+    said = ""
+    for event in shown(events):
+        data = event.data
+        if event.type == "user_message":
+            found.append(Turn(data["text"], "", (), (), "unfinished"))
+            said = ""
+        elif event.type == "run_resumed":  # another process repeats the answer
+            found[-1] = Turn(found[-1].question, "", (), (), "unfinished")
+            said = ""
+        elif event.type == "text_delta":
+            said += data["text"]
+            found[-1] = Turn(found[-1].question, said, (), (), "unfinished")
+        elif event.type == "message":
+            said = ""
+        elif event.type == "plan" and found:
+            plans[len(found) - 1] = _plan(data)  # the last one of a turn counts
+        elif event.type == "run_finished":
+            found[-1] = _ended(found[-1].question, data)
+    for place, plan in plans.items():  # after the answer: citations count from its start
+        found[place] = replace(found[place], answer=f"{found[place].answer}\n\n{plan}".strip())
+    return found
+
+
+def _plan(plan: Mapping[str, Any]) -> str:
+    """Renders a plan as Markdown."""
+    lines = [f"**Plan: {_line(plan['title'])}**", ""]
+    for number, step in enumerate(plan["steps"], 1):
+        touched = "".join(f" `{name.replace('`', '')}`" for name in step["files"])
+        sources = "".join(f" [{n}]" for n in step["sources"])
+        lines.append(
+            f"{number}. {step['text']}{f' - touches{touched}' if touched else ''}{sources}"
+        )
+    return "\n".join(lines)
+
+
+def _ended(question: str, data: Mapping[str, Any]) -> Turn:
+    note = f"{data.get('model', '')} · search: {data['search_path']}".strip(" ·")
+    if data["reason"] != "stop":
+        why = (data.get("error") or {}).get("message", "")
+        note += f" · {data['reason']}" + (f": {why}" if why else "")
+    return Turn(question, data["answer"], data["citations"], data["sources"], note)
+
+
+def markdown(session: Session, events: Sequence[Event]) -> str:
+    """Renders a session as Markdown: questions as headings, citations as footnotes."""
+    out = [f"# {_line(session.title)}", ""]
+    cited: list[Mapping[str, Any]] = []
+    for turn in turns(events):
+        question = "## " + _line(turn.question)
+        out += [question, "", _noted(turn), "", f"*{_line(turn.note)}*", ""]
+        cited += turn.citations
+    return "\n".join([*out, *_footnotes(cited)]).rstrip() + "\n"
+
+
+def answer(events: Sequence[Event], turn: int) -> str:
+    """Renders the answer to question number `turn`, with its citations as footnotes."""
+    numbers = [event.seq for event in events if event.type == "user_message"]
+    if turn not in numbers:
+        raise no_turn(turn)
+    after = next((n for n in numbers if n > turn), float("inf"))
+    [found] = turns([e for e in events if turn <= e.seq < after and e.type not in BRANCHING])
+    return "\n".join([_noted(found), "", *_footnotes(found.citations)]).rstrip() + "\n"
+
+
+def _noted(turn: Turn) -> str:
+    marks = find_marks(turn.answer, turn.citations)
+    noted = substitute(turn.answer, marks, lambda mark: "".join(f"[^{n}]" for n in mark.numbers))
+    return neutralize(close_fence(noted))
+
+
+def _footnotes(cited: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Returns one footnote a source, with all quotes of it."""
+    notes: dict[int, Mapping[str, Any]] = {}
+    quotes: dict[int, dict[str, None]] = {}
+    for citation in cited:
+        notes[citation["n"]] = citation
+        quotes.setdefault(citation["n"], {}).update(dict.fromkeys(_quotes(citation)))
+    out = []
+    for n, citation in sorted(notes.items()):
+        said = "".join(f" “{_line(words)}”" for words in quotes[n])
+        title = _line(_seen(citation.get("title") or citation["url"]))
+        out.append(f"[^{n}]: {title} {_address(citation['url'])}{said}")
+    return out
+
+
+def _quotes(citation: Mapping[str, Any]) -> list[str]:
+    """Returns the source's words at its marks, each once."""
+    said = (mark["quote"] for mark in citation.get("marks", ()))
+    return list(dict.fromkeys(_seen(quote) for quote in said if quote))
+
+
+def _seen(text: str) -> str:
+    """Removes invisible characters: they can reverse the text beside them or drive a terminal."""
+    return INVISIBLE.sub("", text)
+
+
+def _line(text: str) -> str:
+    """Escapes a stranger's text to one line of plain Markdown."""
+    words = " ".join(text.split()) or "-"
+    return "".join(f"\\{ch}" if ch in "\\`*_[]<>#|!~&" else ch for ch in words)
+
+
+def _address(url: str) -> str:
+    """Returns a link to a page. Addresses of other schemes become code: no viewer opens it."""
+    if not url.lower().startswith(_FOLLOWED):
+        return f"`{' '.join(_seen(url).replace('`', '').split())}`"
+    url = url.translate({ord(" "): "%20", ord("<"): "%3C", ord(">"): "%3E", 10: None, 13: None})
+    return f"<{INVISIBLE.sub(lambda found: quote(found[0], errors='replace'), url)}>"
+
+
+def html(session: Session, events: Sequence[Event]) -> str:
+    """Renders a session as one HTML page without other files."""
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    when = datetime.fromtimestamp(session.created, UTC).strftime("%Y-%m-%d")
+    links = KnownLinks()
+    out = [
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="referrer" content="no-referrer">',
+        f"<title>{escape(session.title)}</title><style>{_STYLE}</style></head><body>",
+        f'<h1>{escape(session.title)}</h1><p class="note">{when}</p>',
+    ]
+    for number, turn in enumerate(turns(events), 1):
+        links.add(turn.sources)
+        links.add(turn.citations)
+        out.append(f"<h2>{escape(turn.question)}</h2>")
+        nodes = render_known(turn.answer, turn.citations, links)
+        out.append(to_html(nodes, f"t{number}"))
+        out.append(f'<p class="note">{escape(turn.note)}</p>')
+        out += [_source(citation, f"t{number}") for citation in turn.citations]
+    return "\n".join([*out, "</body></html>\n"])
+
+
+def _source(citation: Mapping[str, Any], turn: str) -> str:
+    url = str(citation["url"])
+    words = escape(_seen(str(citation.get("title") or url)))
+    shown = f"{words} <span class=host>{escape(_seen(url))}</span>"
+    known = KnownLinks([citation]).find(url)
+    linked = f'<a rel="{_REL}" href="{escape(known)}">{shown}</a>' if known else shown
+    said = "".join(f"<br>“{escape(words)}”" for words in _quotes(citation))
+    n = int(citation["n"])
+    return f'<p id="{turn}-{n}">[{n}] {linked}{said}</p>'
+
+
+def to_html(nodes: Sequence[Node], turn: str) -> str:
+    """Renders the tree as markup. The tree's depth is bounded, so recursion is safe."""
+    out: list[str] = []
+    for node in nodes:
+        if isinstance(node, str):
+            out.append(escape(node))
+            continue
+        tag, attributes = node["t"], node.get("a", {})
+        inner = to_html(node.get("c", ()), turn)
+        if tag == "cite":
+            n = int(attributes["n"])
+            out.append(f'<sup><a href="#{turn}-{n}">[{n}]</a></sup>')
+        elif tag == "pre":
+            out.append(f"<pre><code>{inner}</code></pre>")
+        else:
+            rel = f' rel="{_REL}"' if tag == "a" else ' dir="auto"' if tag in _DIRECTED else ""
+            given = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
+            out.append(f"<{tag}{rel}{given}>" + ("" if tag in _VOID else f"{inner}</{tag}>"))
+    return "".join(out)
+
+
+def as_json(session: Session, events: Sequence[Event]) -> str:
+    """Renders the session and the events shown, without deltas and exchanges, as JSON."""
+    kept = [public_data(event) for event in shown(events) if event.type not in _ASIDE]
+    data = {"session": session.as_dict(), "events": kept}
+    return json.dumps(data, ensure_ascii=False, indent=1)
+
+
+def trace(session: Session, events: Sequence[Event]) -> str:
+    """Renders every stored event, one a line, with recorded answers of providers."""
+    lines = []
+    for event in events:
+        whole = event.data if event.type == "exchange" else {}
+        lines.append(json.dumps({**public_data(event), **whole}, ensure_ascii=False))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def neutralize(text: str) -> str:
+    """Escapes images and HTML in Markdown. Footnotes and addresses in `<>` stay."""
+    for _ in range(_ROUNDS):
+        if not _LIVE.search(text):
+            return text
+        kinds = _code(text)
+        quiet = _escaped(text, bytes(map(max, kinds)))
+        if quiet == text:
+            quiet = _escaped(text, bytes(map(min, kinds)))
+        if quiet == text:
+            return text
+        text = quiet
+    return _escaped(text, bytes(len(text)))
+
+
+def close_fence(text: str) -> str:
+    """Closes the text's last fence, so that what follows is no code."""
+    last = _blocks(False, False).parse(f"{text}\n\nend")[-1]
+    return f"{text}\n{last.markup}" if last.type == "fence" else text
+
+
+def _escaped(text: str, code: bytes) -> str:
+    """Escapes images and tags outside code; `code` holds a 1 for each character of code."""
+
+    def escape(live: re.Match[str]) -> str:
+        at = live.start()
+        slashes = itertools.takewhile(lambda i: text[i] == "\\", range(at - 1, -1, -1))
+        if code[at] or sum(1 for _ in slashes) % 2:
+            return live[0]
+        if live[0] == "<":
+            return "<" if _AUTOLINK.match(text, at) else "&lt;"
+        return "! [" if _FOOTNOTE.match(text, at) else "!\\["
+
+    return _LIVE.sub(escape, text)
+
+
+def _code(text: str) -> list[tuple[int, ...]]:
+    """Returns for each character what each kind of viewer takes it for: 1 is code."""
+    signs = ("|",), ("<",), ("$", "\\")  # of tables, markup and formulas
+    unsure = [(False, True) if any(sign in text for sign in of) else (False,) for of in signs]
+    kinds = [_marked(text, *kind) for kind in itertools.product(*unsure)]
+    return list(zip(*kinds, strict=True))
+
+
+def _marked(text: str, tables: bool, markup: bool, formulas: bool) -> bytearray:
+    code = bytearray(len(text))
+    starts = [0, *(end.end() for end in _LINE_END.finditer(text)), len(text)]
+    for token in _blocks(tables, markup).parse(text):
+        if token.map is None:
+            continue
+        lines = starts[token.map[0] : token.map[1] + 1]
+        if token.type in ("fence", "code_block"):
+            code[lines[0] : lines[-1]] = b"\1" * (lines[-1] - lines[0])
+        elif "`" in token.content and len(token.content) <= _LONGEST:
+            _mark_spans(token.content, text, lines, code, formulas)
+    return code
+
+
+def _mark_spans(
+    content: str, text: str, lines: Sequence[int], code: bytearray, formulas: bool
+) -> None:
+    """Marks the code spans of a block, whose lines begin in the text at `lines`.
+
+    A line stands in the text without its prefix (`> `, `- `). If one is not there unchanged, as in
+    a cell with an escaped bar, or is there twice, the block counts as having no code.
+    """
+    where: list[int] = []
+    for line, start, end in zip(content.split("\n"), lines, lines[1:], strict=False):
+        at = text.find(line, start, end)
+        if at < 0 or at != text.rfind(line, start, end):
+            return
+        where += range(at, at + len(line) + 1)
+    spans: list[tuple[int, int]] = []
+    _lines(formulas).inline.parse(content, _lines(formulas), {"spans": spans, "of": content}, [])
+    for position in (where[i] for first, last in spans for i in range(first, last)):
+        code[position] = 1
+
+
+@functools.cache
+def _blocks(tables: bool, markup: bool) -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": markup})
+    if tables:
+        parser.enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+@functools.cache
+def _lines(formulas: bool) -> MarkdownIt:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import backtick
+
+    def noted(state: StateInline, silent: bool) -> bool:
+        start, tokens = state.pos, len(state.tokens)
+        found = backtick(state, silent)
+        made = found and len(state.tokens) > tokens and state.tokens[-1].type == "code_inline"
+        if made and state.src == state.env["of"]:  # an image's words are parsed apart
+            state.env["spans"].append((start, state.pos))
+        return found
+
+    parser = MarkdownIt("commonmark", {"html": False}).disable("html_inline")
+    parser.inline.ruler.at("backticks", noted)
+    if formulas:
+        parser.inline.ruler.before("escape", "math", math)
+    return parser
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A format of exports."""
+
+    ending: str
+    kind: str
+    write: Callable[[Session, Sequence[Event]], str]
+
+
+EXPORTS: Mapping[str, Export] = {
+    "md": Export("md", "text/markdown", markdown),
+    "html": Export("html", "text/html", html),
+    "json": Export("json", "application/json", as_json),
+    "trace": Export("jsonl", "application/x-ndjson", trace),
+}

@@ -1,0 +1,295 @@
+"""Renders Markdown to a tree of nodes, so that no browser parses markup that a model wrote.
+
+A node is a string or {"t": tag, "a"?: {attribute: value}, "c"?: [nodes]}, with the tags and
+attributes of `tree.TAGS` alone. HTML in the text is text. Only the address of a source becomes a
+link; any other link or image is shown as its words with the host behind them, and nothing is ever
+loaded. Citation marks become `cite` nodes.
+
+A block depends on nothing but itself: reference definitions, which reach across blocks, are not
+read. So a growing text is rendered from its last unfinished block on. Input that makes a parser
+slow is cut into pieces first. https://spec.commonmark.org/0.31.2/
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from searchloop.web.text.code import highlight, math
+from searchloop.web.text.tree import (
+    DEEPEST,
+    KnownLinks,
+    Mark,
+    Node,
+    Tree,
+    find_marks,
+    shown_host,
+    substitute,
+)
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.token import Token
+
+_PIECE = 4096  # characters of a paragraph that are parsed at once
+_COLUMNS = 64
+_BRACKETS = 5  # depth of brackets in which links are found
+_GUARD = "\ufdd0"  # a noncharacter: no text can forge a mark of ours
+_OURS = re.compile(f"\\[{_GUARD}(\\d+)\\]{_GUARD}?")
+_SPECIAL = re.compile(r"[\\`*_~\[!<&\n$]")
+_LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
+_SIDE = re.compile(r"text-align:(left|right|center)")
+_NAMES = {"s": "del"}
+
+
+def render(
+    text: str,
+    citations: Sequence[Mapping[str, Any]] = (),
+    sources: Sequence[Mapping[str, Any]] = (),
+) -> list[Node]:
+    """Returns the blocks of a text. `citations` and `sources` are those of its event."""
+    links = KnownLinks(sources)
+    links.add(citations)
+    return render_known(text, citations, links)
+
+
+def render_known(
+    text: str, citations: Sequence[Mapping[str, Any]], links: KnownLinks
+) -> list[Node]:
+    """Renders as `render` does, with the sources of a whole session."""
+    return _Document(text, citations, links).blocks({})
+
+
+class Incremental:
+    """Renders a growing text: only what follows the last finished block is rendered again."""
+
+    def __init__(self, links: KnownLinks) -> None:
+        self._links = links
+        self._tail = ""
+        self._base = 0
+        self._shown: list[Node] = []
+        self._inline: dict[str, list[Node]] = {}
+
+    @property
+    def unfinished(self) -> int:
+        """The number of characters that the next `feed` renders again."""
+        return len(self._tail)
+
+    def feed(self, text: str) -> tuple[int, list[Node]]:
+        """Adds text. Returns (k, blocks): from block k on, the whole text now reads as `blocks`."""
+        self._tail += text
+        document = _Document(self._tail, (), self._links)
+        memo: dict[str, list[Node]] = {}
+        blocks = document.blocks(memo, self._inline)
+        self._inline = memo
+        same = 0
+        while same < min(len(blocks), len(self._shown)) and blocks[same] == self._shown[same]:
+            same += 1
+        change = self._base + same, blocks[same:]
+        done, rest = document.finished() if "\n" in text else (0, self._tail)
+        self._base += done
+        self._shown = blocks[done:]
+        self._tail = rest
+        return change
+
+
+class _Document:
+    """One text that is being rendered."""
+
+    def __init__(
+        self, text: str, citations: Sequence[Mapping[str, Any]], links: KnownLinks
+    ) -> None:
+        self._text = text.replace(_GUARD, "\ufffd").replace("\r", " ")  # spans still fit
+        self._links = links
+        self._marks = find_marks(self._text, citations, links.numbers)
+        self._memo: dict[str, list[Node]] = {}
+        self._past: Mapping[str, list[Node]] = {}
+
+    def blocks(
+        self, memo: dict[str, list[Node]], past: Mapping[str, list[Node]] | None = None
+    ) -> list[Node]:
+        """Returns the tree. Stores rendered lines in `memo`, and reuses those in `past`."""
+        self._memo, self._past = memo, past or {}
+        written: list[str] = []
+
+        def write(mark: Mark) -> str:
+            written.append("")
+            follows = self._text[mark.end : mark.end + 1]
+            return f"[{_GUARD}{len(written) - 1}]" + (_GUARD if follows == "(" else "")
+
+        prepared = substitute(self._text, self._marks, write)
+        tree = Tree()
+        for token in _parser().parse(prepared):
+            self._block(token, tree)
+        return tree.nodes
+
+    def finished(self) -> tuple[int, str]:
+        """Returns how many first blocks no further text can change, and the text behind them.
+
+        Only whole lines count, and their last block may go on.
+        """
+        whole = self._text[: self._text.rfind("\n") + 1]
+        starts = [
+            token.map[0]
+            for token in _parser().parse(whole)
+            if token.level == 0 and token.nesting >= 0 and token.map and token.type != "inline"
+        ]
+        if len(starts) < 2:
+            return 0, self._text
+        lines = self._text.split("\n")
+        return len(starts) - 1, "\n".join(lines[starts[-1] :])
+
+    def _block(self, token: Token, tree: Tree) -> None:
+        if token.type == "inline":
+            tree.extend(self._line(token.content))
+        elif token.type in ("fence", "code_block"):
+            language = _LANGUAGE.match(self._plain(token.info).strip())
+            name, code = language and language[0], self._plain(token.content)
+            tree.add("pre", highlight(code, name), lang=name)
+        elif token.type == "hr":
+            tree.add("hr")
+        elif token.nesting > 0:
+            if token.hidden:
+                tree.open(None)
+                return
+            side = _SIDE.search(str(token.attrGet("style") or ""))
+            start = token.attrGet("start") if token.tag == "ol" else None
+            first = None if start is None else str(start)
+            tree.open(token.tag, class_=side and side[1], start=first)
+        elif token.nesting < 0:
+            tree.close()
+
+    def _line(self, content: str) -> list[Node]:
+        # The number of a mark depends on the marks before it, so such lines are not shared.
+        key = content if _GUARD not in content else ""
+        known = self._past.get(key) or self._memo.get(key)
+        if known is None:
+            known = self._parsed(content) if _SPECIAL.search(content) else [content]
+        if key:
+            self._memo[key] = known
+        return known
+
+    def _parsed(self, content: str) -> list[Node]:
+        tree = Tree(DEEPEST // 2)
+        for piece in _pieces(content):
+            tokens: list[Token] = []
+            _inline_parser().inline.parse(piece, _inline_parser(), {}, tokens)
+            for token in tokens:
+                self._inline(token, tree)
+        return tree.nodes
+
+    def _inline(self, token: Token, tree: Tree) -> None:
+        kind = token.type
+        if kind in ("text", "text_special"):
+            tree.extend(self._cited(token.content))
+        elif kind == "softbreak":
+            tree.extend(["\n"])
+        elif kind == "hardbreak":
+            tree.add("br")
+        elif kind == "math":
+            tree.extend([{"t": "span", "a": {"class": "math"}, "c": [self._plain(token.content)]}])
+        elif kind == "code_inline":
+            tree.add("code", [self._plain(token.content)])
+        elif kind == "image":
+            alt = "".join(child.content for child in token.children or ())
+            href = self._plain(str(token.attrGet("src") or ""))
+            tree.open("a")
+            tree.extend(self._cited(alt))
+            self._close_link(href, tree, may_link=False)
+        elif kind == "link_open":
+            tree.open("a", href=self._plain(str(token.attrGet("href") or "")))
+        elif kind == "link_close":
+            self._close_link(tree.href(), tree)
+        elif token.nesting > 0:
+            tree.open(_NAMES.get(token.tag, token.tag))
+        elif token.nesting < 0:
+            tree.close()
+
+    def _close_link(self, href: str, tree: Tree, *, may_link: bool = True) -> None:
+        known = self._links.find(href) if may_link else None
+        host = shown_host(known or href)
+        bare = tree.said() in (href, host)
+        if known:
+            if not bare:
+                tree.extend([{"t": "span", "a": {"class": "host"}, "c": [f" ({host})"]}])
+            tree.close({"t": "a", "a": {"href": known}})
+        else:
+            if host and not bare:
+                tree.extend([f" ({host})"])
+            tree.close({"t": "span", "a": {"class": "unlinked"}})
+
+    def _cited(self, text: str) -> list[Node]:
+        if _GUARD not in text:
+            return [text]
+        nodes: list[Node] = []
+        last = 0
+        for match in _OURS.finditer(text):
+            nodes.append(text[last : match.start()])
+            nodes += map(_chip, self._marks[int(match[1])].numbers.items())
+            last = match.end()
+        nodes.append(text[last:].replace(_GUARD, ""))
+        return nodes
+
+    def _plain(self, text: str) -> str:
+        """Restores the marks in a text where they are none: code and addresses."""
+        if _GUARD not in text:
+            return text
+
+        def original(match: re.Match[str]) -> str:
+            mark = self._marks[int(match[1])]
+            return self._text[mark.start : mark.end]
+
+        return _OURS.sub(original, text).replace(_GUARD, "")
+
+
+def _chip(cited: tuple[int, Sequence[int]]) -> Node:
+    """Returns a citation's node; `m` says which of its marks stand here, if it has several."""
+    n, marks = cited
+    return {"t": "cite", "a": {"n": str(n), **({"m": ",".join(map(str, marks))} if marks else {})}}
+
+
+def _pieces(content: str) -> list[str]:
+    """Splits a long paragraph, at a line end or a blank where there is one."""
+    pieces = []
+    start = 0
+    while len(content) - start > _PIECE:
+        end = max(content.rfind(mark, start + 1, start + _PIECE) for mark in ("\n", " "))
+        end = end if end > start else start + _PIECE
+        pieces.append(content[start:end])
+        start = end
+    pieces.append(content[start:])
+    return pieces
+
+
+@functools.cache
+def _parser() -> MarkdownIt:
+    """Returns the parser of blocks. It leaves their lines as they are."""
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import table
+
+    def narrow_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        line = state.src[state.bMarks[start] : state.eMarks[start]]
+        return line.count("|") <= _COLUMNS and table(state, start, end, silent)
+
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": DEEPEST})
+    parser.enable("table").disable(["reference", "html_block"])
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    parser.block.ruler.at("table", narrow_table, {"alt": ["paragraph", "reference"]})
+    return parser
+
+
+@functools.cache
+def _inline_parser() -> MarkdownIt:
+    """Returns the parser of lines. It leaves addresses as written: `KnownLinks` judges them."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _BRACKETS})
+    parser.enable("strikethrough").disable("html_inline")
+    parser.inline.ruler.before("escape", "math", math)
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
+    parser.normalizeLinkText = lambda link: link  # type: ignore[method-assign]
+    return parser

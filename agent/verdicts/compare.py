@@ -1,0 +1,361 @@
+"""Compares a claim's tokens with those of a few sentences, and says what keeps them apart.
+
+The rules refuse one after the other; what none of them refuses is supported. A refusal is a denial
+only where the claim is the source's own sentence but for the one difference that the rule found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from searchloop.agent.verdicts.text import Token
+from searchloop.agent.verdicts.vocabulary import OPPOSITES
+
+ENOUGH = 0.68  # share of the claim's content, by weight, that must stand in the window
+LEAST = 0.5  # the same for a short sentence of the source in which something differs
+SAME = 0.95  # share of the claim's content in the window, in whatever order: likewise
+NEAR = 0.80  # share of the claim's tokens in the window's order: it is the source's own sentence
+NEAR_LETTERS = 0.65  # the same in scripts without spaces, where one change breaks two pairs
+
+FEW = "Too few of the claim's words stand together in the source."
+NUMBER = "The source gives another number."
+MISSING_NUMBER = "A number of the claim does not stand there."
+NAME = "A name of the claim does not stand there."
+OPPOSITE = "The source says the opposite."
+DENIAL = "One of them denies what the other says."
+CROSSED = "Two words of the source have changed places."
+TURNED = "Names or numbers stand the other way round."
+REPLACED = "One word of the source's sentence is replaced by another."
+# What a claim is refused for although its words stand in the source.
+FAULTS = frozenset((NUMBER, OPPOSITE, DENIAL, CROSSED, TURNED, REPLACED))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How one window bears on a claim.
+
+    `cover` is the share of the claim's content in the window, 0 to 1; `fault` is one sentence, or
+    empty where nothing keeps them apart; `near` tells that the claim is nearly a sentence of the
+    source, `denied` that it is one but for the fault, `whole` that all its content stands in order.
+    """
+
+    cover: float
+    fault: str = ""
+    near: bool = False
+    denied: bool = False
+    whole: bool = False
+
+
+class Gap(NamedTuple):
+    """A place where the claim goes on with other tokens than the window."""
+
+    ours: Sequence[Token]
+    theirs: Sequence[Token]
+
+    def content(self) -> tuple[list[Token], list[Token]]:
+        """Returns both sides without function words."""
+        ours, theirs = ([t for t in side if t.kind != "stop"] for side in self)
+        return ours, theirs
+
+    @property
+    def turns(self) -> bool:
+        """Tells whether one side denies and the other does not, within a few words."""
+        ours, theirs = self.content()
+        odd = sum(t.kind == "not" for t in (*ours, *theirs)) % 2 == 1
+        return odd and len(ours) <= 5 and len(theirs) <= 5
+
+
+def compare(
+    claim: Sequence[Token],
+    window: Sequence[Token],
+    weights: Mapping[str, float],
+    known: frozenset[str],
+) -> Comparison:
+    """Compares a claim with the tokens of a window of one to three sentences.
+
+    `weights` gives what each key of the claim's content counts; `known` holds the keys of the
+    page's subject, which a window need not repeat.
+    """
+    have = {t.key for t in window}
+    values = [t.number for t in window if t.number]
+    lost = [
+        t
+        for t in claim
+        if t.key in weights
+        and not (any(t.number.same(v) for v in values) if t.number else t.key in have)
+    ]
+    cover = 1 - sum(weights[key] for key in {t.key for t in lost}) / sum(weights.values())
+    if cover < LEAST:
+        return Comparison(cover, FEW)
+    apart, paired = _gaps(claim, window)
+    near = paired >= _near(claim) * len(claim)
+    if cover < ENOUGH and not near:
+        return Comparison(cover, FEW)
+    ours, theirs = ([t for t in side if t.kind != "stop"] for side in (claim, window))
+    content, matched = _gaps(ours, theirs)
+    same = sum((Counter(t.key for t in ours) & Counter(t.key for t in theirs)).values())
+    shuffled = same >= (SAME if _near(claim) == NEAR else NEAR_LETTERS) * len(ours)
+    close = matched >= NEAR_LETTERS * len(ours)
+    fault = (
+        _number(lost)
+        or _opposite(claim, window, apart)
+        or _denial(ours, theirs, (*content, *apart) if close else ())
+        or _crossed(content)
+        or _name(lost, known)
+        or _turned(claim, window, near or shuffled)
+        or (_moved(window, apart) if shuffled or near else "")
+        or (_replaced(apart) if near else "")
+        or (FEW if cover < ENOUGH else "")
+    )
+    near = near or shuffled or matched >= _near(ours) * len(ours)
+    denied = near and bool(fault) and _only(apart, fault)
+    if near and fault == MISSING_NUMBER:
+        fault = NUMBER
+    whole = not any(gap.ours for gap in content) and sum(len(gap.theirs) for gap in content) <= 2
+    return Comparison(cover, fault, near, denied, whole)
+
+
+def align(ours: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
+    """Returns the index pairs of a longest common subsequence.
+
+    Hyyrö's algorithm: one addition of long integers for each key of `theirs`.
+    """
+    masks: dict[str, int] = {}
+    for i, key in enumerate(ours):
+        masks[key] = masks.get(key, 0) | 1 << i
+    full = (1 << len(ours)) - 1
+    row, rows = full, []
+    for key in theirs:
+        same = row & masks.get(key, 0)
+        row = ((row + same) | (row - same)) & full
+        rows.append(row)
+    pairs = []
+    i, j = len(ours) - 1, len(theirs) - 1
+    while i >= 0 and j >= 0:
+        if rows[j] >> i & 1:
+            i -= 1
+        elif j and not rows[j - 1] >> i & 1:
+            j -= 1
+        else:
+            pairs.append((i, j))
+            i, j = i - 1, j - 1
+    return pairs[::-1]
+
+
+def _gaps(ours: Sequence[Token], theirs: Sequence[Token]) -> tuple[list[Gap], int]:
+    """Returns the places that differ, and how many tokens stand in order.
+
+    What the window has before and behind the claim does not count, but for the tokens that stand
+    where the claim has others.
+    """
+    pairs = align([t.key for t in ours], [t.key for t in theirs])
+    if not pairs:
+        return [Gap(ours, theirs)], 0
+    (lead, first), (end, last) = pairs[0], pairs[-1]
+    tail = len(ours) - 1 - end
+    found = [Gap(ours[:lead], theirs[max(0, first - lead - 1) : first] if lead else ())]
+    found += [Gap(ours[i + 1 : k], theirs[j + 1 : m]) for (i, j), (k, m) in pairwise(pairs)]
+    found.append(Gap(ours[end + 1 :], theirs[last + 1 : last + 2 + tail] if tail else ()))
+    return [gap for gap in found if gap.ours or gap.theirs], len(pairs)
+
+
+def _near(tokens: Sequence[Token]) -> float:
+    return NEAR_LETTERS if sum(t.kind == "letter" for t in tokens) * 2 > len(tokens) else NEAR
+
+
+def _only(apart: Sequence[Gap], fault: str) -> bool:
+    """Tells whether the fault is the one difference between the claim and the source."""
+    if fault == CROSSED:
+        return len(apart) == 2 and all(len(g.ours) <= 3 and len(g.theirs) <= 3 for g in apart)
+    if len(apart) != 1:
+        return False
+    ours, theirs = apart[0].content()
+    if fault == MISSING_NUMBER:
+        return sum(t.number is not None for t in ours) == 1 == sum(bool(t.number) for t in theirs)
+    if fault == DENIAL:
+        return apart[0].turns
+    return fault == OPPOSITE and len(ours) == 1 == len(theirs)
+
+
+def _number(lost: Sequence[Token]) -> str:
+    return MISSING_NUMBER if any(t.number for t in lost) else ""
+
+
+def _name(lost: Sequence[Token], known: frozenset[str]) -> str:
+    return NAME if any(t.named and t.key not in known for t in lost) else ""
+
+
+def _opposite(claim: Sequence[Token], window: Sequence[Token], apart: Sequence[Gap]) -> str:
+    """Finds a word whose opposite stands in the window in its stead."""
+    said, have = {t.word for t in claim}, {t.word for t in window}
+    places = [(said - have, have - said)]
+    places += [({t.word for t in g.ours}, {t.word for t in g.theirs}) for g in apart if g.ours]
+    for ours, theirs in places:
+        for one in ours:
+            if any(_reverse(one, other) for other in theirs):
+                return OPPOSITE
+    return ""
+
+
+def _reverse(one: str, other: str) -> bool:
+    """Tells whether two words begin like opposites of the table, or one is the other with `un-`."""
+    short, long = sorted((one, other), key=len)
+    if len(short) >= 4 and long.removesuffix(short) in _PREFIXES:
+        return True
+    for length in range(len(one), max(1, len(one) - 4), -1):
+        for reverse in OPPOSITES.get(one[:length], ()):
+            if other.startswith(reverse) and len(other) - len(reverse) <= 3:
+                return True
+    return False
+
+
+_PREFIXES = frozenset(["un", "in", "im", "ir", "il", "dis", "non", "des", "dés"])
+
+
+def _denial(ours: Sequence[Token], theirs: Sequence[Token], apart: Sequence[Gap]) -> str:
+    """Finds a word that stands denied on one side and plain on the other."""
+    denied, there = _denied(ours), _denied(theirs)
+    plainly, plainly_there = {t.key for t in ours} - denied, {t.key for t in theirs} - there
+    if denied & plainly_there or there & plainly or any(gap.turns for gap in apart):
+        return DENIAL
+    return ""
+
+
+def _denied(tokens: Sequence[Token]) -> set[str]:
+    """Returns the keys of the words behind a negation; of the one before it at the end.
+
+    In scripts without spaces a negation may follow, so that both sides count.
+    """
+    found: set[str] = set()
+    for i, token in enumerate(tokens):
+        if token.kind != "not":
+            continue
+        behind = [t for t in tokens[i + 1 : i + 4] if t.kind != "not" and t.start >= token.end]
+        before = [t for t in tokens[max(0, i - 4) : i] if t.kind != "not" and _clear(t, token)]
+        found.update(t.key for t in behind[:1])
+        if not behind or (before and before[-1].kind == "letter"):
+            found.update(t.key for t in before[-2:])
+    return found
+
+
+def _clear(token: Token, negation: Token) -> bool:
+    """Tells whether a token, two letters wide in scripts without spaces, ends before a negation."""
+    return token.end + (token.kind == "letter") <= negation.start
+
+
+def _crossed(apart: Sequence[Gap]) -> str:
+    """Finds two places whose tokens have changed places with each other."""
+    swaps = [({t.key for t in g.ours}, {t.key for t in g.theirs}) for g in apart]
+    swaps = [(ours - {"not"}, theirs - {"not"}) for ours, theirs in swaps]
+    for place, (ours, theirs) in enumerate(swaps):
+        if any(theirs & left and ours & right for left, right in swaps[place + 1 :]):
+            return CROSSED
+    return ""
+
+
+class Anchor(NamedTuple):
+    """A number or a run of capitalised words, with the content words beside it."""
+
+    keys: frozenset[str]
+    at: int
+    numeric: bool
+    left: str
+    right: str
+
+    def beside(self, other: Anchor) -> bool:
+        """Tells whether the same word stands on the same side of both."""
+        left = self.left and self.left == other.left
+        return bool(left or (self.right and self.right == other.right))
+
+
+_BY = frozenset(["by", "von", "durch", "par", "por", "da", "door"])
+
+
+def _turned(claim: Sequence[Token], window: Sequence[Token], near: bool) -> str:
+    """Finds neighbouring names or numbers that stand the other way round, beside other words.
+
+    Names may turn where one side speaks in the passive, numbers in a sentence told in other words.
+    """
+    passive = {t.key for t in claim} & _BY != {t.key for t in window} & _BY
+    found = _anchors(window)
+    for one, other in pairwise(_anchors(claim)):
+        if one.keys == other.keys or one.numeric != other.numeric:
+            continue
+        if (one.numeric and not near) or (passive and not one.numeric):
+            continue
+        there = [a for a in found if a.keys & one.keys]
+        then = [a for a in found if a.keys & other.keys]
+        if not there or not then or any(a.at <= b.at for a in there for b in then):
+            continue
+        if not any(one.beside(a) for a in there) and not any(other.beside(b) for b in then):
+            return TURNED
+    return ""
+
+
+def _anchors(tokens: Sequence[Token]) -> list[Anchor]:
+    words = [t for t in tokens if t.kind in ("word", "number")]
+    found = []
+    i = 0
+    while i < len(words):
+        j, numeric = i + 1, words[i].number is not None
+        if numeric or words[i].capital:
+            while not numeric and j < len(words) and _continues(words[j - 1], words[j]):
+                j += 1
+            keys = frozenset(t.key for t in words[i:j])
+            left, right = words[i - 1].key if i else "", words[j].key if j < len(words) else ""
+            found.append(Anchor(keys, i, numeric, left, right))
+        i = j
+    return found
+
+
+def _continues(one: Token, other: Token) -> bool:
+    return other.capital and other.start - one.end <= 1
+
+
+def _moved(window: Sequence[Token], apart: Sequence[Gap]) -> str:
+    """Finds names, numbers or letters that stand elsewhere in a sentence that is otherwise equal.
+
+    A phrase of the source may move as a whole.
+    """
+    have, place = {t.key for t in window}, " ".join(t.key for t in window)
+    loose = {t.key for gap in apart for t in gap.theirs}
+    for gap in apart:
+        there = {t.key for t in gap.theirs}
+        moved = [t for t in gap.ours if t.key in (have if t.kind == "letter" else loose) - there]
+        content, _ = gap.content()
+        if len(content) > 1 and not there:
+            if content[0].kind != "letter" and " ".join(t.key for t in gap.ours) in place:
+                continue
+            if all(t.key in have for t in content):
+                moved = content
+        if any(t.capital or t.number or _written(t) for t in moved):
+            return TURNED
+    return ""
+
+
+def _written(token: Token) -> bool:
+    """Tells whether two letters are of a name or a noun rather than Japanese endings."""
+    return token.kind == "letter" and not any("\u3041" <= c <= "\u309f" for c in token.key)
+
+
+def _replaced(apart: Sequence[Gap]) -> str:
+    """Finds a word, name or number that differs in what is otherwise the source's sentence."""
+    for gap in apart:
+        ours, theirs = gap.content()
+        if not ours or not theirs or any(_alike(a.key, b.key) for a in ours for b in theirs):
+            continue
+        fewer, more = sorted((len(ours), len(theirs)))
+        if ours[0].kind == theirs[0].kind == "letter" and fewer == 1 < more:
+            continue  # letters that one side has more of break one pair of the other
+        marked = [any(t.capital or t.number for t in side) for side in (ours, theirs)]
+        if len(apart) == 1 or all(marked):
+            return REPLACED
+    return ""
+
+
+def _alike(one: str, other: str) -> bool:
+    return len(one) > 3 and one[:4] == other[:4] and one[0] != "#"

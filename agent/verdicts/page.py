@@ -1,0 +1,154 @@
+"""Takes a source's text apart once, so that many claims can be compared with it."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from operator import add
+from typing import NamedTuple
+
+from searchloop.agent.verdicts import numbers
+from searchloop.agent.verdicts.language import language
+from searchloop.agent.verdicts.text import PIECE, Token, blanked, folded, sentences, stem, tokens
+from searchloop.agent.verdicts.vocabulary import STOPS
+
+LONGEST = 400_000  # characters; what stands behind them is not compared
+_STEPS = 20_000  # places looked at to find the sentences near one claim
+_NEAREST = 8
+_GARBAGE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]")
+
+
+class Words(NamedTuple):
+    """The words of a text one behind the other, without punctuation, and where each begins."""
+
+    joined: str  # " the treaty was signed ": every word between two spaces
+    starts: list[int]
+    ends: list[int]
+
+    def find(self, words: str, at: int = 0) -> tuple[int, int] | None:
+        """Finds `" some words "` from offset `at` on; returns their range in the text."""
+        found = self.joined.find(words, at)
+        if found < 0:
+            return None
+        first = self.joined.count(" ", 0, found + 1) - 1
+        return self.starts[first], self.ends[first + words.count(" ") - 2]
+
+
+def words_of(text: str, lang: str) -> Words:
+    """Returns the folded words of a text; thousands lose their separators, minus signs stay."""
+    words: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for piece in PIECE.finditer(text):
+        start, end = piece.span()
+        if piece.lastgroup == "run":
+            words += piece[0]
+            starts += range(start, end)
+            ends += range(start + 1, end + 1)
+            continue
+        if piece.lastgroup == "number":
+            sign = "-" if start and numbers.sign(text, start) < 0 else ""
+            words.append(f"{sign}{numbers.digits(piece[0], lang):.12g}")
+        else:
+            words.append(folded(piece[0]))
+        starts.append(start)
+        ends.append(end)
+    return Words(f" {' '.join(words)} ", starts, ends)
+
+
+class Page:
+    """A source's text, taken apart; `title` may name what the page is about.
+
+    Attributes: `text`, the text as far as it is compared; `clean`, the same with spaces for marks
+    and links; `lang`, its language or ""; `readable`, whether it is text at all.
+    """
+
+    def __init__(self, text: str, title: str = "") -> None:
+        self.text = text[:LONGEST]
+        self.clean = blanked(self.text)
+        self.lang = language(self.text)
+        self.title = title
+        self.readable = len(_GARBAGE.findall(self.text)) * 20 <= len(self.text)
+        self._tokens: dict[int, list[Token]] = {}
+
+    @cached_property
+    def words(self) -> Words:
+        """Every word in order, for literal comparison."""
+        return words_of(self.clean, self.lang)
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        """Where the sentences are."""
+        return sentences(self.clean)
+
+    @cached_property
+    def keys(self) -> list[frozenset[str]]:
+        """Returns the keys of each sentence; scale words and number words are not read here."""
+        return [frozenset(self._keys(start, end)) for start, end in self.spans]
+
+    def _keys(self, start: int, end: int) -> Iterator[str]:
+        stops = STOPS.get(self.lang, STOPS["en"])
+        for piece in PIECE.finditer(self.clean, start, end):
+            word, kind = piece[0], piece.lastgroup
+            if kind == "run":
+                yield from map(add, word, word[1:]) if word[1:] else word
+            elif kind == "word":
+                if (low := folded(word)) not in stops:
+                    yield stem(low, self.lang)
+            elif kind == "number":
+                yield f"#{numbers.digits(word, self.lang):.9g}"
+
+    @cached_property
+    def _index(self) -> dict[str, list[int]]:
+        """Returns {key: numbers of the sentences that hold it}."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for number, keys in enumerate(self.keys):
+            for key in keys:
+                found[key].append(number)
+        return dict(found)
+
+    @cached_property
+    def about(self) -> frozenset[str]:
+        """The keys of the title and of the page's first sentence."""
+        head = tokens(blanked(self.title), self.lang)
+        if self.spans:
+            head += self.tokens(0)
+        return frozenset(token.key for token in head)
+
+    def sentence_of(self, place: int) -> int:
+        """Returns the number of the sentence that holds the character at `place`."""
+        return max(0, bisect_right(self.spans, (place, len(self.text))) - 1)
+
+    def tokens(self, sentence: int) -> list[Token]:
+        """Returns the tokens of one sentence."""
+        if sentence not in self._tokens:
+            self._tokens[sentence] = tokens(self.clean, self.lang, *self.spans[sentence])
+        return self._tokens[sentence]
+
+    def _rarity(self, key: str) -> float:
+        return math.log(1 + len(self.spans) / (0.5 + len(self._index.get(key, ()))))
+
+    def weight(self, key: str) -> float:
+        """Returns what a key counts in a comparison: a rare one a little more than a common one."""
+        return math.sqrt(math.sqrt(self._rarity(key)))
+
+    def nearest(self, keys: set[str]) -> list[int]:
+        """Returns the sentences that share the most with these keys, the best first.
+
+        Rare keys are looked up first, and the work is bounded, whatever the page holds.
+        """
+        score: dict[int, float] = defaultdict(float)
+        left = _STEPS
+        for key in sorted(keys, key=lambda key: (len(self._index.get(key, ())), key)):
+            places = self._index.get(key, ())
+            left -= len(places)
+            if left < 0:
+                break
+            weight = self._rarity(key)
+            for number in places:
+                score[number] += weight
+        return sorted(score, key=lambda number: (-score[number], number))[:_NEAREST]

@@ -1,0 +1,278 @@
+"""Cuts a text into sentences and tokens, with their places in code points."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import NamedTuple
+
+from searchloop.agent.verdicts import numbers
+from searchloop.agent.verdicts.numbers import Number
+from searchloop.agent.verdicts.vocabulary import ABBREVIATIONS, NEGATIONS, STOPS
+
+
+class Token(NamedTuple):
+    """A word, a number, a negation, a function word, or one letter of a script without spaces.
+
+    `key` is what two texts have in common: a stem, a value, two neighbouring letters.
+    `word` is the whole word without case; `named` tells that it is written like a name, `capital`
+    that it begins with a capital.
+    """
+
+    kind: str  # "word", "number", "not", "stop", "letter"
+    key: str
+    start: int
+    end: int
+    named: bool = False
+    number: Number | None = None
+    capital: bool = False
+    word: str = ""
+
+
+# ---- sentences ------------------------------------------------------------------------------
+
+_END = re.compile(
+    r"[。！？｡]+[」』”’）)]*"
+    r"|(?P<dot>[.!?…]+[\"'”’»)\]*_]*)(?=\s|$)"
+    r"|\n\s*\n|\n(?=\s*(?:[-*#|•]|\d+[.)]\s))|[।؟۔]+|(?<=[\u0e00-\u0e7f])\s*\n"
+)
+_LAST_WORD = re.compile(r"[^\s(\"'“„«\[]*\Z")
+_LONGEST = 600  # characters of one sentence: what has no stops is cut here
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Returns the half-open ranges of the sentences in order, without the white space between."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    for match in _END.finditer(text):
+        if match["dot"] and not _ends(text, start, match):
+            continue
+        _add(found, text, start, match.end())
+        start = match.end()
+    _add(found, text, start, len(text))
+    return found
+
+
+def _add(found: list[tuple[int, int]], text: str, start: int, end: int) -> None:
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    while end - start > _LONGEST:
+        cut = text.rfind(" ", start + _LONGEST // 2, start + _LONGEST) + 1 or start + _LONGEST
+        found.append((start, cut))
+        start = cut
+    if start < end:
+        found.append((start, end))
+
+
+def _ends(text: str, start: int, match: re.Match[str]) -> bool:
+    """Tells a full stop that ends a sentence from one of an abbreviation, initial or ordinal."""
+    if match["dot"].rstrip("\"'”’»)]*_") != ".":
+        return True
+    place = match.start()
+    word = _LAST_WORD.search(text[max(start, place - 12) : place])
+    last = word[0].casefold().strip("*_") if word else ""
+    behind = text[match.end() : match.end() + 3].lstrip(" \"'“„«(*_")[:1]
+    if behind.islower():
+        return False
+    if last in _COUNTED:
+        return not behind.isdigit()
+    if last in ABBREVIATIONS or ("." in last and all(len(part) <= 2 for part in last.split("."))):
+        return last in _LAST and behind.isupper()
+    if len(last) == 1 and last.isalpha():  # an initial
+        return False
+    return not (last.isdigit() and len(last) <= 2 and _MONTH.match(text, match.end()))
+
+
+_COUNTED = frozenset(
+    ("no", "nos", "nr", "art", "fig", "figs", "vol", "abs", "op", "pp", "ch", "p", "s")
+)
+_LAST = frozenset(("etc", "inc", "ltd", "co", "corp", "al", "usw"))  # may also end a sentence
+_MONTH = re.compile(r"\s(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahrh|Jh)")  # `3. Mai`
+
+
+# ---- tokens ---------------------------------------------------------------------------------
+
+SPACELESS = (
+    "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff"
+)
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0962\u0963"
+PIECE = re.compile(
+    r"(?P<number>\d{1,3}(?:[,.'’\u00a0\u202f\u2009 ]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*)"
+    rf"|(?P<run>[{SPACELESS}]+)"
+    r"|(?P<elided>(?:[cdjlmnst]|qu|lorsqu|jusqu|puisqu|(?:d|n|s|a)ell|un)['’](?=[^\W\d_]))"
+    rf"|(?P<word>[^\W\d_{SPACELESS}](?:[^\W_{SPACELESS}]|[{_MARKS}]|['’](?=[^\W\d_]))*)"
+    r"|(?P<sign>°[CF]?|[%‰$€£¥℃℉])",
+    re.IGNORECASE,
+)
+_BLANKED = re.compile(
+    r"\[\d{1,4}(?:[,;]\s?\d{1,4})*\](?![(:])|(?<=\])\(\s*<?[a-z]+:[^()\s]*\)|\\(?=[*_\[\]#`])",
+    re.IGNORECASE,
+)
+
+
+def blanked(text: str) -> str:
+    """Returns the text with citation marks and the addresses of links as spaces of equal length."""
+    return _BLANKED.sub(lambda match: " " * len(match[0]), text)
+
+
+@lru_cache(maxsize=65536)
+def folded(word: str) -> str:
+    """Returns the word without case, width and the look of its apostrophes; `n'` becomes `n`."""
+    if not word.isascii():
+        word = unicodedata.normalize("NFKC", word.replace("’", "'"))
+    return word.casefold().removesuffix("'")
+
+
+_ENDINGS = {
+    "en": re.compile(r"(?:(?<=[^aeious])(?:ings?|edly|ed|es|s|ly|e)|(?<=[aeiou])(?:ings?|s|d))\Z"),
+    "de": re.compile(r"(?:ern|em|en|er|es|e|n|s|t)\Z"),
+    "": re.compile(r"(?:[aeoiuáéíóú]?[sn]|[aeoiuéàáó]|es|er)\Z"),
+}
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str, lang: str = "") -> str:
+    """Returns the word without its commonest endings; enough to compare, too little to read."""
+    word = word.removesuffix("'s").rstrip("'")
+    if len(word) < 5 or not word[0].isalpha():
+        return word.removesuffix("s") if len(word) == 4 and lang in ("en", "") else word
+    if lang in ("en", ""):
+        word = re.sub("ies\\Z|ied\\Z", "y", word)
+    short = _ENDINGS.get(lang, _ENDINGS["en" if not lang else ""]).sub("", word)
+    if len(short) < 3:
+        return word
+    if len(short) > 4 and short[-1] == short[-2] and short[-1] not in "sl":
+        short = short[:-1]
+    return short.removesuffix("e") if len(short) > 4 else short
+
+
+def kind_of(word: str, lang: str) -> str:
+    """Returns "not", "stop" or "word" for a folded word; English where the language is unknown."""
+    lang = lang if lang in STOPS else "en"
+    if word in NEGATIONS[lang] or (lang == "en" and word.endswith("n't")):
+        return "not"
+    return "stop" if word in STOPS[lang] else "word"
+
+
+def tokens(text: str, lang: str, start: int = 0, end: int | None = None) -> list[Token]:
+    """Returns the tokens of `text[start:end]` in order; places count from the text's beginning."""
+    pieces = list(PIECE.finditer(text, start, len(text) if end is None else end))
+    out: list[Token] = []
+    skip = 0
+    for i, piece in enumerate(pieces):
+        if i < skip or piece.lastgroup == "sign":
+            continue
+        if piece.lastgroup == "run":
+            out += _letters(text, piece.start(), piece.end())
+            continue
+        if piece.lastgroup == "number":
+            factor, unit, skip = _behind(text, pieces, i, lang)
+            value = numbers.digits(_whole_year(text, piece), lang) * factor
+            value *= numbers.sign(text, piece.start())
+            number = Number(value, numbers.unit_before(text, piece.start()) or unit)
+            out.append(_numeral(number, piece.start(), pieces[skip - 1].end()))
+            continue
+        word = folded(piece[0])
+        amount = numbers.word_value(word, lang)
+        if amount is not None:
+            number, skip = _spelled(text, pieces, i, amount, lang)
+            out.append(_numeral(number, piece.start(), pieces[skip - 1].end()))
+            continue
+        kind = kind_of(word, lang)
+        if kind == "not" and (after := _joined(text, pieces, i, 1)) and after[0] in _NO_DENIAL:
+            kind = "stop"
+        key = "not" if kind == "not" else word if kind == "stop" else stem(word, lang)
+        named = kind == "word" and _named(text, piece, lang)
+        capital = kind == "word" and piece[0][0].isupper()
+        out.append(Token(kind, key, piece.start(), piece.end(), named, None, capital, word))
+    return out
+
+
+_YEAR = re.compile(r"(?<!\d)(\d\d)\d\d[-–/]\Z")  # the `20` of `2018–19`
+
+
+def _whole_year(text: str, piece: re.Match[str]) -> str:
+    """Returns a number's digits; `19` behind `2018–` is 2019."""
+    year = _YEAR.search(text, max(0, piece.start() - 6), piece.start())
+    short = re.compile(r"\d\d(?![-/]?\d)").match(text, piece.start())  # no month of `2018-05-12`
+    return year[1] + piece[0] if year and short and len(piece[0]) == 2 else piece[0]
+
+
+_NO_DENIAL = frozenset(("embargo", "obstante", "doute", "doubt"))  # `sin embargo`, `sans doute`
+
+
+def _numeral(number: Number, start: int, end: int) -> Token:
+    return Token("number", f"#{number.value:.9g}", start, end, False, number)
+
+
+def _joined(text: str, pieces: list[re.Match[str]], i: int, k: int) -> tuple[str, int] | None:
+    """Returns the folded k-th piece behind piece i, if but a space or a hyphen stands between."""
+    if i + k >= len(pieces) or text[pieces[i + k - 1].end() : pieces[i + k].start()] not in (
+        "",
+        " ",
+        "-",
+        "\u00a0",
+        "\u202f",
+    ):
+        return None
+    return folded(pieces[i + k][0]), i + k
+
+
+def _behind(text: str, pieces: list[re.Match[str]], i: int, lang: str) -> tuple[float, str, int]:
+    """Returns (factor, unit, index of the first piece that is no part of the number)."""
+    if i + 1 < len(pieces) and pieces[i + 1].lastgroup == "run":
+        factor, _, unit = numbers.cjk_scale(text, pieces[i].end() + (text[pieces[i].end()] == " "))
+        return factor, unit, i + 1
+    factor, unit, taken = numbers.follow(lambda k: _joined(text, pieces, i, k), 1, lang)
+    return factor, unit, i + 1 + taken
+
+
+def _spelled(
+    text: str, pieces: list[re.Match[str]], i: int, amount: int, lang: str
+) -> tuple[Number, int]:
+    """Reads a number in words from piece i on; returns it and the index behind it."""
+    value, last = float(amount), i
+    if amount >= 20 and amount % 10 == 0:
+        after = _joined(text, pieces, i, 1)
+        if after and after[0] in ("y", "et", "e"):
+            after = _joined(text, pieces, i, 2)
+        unit = numbers.word_value(after[0], lang) if after else None
+        if after and unit is not None and unit < 10:
+            value, last = value + unit, after[1]
+    factor, unit_name, skip = _behind(text, pieces, last, lang)
+    return Number(value * factor, unit_name), skip
+
+
+_FRESH = re.compile(r"(?:\A|[.!?:;。！？\n|#*•\"“„«‘(\[-])[\s*_\"“„«‘(\[]*\Z")
+
+
+def _named(text: str, piece: re.Match[str], lang: str) -> bool:
+    """Tells whether a word is written like a name: a capital that no sentence start explains."""
+    word = piece[0]
+    if (word.isupper() and len(word) > 1) or any(c.isupper() for c in word[1:]):
+        return True
+    if not word[0].isupper() or lang == "de":
+        return False
+    return not _FRESH.search(text[max(0, piece.start() - 4) : piece.start()]) and piece.start() > 0
+
+
+# Denial in Chinese, Japanese and Thai, without the words that merely hold such a letter.
+DENIAL = re.compile(
+    "不(?![仅僅但过過久断斷同少锈足管论論])|没有|没(?![收落])|沒|未(?![来來])|无法|無法|并非|並非|非(?![常洲凡])|"
+    "(?<![个分区特离級级])别(?![人的])|勿|毫无|從未|从未|ない(?!し)|なかった|なく(?!とも)|ません|(?<=[らわかさたなまえけせてねめれべ])ず(?=に|、|。)|ぬ(?=。|、)|ไม่|มิได้|ปราศจาก"
+)
+
+
+def _letters(text: str, start: int, end: int) -> list[Token]:
+    """Returns the letters of a run without spaces, keyed by pairs, its denials and its numbers."""
+    run = text[start:end]
+    out = [Token("letter", run[k : k + 2], start + k, start + k + 1) for k in range(len(run) - 1)]
+    if len(run) == 1:
+        out = [Token("letter", run, start, end)]
+    out += [Token("not", "not", start + m.start(), start + m.end()) for m in DENIAL.finditer(run)]
+    out += [_numeral(n, s, e) for n, s, e in numbers.cjk_numbers(text, start, end)]
+    return sorted(out, key=lambda token: (token.start, token.kind))

@@ -1,0 +1,130 @@
+"""Runs `searchloop check`: which verdict a claim deserves from a file, a page or stdin."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from searchloop.agent.errors import ConfigError
+from searchloop.agent.verdicts.check import Verdict, check
+from searchloop.agent.verdicts.page import Page
+from searchloop.cli.arguments import as_json, one_line, output, safe, tell, warn
+from searchloop.cli.main import BAD_INPUT, OK
+from searchloop.cli.search import ask_backend
+from searchloop.search_backend.library import MOST_BYTES, Found, load
+from searchloop.search_backend.types import SearchBackendError
+
+_KEPT = ("verdict", "passage", "reason")
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_check)
+    parser.add_argument("claim", nargs="?", metavar="CLAIM", help="what is said")
+    parser.add_argument("source", nargs="?", metavar="SOURCE", help="a file, an address, or -")
+    parser.add_argument(
+        "--batch", metavar="FILE", help='lines {"id", "claim", "text"}, each checked by itself'
+    )
+    output(parser)
+
+
+def _check(args: argparse.Namespace) -> int:
+    """Prints the verdict, the passage that it rests on, and the reason."""
+    if args.batch is not None:
+        return _batch(args.batch)
+    if not (args.claim or "").strip():
+        raise ConfigError("empty_claim", "The claim is empty.", "Write CLAIM SOURCE or --batch.")
+    if not args.source:
+        raise ConfigError("no_source", "There is no source.", "Name a file, an address, or -.")
+    verdict = check(args.claim, Page(_text(args.source)))
+    lines = [f"{verdict.verdict}: {verdict.reason}"]
+    if verdict.passage:
+        lines.append(f"  {one_line(verdict.passage, 600)}")
+    return tell(args, asdict(verdict), *map(safe, lines))
+
+
+def _text(source: str) -> str:
+    """Returns the text of a source. Raises ConfigError that names it."""
+    if source == "-":
+        return _decoded(sys.stdin.buffer.read(MOST_BYTES + 1), "stdin")
+    if source.startswith(("http://", "https://")):
+        page = ask_backend("/api/open-page", {"url": source})
+        if page["status"] != "ok":
+            told = (page["error"] or {}).get("message") or page["status"]
+            raise ConfigError("no_source", f"{source} could not be read: {told}")
+        return str(page["content"])
+    body = _body(source)
+    try:
+        return load(Found(Path(source).name, Path(source).absolute(), ""), body).text
+    except SearchBackendError as error:
+        raise ConfigError("no_source", f"{source} could not be read: {error.message}.") from error
+
+
+def _body(source: str) -> bytes:
+    """Returns the bytes of a file. Raises ConfigError where it is missing or too large."""
+    try:
+        with Path(source).open("rb") as file:
+            body = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        told = f"{source} could not be read: {error.strerror}."
+        raise ConfigError("no_source", told, "Check the path.") from error
+    if len(body) > MOST_BYTES:
+        raise ConfigError("no_source", f"{source} is larger than {MOST_BYTES // 2**20} MB.")
+    return body
+
+
+def _decoded(body: bytes, name: str) -> str:
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError("no_source", f"{name} is no text in UTF-8.") from error
+
+
+def _batch(source: str) -> int:
+    """Answers each line by a line; a line that asks nothing is named on stderr."""
+    code = OK
+    pages: dict[str, Page] = {}
+    for number, line in _lines(source):
+        try:
+            asked = _asked(line)
+        except ValueError as error:
+            warn(f"searchloop: {one_line(source)}, line {number}: {error}")
+            code = BAD_INPUT
+            continue
+        page = pages.get(asked["text"]) or Page(asked["text"])
+        pages = {asked["text"]: page}  # claims about one text usually follow each other
+        print(as_json({"id": asked["id"], **_kept(check(asked["claim"], page))}))
+    return code
+
+
+def _lines(source: str) -> Iterator[tuple[int, bytes]]:
+    try:
+        with sys.stdin.buffer if source == "-" else Path(source).open("rb") as lines:
+            yield from ((n, line) for n, line in enumerate(lines, 1) if line.strip())
+    except OSError as error:
+        told = f"{source} could not be read: {error.strerror}."
+        raise ConfigError("no_source", told, "Check the path.") from error
+
+
+def _asked(line: bytes) -> dict[str, Any]:
+    """Reads one line of a batch. Raises ValueError in plain words."""
+    try:
+        asked = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError("this is no JSON.") from error
+    if not isinstance(asked, dict) or not all(
+        isinstance(asked.get(name), str) for name in ("claim", "text")
+    ):
+        raise ValueError('an object with "id", "claim" and "text" is needed.')
+    return {"id": asked.get("id"), "claim": asked["claim"], "text": asked["text"]}
+
+
+def _kept(verdict: Verdict) -> dict[str, str]:
+    return {name: getattr(verdict, name) for name in _KEPT}
+
+
+ARGUMENTS = {"check": _arguments}

@@ -1,0 +1,228 @@
+"""Which verdict a claim gets: truth tables in six languages, and what no text may break."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.claims import TRUE, claims
+from bench.own_pages import CASES, PAGES, Case
+from searchloop.agent.verdicts.check import Verdict, check
+from searchloop.agent.verdicts.page import LONGEST, Page
+from searchloop.agent.verdicts.text import sentences
+
+TICKED = ("supported", "quoted")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.lang}: {case.claim[:60]}")
+def test_a_claim_gets_the_verdict_it_deserves(case: Case) -> None:
+    """True, reworded, negated, swapped, scaled, renamed, quoted, fabricated, translated."""
+    verdict = check(case.claim, Page(PAGES[case.lang]))
+    assert case.meets(verdict.verdict), verdict
+
+
+@pytest.mark.parametrize("lang", PAGES)
+def test_a_changed_sentence_loses_its_tick_and_a_true_one_keeps_it(lang: str) -> None:
+    """Every change that the generators know, on every sentence of a page."""
+    page = Page(PAGES[lang])
+    spans = sentences(page.text)
+    for number, span in enumerate(spans):
+        after = page.text[slice(*spans[number + 1])] if number + 1 < len(spans) else ""
+        for kind, claim in claims(page.text[slice(*span)], after, lang, number):
+            verdict = check(claim, page)
+            assert (verdict.verdict in TICKED) == (kind in TRUE), (kind, claim, verdict)
+            assert kind not in TRUE or verdict.verdict != "contradicted"
+
+
+def table(page: str, *rows: tuple[str, str]) -> None:
+    """Holds each claim's verdict against the wanted one."""
+    prepared = Page(page)
+    for wanted, claim in rows:
+        verdict = check(claim, prepared)
+        assert verdict.verdict in wanted.split("|"), (claim, verdict)
+
+
+def test_an_abbreviation_ends_no_sentence() -> None:
+    """The whole claim is compared, not what stands behind `Dr.`."""
+    page = "The test was run by Dr. Smith of the U.S. Navy in St. Louis. It failed twice."
+    table(
+        page,
+        ("supported", "The test was run by Dr. Smith of the U.S. Navy in St. Louis."),
+        ("unclear|contradicted", "The test was run by Dr. Jones of the U.S. Navy in St. Louis."),
+    )
+
+
+def test_a_quotation_may_leave_words_out_but_not_make_them_up() -> None:
+    """An ellipsis in each of its forms, a word in brackets, and pieces that are only everywhere."""
+    page = "He said: we will build a new bridge over the old river before the winter comes again."
+    table(
+        page,
+        ("quoted", 'He said "we will build a new bridge … before the winter comes again".'),
+        ("quoted", 'He said "we will build a new bridge [...] before the winter comes".'),
+        ("quoted", 'He said "[they] will build a new bridge over the old river".'),
+        ("misquoted", 'He said "we will build … the old bridge again".'),
+        ("unclear|misquoted", 'He said "we … will … a … the … again".'),
+    )
+
+
+def test_the_words_around_a_true_quotation_are_held_to_the_source_too() -> None:
+    """A real quotation carries no changed number, nor a denial."""
+    page = 'In May 1931 the mayor said "every bridge is a promise" to a crowd of 4,000 people.'
+    table(
+        page,
+        ("quoted", 'The mayor said "every bridge is a promise".'),
+        (
+            "contradicted|unclear",
+            'In May 1931 the mayor said "every bridge is a promise" to a crowd of 9,000 people.',
+        ),
+    )
+
+
+def test_a_title_in_quotation_marks_is_a_name() -> None:
+    """It is compared like one, and accuses nobody."""
+    page = '"Should\'ve Been a Cowboy" is a song written and recorded by Toby Keith.'
+    table(page, ("supported|unclear", "Toby Keith recorded 'Should Have Been a Cowboy.'"))
+
+
+def test_numbers_are_values() -> None:
+    """Digits, words, scales, units and signs that say the same or another thing."""
+    table(
+        "The dam holds 2.5 million litres. Twenty-five workers built it in 1,200 days.",
+        ("supported", "The dam holds 2,500,000 litres."),
+        ("supported", "25 workers built it in 1200 days."),
+        ("contradicted|unclear", "The dam holds 2.5 billion litres."),
+        ("contradicted|unclear", "The dam holds 2.5 million gallons."),
+        ("contradicted|unclear", "Twenty-six workers built it in 1,200 days."),
+        ("contradicted|unclear", "1,200 workers built it in 25 days."),
+    )
+
+
+def test_sentences_that_stand_together_may_be_told_together() -> None:
+    """Two facts of neighbouring sentences, and a claim of two sentences from afar."""
+    filler = "Nothing else of note is known about that year in the valley. " * 3
+    page = f"The mill opened in 1820. It burned down in 1874. {filler}The school opened in 1901."
+    table(
+        page,
+        ("supported", "The mill opened in 1820 and burned down in 1874."),
+        ("supported", "The mill opened in 1820. The school opened in 1901."),
+        ("contradicted|unclear", "The mill opened in 1820. The school opened in 1902."),
+    )
+
+
+@pytest.mark.parametrize(
+    ("claim", "page", "reason"),
+    [
+        ("", "Some text.", "The claim is empty."),
+        ("[3]", "Some text.", "The claim is empty."),
+        ("A claim of five words.", "", "The source holds no text."),
+        ("A claim of five words.", " \n ", "The source holds no text."),
+        (
+            "A claim of five words.",
+            "\x00\x01\x02PK\x03\x04" * 50,
+            "The source is no readable text.",
+        ),
+        ("Ja.", "Ein Text steht hier.", "The claim is too short to be compared."),
+        ("Elephants eat grass.", "Der Zug hält in Köln.", "Nothing like it stands in the source."),
+    ],
+)
+def test_what_cannot_be_compared_is_unclear_and_says_why(
+    claim: str, page: str, reason: str
+) -> None:
+    """Never an error, never an accusation."""
+    assert check(claim, Page(page)) == Verdict("unclear", reason=reason)
+
+
+def test_the_passage_is_the_sources_own_text() -> None:
+    """With its range in code points, also where the verdict is unclear."""
+    page = Page("🌉 A bridge. The tower is 90 metres high and was built by Ada Crane. The end.")
+    for claim in ("The tower is 90 metres high.", "The tower is 95 metres high.", "The red tower"):
+        verdict = check(claim, page)
+        assert verdict.passage == page.text[verdict.start : verdict.end]
+        assert "tower" in verdict.passage
+
+
+def test_a_page_built_to_be_slow_ends_in_time() -> None:
+    """Repetition, missing stops, open brackets: the work is bounded."""
+    slow = ("a ", "the same words again. ", "1,000 ", "的", "三", "[", "a'", "not ", "\n- ", '"')
+    for piece in slow:
+        page = Page(piece * (2 * LONGEST // len(piece)))
+        begun = time.process_time()
+        for claim in (
+            "the same words again and not 1,000",
+            '"a a a a … a a a b" is said',
+            "的三" * 99,
+        ):
+            assert check(claim, page).verdict in ("unclear", "misquoted", *TICKED, "contradicted")
+        assert time.process_time() - begun < 5
+
+
+WORDS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=400)
+
+
+@given(WORDS, WORDS)
+@settings(deadline=None)
+def test_no_text_breaks_it(claim: str, text: str) -> None:
+    """Whatever the two are: no error, a range inside the page, the same verdict twice."""
+    page = Page(text)
+    verdict = check(claim, page)
+    assert verdict.passage == text[verdict.start : verdict.end]
+    assert 0 <= verdict.start <= verdict.end <= len(text)
+    assert check(claim, page) == verdict == check(claim, Page(text))
+
+
+NOUNS = [
+    "harbour",
+    "bridge",
+    "river",
+    "tower",
+    "market",
+    "school",
+    "garden",
+    "castle",
+    "library",
+    "station",
+]
+VERBS = [
+    "faces",
+    "crosses",
+    "guards",
+    "supplies",
+    "honours",
+    "joins",
+    "borders",
+    "follows",
+    "watches",
+    "feeds",
+]
+PLACES = [
+    "Aldton",
+    "Brome",
+    "Carrick",
+    "Dunmore",
+    "Elwick",
+    "Farley",
+    "Gosford",
+    "Hexham",
+    "Ilford",
+    "Jarrow",
+]
+
+
+@given(st.integers(min_value=0))
+@settings(deadline=None)
+def test_random_prose_is_recognised_and_its_denial_is_not(seed: int) -> None:
+    """A sentence of the page is supported; with `never` put in it is not."""
+    rng = random.Random(seed)
+    prose = [
+        (f"The old {rng.choice(NOUNS)} of {rng.choice(PLACES)}", rng.choice(VERBS),
+         f"the {rng.choice(NOUNS)} near {rng.choice(PLACES)} since {rng.randrange(1200, 2000)}.")
+        for _ in range(30)
+    ]  # fmt: skip
+    page = Page(" ".join(" ".join(parts) for parts in prose))
+    subject, verb, rest = rng.choice(prose)
+    assert check(f"{subject} {verb} {rest}", page).verdict == "supported"
+    assert check(f"{subject} never {verb} {rest}", page).verdict in ("contradicted", "unclear")

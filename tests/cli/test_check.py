@@ -1,0 +1,69 @@
+"""`searchloop check`: one claim against a file, or a batch of them, without a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Cli
+
+PAGE = "The bridge was opened in 1931. It carries 81,365 cars a day.\n"
+
+
+def test_a_claim_is_held_against_a_file(cli: Cli, tmp_path: Path) -> None:
+    """The verdict, its reason and the passage, as text and as JSON."""
+    (tmp_path / "page.md").write_text(PAGE, "utf-8")
+    ran = cli("check", "The bridge was opened in 1932.", "page.md")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[0].startswith("contradicted: ")
+    assert "The bridge was opened in 1931." in ran.out
+    told = cli("check", "It carries 81 365 cars a day", "page.md", "-o", "json").json
+    assert told["verdict"] == "supported"
+    assert PAGE[told["start"] : told["end"]] == told["passage"]
+
+
+def test_a_web_page_in_a_file_is_read_as_text(cli: Cli, tmp_path: Path) -> None:
+    """Its markup is no part of what it says."""
+    html = f"<html><body><main><p>{PAGE * 5}</p></main></body></html>"
+    (tmp_path / "page.html").write_text(html, "utf-8")
+    assert cli("check", "The bridge was opened in 1931.", "page.html").out.startswith("supported")
+
+
+def test_bad_input_is_named(cli: Cli, tmp_path: Path) -> None:
+    """Each in one sentence on stderr, with the code of bad input."""
+    (tmp_path / "blob.bin").write_bytes(bytes(range(256)) * 9)
+    (tmp_path / "page.txt").write_text(PAGE, "utf-8")
+    for words, told in (
+        (("check",), "The claim is empty."),
+        (("check", " ", "page.txt"), "The claim is empty."),
+        (("check", "A claim."), "There is no source."),
+        (("check", "A claim.", "missing.txt"), "missing.txt could not be read"),
+        (("check", "A claim.", "blob.bin"), "blob.bin could not be read: a binary file."),
+        (("check", "--batch", "missing.jsonl"), "missing.jsonl could not be read"),
+    ):
+        ran = cli(*words)
+        assert (ran.code, ran.out) == (2, ""), words
+        assert told in ran.err
+        assert ran.err.count("\n") == 1
+
+
+def test_a_batch_answers_line_by_line(cli: Cli, tmp_path: Path) -> None:
+    """A line that is no question is named, and the others are answered."""
+    asked = [
+        {"id": "a", "claim": "The bridge was opened in 1931.", "text": PAGE},
+        {"id": 2, "claim": "The bridge was never opened in 1931.", "text": PAGE},
+        {"id": 3, "claim": "", "text": PAGE},
+    ]
+    lines = [json.dumps(line) for line in asked]
+    lines[1:1] = ["{no json", '{"id": 9}', ""]
+    (tmp_path / "batch.jsonl").write_text("\n".join(lines), "utf-8")
+    ran = cli("check", "--batch", "batch.jsonl")
+    assert ran.code == 2
+    assert [(e["id"], e["verdict"]) for e in ran.events] == [
+        ("a", "supported"),
+        (2, "contradicted"),
+        (3, "unclear"),
+    ]
+    assert set(ran.events[0]) == {"id", "verdict", "passage", "reason"}
+    assert "line 2: this is no JSON." in ran.err
+    assert 'line 3: an object with "id", "claim" and "text" is needed.' in ran.err

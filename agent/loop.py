@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from searchloop.agent.errors import IncompleteError
 from searchloop.agent.log.events import message_data, result_data, result_message
-from searchloop.agent.search.citations import joined, settle
+from searchloop.agent.search.citations import joined, settle_aside
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import (
     DEFAULT_LIMITS,
@@ -70,7 +70,7 @@ async def run_agent_loop(
     paused: list[Message] = []
     while True:
         finished = await _ask(provider, request, emit)
-        reply, why = settle(finished.message, table), finished.stop_reason
+        reply, why = await settle_aside(finished.message, table), finished.stop_reason
         meter.step(finished.usage)
         messages.append(reply)
         data = message_data(reply, step=meter.steps, usage=meter.usage, stop_reason=why)

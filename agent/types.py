@@ -19,6 +19,7 @@ Mode = Literal["ask", "plan", "agent"]
 Search = Literal["auto", "native", "local", "off"]
 SEARCHES: tuple[Search, ...] = ("auto", "native", "local", "off")
 SourceState = Literal["found", "opened", "cited"]
+VerdictName = Literal["quoted", "misquoted", "supported", "contradicted", "unclear", "unread"]
 StopReason = Literal["stop", "tool_calls", "length", "refusal", "pause"]
 RunReason = Literal["stop", "limit", "cancelled", "error", "incomplete"]
 
@@ -54,13 +55,29 @@ class Source:
 class Mark:
     """One place of an answer that a source supports.
 
-    `span` is a half-open range in code points, None where the provider names no place. `quote` is
-    from the source. `verified` is the result of a comparison with the page, None without one.
+    `span` is a half-open range in code points, None where the provider names no place. `quote`
+    holds literal words: what the provider took from the source, else what the answer put in
+    quotation marks. `verdict` is the result of a comparison with the page, whose nearest text is
+    `passage`; None where nobody compared them.
     """
 
     span: Span | None = None
     quote: str | None = None
-    verified: bool | None = None
+    verdict: VerdictName | None = None
+    passage: str | None = None
+
+    @property
+    def verified(self) -> bool | None:
+        """True for quoted and supported, False for misquoted and contradicted, else None."""
+        return _VERIFIED.get(self.verdict)
+
+
+_VERIFIED: Mapping[str | None, bool] = {
+    "quoted": True,
+    "supported": True,
+    "misquoted": False,
+    "contradicted": False,
+}
 
 
 @dataclass(frozen=True, slots=True)

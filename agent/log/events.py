@@ -71,7 +71,7 @@ def event_of(seq: int, kind: str, data: dict[str, Any], at: float) -> Event:
     """Makes an event of stored data and converts citations of earlier versions."""
     if data.get("citations"):
         data["citations"] = [
-            c if "marks" in c else citation_data(citation_from(c)) for c in data["citations"]
+            c if _has_verdicts(c) else citation_data(citation_from(c)) for c in data["citations"]
         ]
     return Event(seq, kind, data, at)
 
@@ -252,7 +252,7 @@ def result_from(data: Mapping[str, Any]) -> ToolResult:
 
 def citation_data(citation: Citation) -> dict[str, Any]:
     """Returns a citation as {n, url, title, quote, verified, spans, marks}; each mark is
-    {span, quote, verified}, and `quote`, `verified` and `spans` summarize the marks."""
+    {span, quote, verdict, passage, verified}, and the rest summarizes the marks."""
     return {
         "n": citation.n,
         "url": citation.url,
@@ -261,19 +261,30 @@ def citation_data(citation: Citation) -> dict[str, Any]:
         "verified": citation.verified,
         "spans": [list(span) for span in citation.spans],
         "marks": [
-            {**asdict(mark), "span": list(mark.span) if mark.span else None}
+            {
+                **asdict(mark),
+                "span": list(mark.span) if mark.span else None,
+                "verified": mark.verified,
+            }
             for mark in citation.marks
         ],
     }
 
 
+def _has_verdicts(data: Mapping[str, Any]) -> bool:
+    return "marks" in data and all("verdict" in mark for mark in data["marks"])
+
+
 def citation_from(data: Mapping[str, Any]) -> Citation:
-    """Reads a citation back from its JSON. Logs from before there were marks have one quote for
-    all spans."""
+    """Reads a citation back from its JSON.
+
+    Logs from before there were marks have one quote for all spans. Ticks from before there were
+    verdicts are dropped: they said too little.
+    """
     marks = data.get("marks")
     if marks is None:
-        quoted = {"quote": data.get("quote"), "verified": data.get("verified")}
-        marks = [{"span": span, **quoted} for span in data.get("spans") or (None,)]
+        quote = data.get("quote")
+        marks = [{"span": span, "quote": quote} for span in data.get("spans") or (None,)]
         marks = [mark for mark in marks if mark["span"] or mark["quote"]]
     return Citation(data["n"], data["url"], data.get("title", ""), tuple(map(_mark, marks)))
 
@@ -281,7 +292,7 @@ def citation_from(data: Mapping[str, Any]) -> Citation:
 def _mark(data: Mapping[str, Any]) -> Mark:
     span = data.get("span")
     start_end = (int(span[0]), int(span[1])) if span else None
-    return Mark(start_end, data.get("quote"), data.get("verified"))
+    return Mark(start_end, data.get("quote"), data.get("verdict"), data.get("passage"))
 
 
 MODULUS = 1 << 32

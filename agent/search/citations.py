@@ -1,6 +1,6 @@
-"""Citations: turns the marks of an answer into citations and checks them against the pages read.
+"""Citations: turns the marks of an answer into citations and compares them with the pages read.
 
-Only a mark whose number is in the source table counts; `settle` removes every other. Codecs bring a
+Only a mark whose number is in the source table counts. Codecs bring a
 provider's citations into the same form with `numbered`, `sources` and `locate`. Providers count
 offsets in code points or UTF-16 units, with or without the last character, or wrongly: `locate`
 trusts a range that contains the cited address, tries the other readings, then looks for the link.
@@ -8,42 +8,45 @@ trusts a range that contains the cited address, tries the other readings, then l
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 
+from searchloop.agent.search.marks import find
 from searchloop.agent.search.source_numbers import SourceTable, merged
-from searchloop.agent.types import Citation, Mark, Message, Source, Span
+from searchloop.agent.types import Citation, Mark, Message, Source
+from searchloop.agent.verdicts.check import Verdict, check
+from searchloop.agent.verdicts.claims import Claims
+from searchloop.agent.verdicts.page import Page
 
-_CODE = re.compile(
-    r"^[ \t>]*(?P<fence>`{3,}+(?![^\n]*`)|~~~).*?(?:^[ \t>]*(?P=fence)|\Z)|`[^`\n]+`",
-    re.DOTALL | re.MULTILINE,
-)  # four digits are a year
-MARK = re.compile(r"\[(\d{1,4}(?:[,;] ?\d{1,4})*)\](?![(:])")
-_QUOTED = re.compile('“([^”]{12,})”|"([^"]{12,})"|«([^»]{12,})»|„([^“”]{12,})[“”]')
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
-_WORD = re.compile(r"\w+")
-_NUMBER = re.compile(r"\d+")
-_SHORTEST = 12  # characters; a shorter sentence supports no claim
-_CHECKED = 100  # places of one number to compare with the page: a bound for the work
-_LAST_MARK = re.compile(r"\[\d{1,4}\]\Z")
+_CHECKED = 400  # marks of one answer that are compared with pages: a bound for the work
+_PASSAGE = 600  # characters of a page that a mark shows
 
 
 def settle(message: Message, table: SourceTable) -> Message:
-    """Returns the message with the session's numbers, without marks of unknown numbers."""
+    """Returns the message with the session's numbers and a verdict for each mark.
+
+    Marks of numbers that do not exist are removed. Verdicts that are there already stay, so that
+    settling twice changes nothing.
+    """
     text, citations = message.content, _numbered(message.citations, table)
     for source in message.sources:  # after the citations: numbers go by first mention in the text
         cited, day = source.state == "cited", source.published
         table.meet(source.url, source.title, source.state, number=cited, published=day)
     if not citations and len(table):
-        text, spans = _marks(text, table)
-        citations = tuple(_cite(n, where, text, table) for n, where in sorted(spans.items()))
+        text, citations = _marked(text, table)
+    citations = _judged(text, citations, table)
     sources = () if message.tool_calls else table.touched()
     if text is message.content and citations == message.citations and sources == message.sources:
         return message
     return replace(message, content=text, citations=citations, sources=sources, encoded={})
+
+
+async def settle_aside(message: Message, table: SourceTable) -> Message:
+    """Settles on a thread where there are pages to compare with, for that takes a while."""
+    if table.has_texts and (message.citations or "[" in message.content):
+        return await asyncio.to_thread(settle, message, table)
+    return settle(message, table)
 
 
 def joined(parts: Sequence[Message]) -> Message:
@@ -64,16 +67,8 @@ def _moved(mark: Mark, by: int) -> Mark:
 
 
 def _numbered(citations: Iterable[Citation], table: SourceTable) -> tuple[Citation, ...]:
-    """Gives a provider's citations the session's numbers; checks those of pages we have read."""
-    found = []
-    for c in citations:
-        page = _page(table, c.url)
-        marks = tuple(
-            replace(mark, verified=page.holds(mark.quote)) if mark.quote and page else mark
-            for mark in c.marks
-        )
-        found.append(replace(c, n=table.meet(c.url, c.title, "cited").n or c.n, marks=marks))
-    return _merged(found)
+    """Gives a provider's citations the session's numbers."""
+    return _merged(replace(c, n=table.meet(c.url, c.title, "cited").n or c.n) for c in citations)
 
 
 def _merged(citations: Iterable[Citation]) -> tuple[Citation, ...]:
@@ -85,114 +80,74 @@ def _merged(citations: Iterable[Citation]) -> tuple[Citation, ...]:
     return tuple(found.values())
 
 
-def _marks(text: str, table: SourceTable) -> tuple[str, dict[int, list[Span]]]:
-    """Returns the text without marks of unknown numbers, and the spans of the others by number."""
-    code = [m.span() for m in _CODE.finditer(text)]
-    starts = [start for start, _ in code]
+def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:
+    """Returns the text without marks of unknown numbers, and the citations of the others."""
     out: list[str] = []
-    spans: dict[int, list[Span]] = {}
+    spans: dict[int, list[Mark]] = {}
     length = last = 0
-    for match in MARK.finditer(text):
-        at = bisect_right(starts, match.start()) - 1
-        if at >= 0 and match.start() < code[at][1]:
-            continue
-        known = [n for n in map(int, _NUMBER.findall(match[1])) if table.numbered(n)]
-        before = text[last : match.start()]
-        out.append(before if known else before.rstrip(" \t"))
+    for place in find(text, table.numbers, max(table.numbers, default=0)):
+        before = text[last : place.start]
+        out.append(before if place.numbers else before.rstrip(" \t"))
         length += len(out[-1])
-        last = match.end()
-        for n in known:
+        last = place.end
+        for n in place.numbers:
             out.append(f"[{n}]")
-            spans.setdefault(n, []).append((length, length + len(out[-1])))
+            spans.setdefault(n, []).append(Mark((length, length + len(out[-1]))))
             length += len(out[-1])
     out.append(text[last:])
-    return "".join(out), spans
+    citations = []
+    for n, marks in sorted(spans.items()):
+        known = table.numbered(n)
+        assert known is not None
+        source = table.meet(known.url, known.title, "cited")
+        citations.append(Citation(n, source.url, source.title, tuple(marks)))
+    return ("".join(out) if last else text), tuple(citations)
 
 
-def _cite(n: int, spans: list[Span], text: str, table: SourceTable) -> Citation:
-    known = table.numbered(n)
-    assert known is not None
-    source = table.meet(known.url, known.title, "cited")
-    page = _page(table, source.url)
-    marks = []
-    for place, span in enumerate(spans):
-        quote, verified = None, None
-        if page is not None and place < _CHECKED:
-            quote, verified = page.check(claim_before(text, span[0]))
-        marks.append(Mark(span, quote, verified))
-    return Citation(n, source.url, source.title, tuple(marks))
+def _judged(text: str, citations: tuple[Citation, ...], table: SourceTable) -> tuple[Citation, ...]:
+    """Gives each mark its verdict."""
+    left = _CHECKED
+    claims: Claims | None = None
+    out = []
+    for c in citations:
+        read = table.text(c.url)
+        page = None if read is None else Page(read, c.title)
+        marks = []
+        for mark in c.marks:
+            if mark.verdict is not None:
+                marks.append(mark)
+                continue
+            verdict = Verdict("unread" if page is None else "unclear")
+            if page is not None and mark.span and left > 0:
+                left -= 1
+                if claims is None:
+                    claims = Claims(text, (m.span for k in citations for m in k.marks if m.span))
+                verdict = _verdict(claims.at(*mark.span), page)
+            marks.append(_with(mark, verdict))
+        out.append(replace(c, marks=tuple(marks)))
+    return tuple(out)
 
 
-def _page(table: SourceTable, url: str) -> ReadPage | None:
-    text = table.text(url)
-    return None if text is None else ReadPage(text)
+def _verdict(claims: Sequence[str], page: Page) -> Verdict:
+    """Compares the readings of a claim; where the wider one does not hold, the narrower decides."""
+    verdict = Verdict("unclear")
+    for claim in claims:
+        verdict = check(claim, page)
+        if verdict.verdict in ("quoted", "supported"):
+            break
+    return verdict
 
 
-def claim_before(text: str, position: int) -> str:
-    """Returns the sentence before a mark at `position`."""
-    before = text[max(0, position - 1200) : position].rstrip()
-    while mark := _LAST_MARK.search(before, max(0, len(before) - 6)):
-        before = before[: mark.start()].rstrip()
-    parts = [p for p in _SENTENCE.split(before) if p.strip()]
-    return parts[-1].strip(" \t-*>#") if parts else ""
-
-
-class ReadPage:
-    """The text of a page, split once for all the claims that are compared with it."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._flat = _flat(text)
-        self._seen: dict[str, tuple[str | None, bool]] = {}
-
-    def holds(self, quote: str) -> bool:
-        """Returns whether the page holds these words."""
-        return _flat(quote).strip(" .…") in self._flat
-
-    def check(self, claim: str) -> tuple[str | None, bool]:
-        """Returns the page's words behind a claim, and whether they support it.
-
-        The page must hold literal quotations word for word. Without one, the quote is the page's
-        closest sentence: it must hold every number and most other words of the claim.
-        """
-        known = self._seen.get(claim)
-        if known is None:
-            known = self._seen[claim] = self._compared(claim)
-        return known
-
-    def _compared(self, claim: str) -> tuple[str | None, bool]:
-        quoted = [max(groups, key=len).strip() for groups in _QUOTED.findall(claim)]
-        if quoted:
-            missing = next((quote for quote in quoted if not self.holds(quote)), None)
-            return missing or max(quoted, key=len), missing is None
-        words = set(_WORD.findall(_flat(claim)))
-        best, most = "", 0
-        for sentence, held in self._sentences:
-            if len(found := words & held) > most:
-                best, most = sentence, len(found)
-        if not words or most < 0.3 * len(words):
-            return None, False
-        numbers = {w for w in words if any(ch.isdigit() for ch in w)}
-        borne_out = most >= 0.6 * len(words) and numbers <= set(_WORD.findall(_flat(best)))
-        return best[:400], borne_out
-
-    @cached_property
-    def _sentences(self) -> list[tuple[str, frozenset[str]]]:
-        return [
-            (sentence.strip(), frozenset(_WORD.findall(_flat(sentence))))
-            for sentence in _SENTENCE.split(self._text)
-            if len(sentence) >= _SHORTEST
-        ]
-
-
-def _flat(text: str) -> str:
-    """Returns the text without case, extra blanks, Markdown, marks and typographic quotes."""
-    text = MARK.sub("", _LINK.sub(r"\1", text).translate(_PLAIN))
-    return " ".join(text.casefold().split())
-
-
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
-_PLAIN = str.maketrans({**dict.fromkeys("*_`#>|", ""), "’": "'", "‘": "'", "“": '"', "”": '"'})
+def _with(mark: Mark, verdict: Verdict) -> Mark:
+    passage = verdict.passage
+    if len(passage) > _PASSAGE:
+        passage = passage[:_PASSAGE] + "…"
+    return replace(
+        mark,
+        verdict=verdict.verdict,
+        quote=mark.quote or verdict.quote or None,
+        passage=passage or None,
+    )
 
 
 def sources(consulted: Iterable[Source], citations: Iterable[Citation]) -> tuple[Source, ...]:

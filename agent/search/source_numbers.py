@@ -8,7 +8,7 @@ URLs that may be opened: those the user wrote, a search found, or an opened page
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -53,6 +53,16 @@ class SourceTable:
 
     def __len__(self) -> int:
         return len(self._by_number)
+
+    @property
+    def numbers(self) -> Collection[int]:
+        """The numbers given so far."""
+        return self._by_number.keys()
+
+    @property
+    def has_texts(self) -> bool:
+        """Tells whether the text of any page is there to compare with."""
+        return bool(self._texts)
 
     def meet(
         self,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
+from searchloop.agent.types import VerdictName
 from searchloop.agent.verdicts.compare import ENOUGH, FAULTS, TURNED, Comparison, compare
 from searchloop.agent.verdicts.language import language
 from searchloop.agent.verdicts.page import Page, words_of
 from searchloop.agent.verdicts.quotes import elided, place_of, quotations, same_language
 from searchloop.agent.verdicts.text import blanked, sentences, tokens
-
-VerdictName = Literal["quoted", "misquoted", "supported", "contradicted", "unclear", "unread"]
 
 _LONGEST = 2_000  # characters of a claim that are compared
 _TOKENS = 300  # and tokens, of a claim and of a window
@@ -27,7 +25,8 @@ class Verdict:
     """How a source bears on a claim.
 
     `passage` is the source's nearest text, at [`start`, `end`) in code points, empty where nothing
-    is near; `reason` is one sentence for people. `unread` is for callers that have no text.
+    is near; `reason` is one sentence for people; `quote` holds the claim's words in quotation marks
+    that decided. `unread` is for callers that have no text.
     """
 
     verdict: VerdictName
@@ -35,6 +34,7 @@ class Verdict:
     start: int = 0
     end: int = 0
     reason: str = ""
+    quote: str = ""
 
 
 def check(claim: str, page: Page) -> Verdict:
@@ -63,9 +63,12 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
     found = [place for place in places if place]
     if len(found) == len(quotes):
         start, end = max(found, key=lambda place: place[1] - place[0])
-        verdict = _at(page, "quoted", start, end, "The quoted words stand in the source.")
+        verdict = replace(
+            _at(page, "quoted", start, end, "The quoted words stand in the source."),
+            quote=max(quotes, key=len),
+        )
         filled = sum(map(len, quotes)) / len(claim)
-        if filled > _MOST or any(map(elided, quotes)):
+        if filled > _MOST or any(map(elided, quotes)) or _says_little(claim, quotes, page):
             return verdict
         said = _verbatim(claim, page) or _compared(claim, page, foreign)
         may_turn = filled > 0.5 and said.reason == TURNED  # `said X` for `X said`
@@ -75,7 +78,16 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
     if foreign or not same_language(missing, page):
         reason = "The quoted words are in another language than the source."
         return replace(nearest, verdict="unclear", reason=reason)
-    return replace(nearest, verdict="misquoted", reason="The quoted words are not in the source.")
+    reason = "The quoted words are not in the source."
+    return replace(nearest, verdict="misquoted", reason=reason, quote=missing)
+
+
+def _says_little(claim: str, quotes: list[str], page: Page) -> bool:
+    """Tells whether the words around quotations, as in `The page says "..."`, claim nothing."""
+    for quote in quotes:
+        claim = claim.replace(quote, " ")
+    rest = tokens(claim, page.lang)
+    return len(rest) < 6 and not any(t.named or t.kind in ("number", "letter", "not") for t in rest)
 
 
 def _verbatim(claim: str, page: Page) -> Verdict | None:

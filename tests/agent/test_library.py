@@ -67,7 +67,12 @@ def test_a_question_is_answered(make: Made) -> None:
     answer = make(*steps, search_backend=app).ask("Is water wet?", search="local")
     assert (answer.text, answer.reason, answer.search_path) == ("Wet [1].", "stop", "local:tin")
     assert answer.citations == (
-        Citation(1, "https://a.example/", "Page https://a.example/", marks=(Mark((4, 7)),)),
+        Citation(
+            1,
+            "https://a.example/",
+            "Page https://a.example/",
+            marks=(Mark((4, 7), verdict="unread"),),
+        ),
     )
     assert [s.state for s in answer.sources] == ["cited"]
     assert answer.usage.searches == 1

@@ -1,11 +1,7 @@
-"""Code and formulas in a text.
+"""Colours code: comments, strings, numbers and keywords.
 
-Code gets colours for comments, strings, numbers and keywords, by one expression for a family of
-languages: right for most lines, never slow. It is no parser; what it does not know stays plain.
-
-Formulas are TeX between `$$...$$`, `\\[...\\]`, `\\(...\\)` or `$...$` and are shown as written. A
-single dollar sign opens a formula only where no blank follows, and closes it only where none
-precedes and no digit follows, so prices stay prices.
+One expression for a family of languages is right for most lines and never slow. It is no parser;
+what it does not know stays plain.
 """
 
 from __future__ import annotations
@@ -13,12 +9,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from searchloop.web.text.tree import Node
-
-if TYPE_CHECKING:
-    from markdown_it.rules_inline import StateInline
 
 LONGEST_CODE = 20_000  # characters; longer code stays plain
 _STRING = r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
@@ -100,26 +92,3 @@ def _pattern(family: str) -> re.Pattern[str]:
     if words:
         parts.append(rf"(?P<key>(?<![\w.$-])(?:{'|'.join(words.split())})(?![\w-]))")
     return re.compile("|".join(parts), re.IGNORECASE if any_case else re.NOFLAG)
-
-
-_LONGEST_FORMULA = 2000  # characters of one formula
-_FORMULA = re.compile(
-    rf"\$\$(?P<a>[^$]{{1,{_LONGEST_FORMULA}}})\$\$|\\\[(?P<b>(?:(?!\\\]).){{1,{_LONGEST_FORMULA}}})\\\]"
-    rf"|\\\((?P<c>(?:(?!\\\)).){{1,{_LONGEST_FORMULA}}})\\\)"
-    rf"|\$(?P<d>(?![\s$])(?:\\.|[^$\\\n]){{0,{_LONGEST_FORMULA}}}(?<![\s\\]))\$(?!\d)",
-    re.DOTALL,
-)
-
-
-def math(state: StateInline, silent: bool) -> bool:
-    """Parses one formula into a token of its own: a rule of markdown-it's inline parser."""
-    if state.src[state.pos] not in "$\\":
-        return False
-    found = _FORMULA.match(state.src, state.pos, state.posMax)
-    if found is None:
-        return False
-    if not silent:
-        token = state.push("math", "", 0)
-        token.content = next(text for text in found.groups() if text is not None).strip()
-    state.pos = found.end()
-    return True

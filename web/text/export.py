@@ -30,8 +30,8 @@ from urllib.parse import quote
 from searchloop.agent.log.branches import BRANCHING, no_turn, shown
 from searchloop.agent.log.events import DELTAS, Event, public_data
 from searchloop.agent.log.session import Session
+from searchloop.agent.search.answer_markdown import math
 from searchloop.agent.text import INVISIBLE
-from searchloop.web.text.code import math
 from searchloop.web.text.markdown import render_known
 from searchloop.web.text.tree import KnownLinks, Node, find_marks, substitute
 

@@ -6,20 +6,19 @@ link; any other link or image is shown as its words with the host behind them, a
 loaded. Citation marks become `cite` nodes.
 
 A block depends on nothing but itself: reference definitions, which reach across blocks, are not
-read. So a growing text is rendered from its last unfinished block on. Input that makes a parser
-slow is cut into pieces first. https://spec.commonmark.org/0.31.2/
+read. So a growing text is rendered from its last unfinished block on.
 """
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from searchloop.web.text.code import highlight, math
+from searchloop.agent.search.answer_markdown import DEEPEST, block_parser, inline_tokens
+from searchloop.agent.search.marks import find
+from searchloop.web.text.code import highlight
 from searchloop.web.text.tree import (
-    DEEPEST,
     KnownLinks,
     Mark,
     Node,
@@ -30,13 +29,8 @@ from searchloop.web.text.tree import (
 )
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token
 
-_PIECE = 4096  # characters of a paragraph that are parsed at once
-_COLUMNS = 64
-_BRACKETS = 5  # depth of brackets in which links are found
 _GUARD = "\ufdd0"  # a noncharacter: no text can forge a mark of ours
 _OURS = re.compile(f"\\[{_GUARD}(\\d+)\\]{_GUARD}?")
 _SPECIAL = re.compile(r"[\\`*_~\[!<&\n$]")
@@ -47,17 +41,20 @@ _NAMES = {"s": "del"}
 
 def render(
     text: str,
-    citations: Sequence[Mapping[str, Any]] = (),
+    citations: Sequence[Mapping[str, Any]] | None = None,
     sources: Sequence[Mapping[str, Any]] = (),
 ) -> list[Node]:
-    """Returns the blocks of a text. `citations` and `sources` are those of its event."""
+    """Returns the blocks of a text. `citations` and `sources` are those of its event.
+
+    Without `citations`, which only a finished text has, each mark of a known number counts.
+    """
     links = KnownLinks(sources)
-    links.add(citations)
+    links.add(citations or ())
     return render_known(text, citations, links)
 
 
 def render_known(
-    text: str, citations: Sequence[Mapping[str, Any]], links: KnownLinks
+    text: str, citations: Sequence[Mapping[str, Any]] | None, links: KnownLinks
 ) -> list[Node]:
     """Renders as `render` does, with the sources of a whole session."""
     return _Document(text, citations, links).blocks({})
@@ -81,7 +78,7 @@ class Incremental:
     def feed(self, text: str) -> tuple[int, list[Node]]:
         """Adds text. Returns (k, blocks): from block k on, the whole text now reads as `blocks`."""
         self._tail += text
-        document = _Document(self._tail, (), self._links)
+        document = _Document(self._tail, None, self._links)
         memo: dict[str, list[Node]] = {}
         blocks = document.blocks(memo, self._inline)
         self._inline = memo
@@ -100,11 +97,15 @@ class _Document:
     """One text that is being rendered."""
 
     def __init__(
-        self, text: str, citations: Sequence[Mapping[str, Any]], links: KnownLinks
+        self, text: str, citations: Sequence[Mapping[str, Any]] | None, links: KnownLinks
     ) -> None:
         self._text = text.replace(_GUARD, "\ufffd").replace("\r", " ")  # spans still fit
         self._links = links
-        self._marks = find_marks(self._text, citations, links.numbers)
+        if citations is None:
+            places = find(self._text, links.numbers) if links.numbers else []
+            self._marks = [Mark(p.start, p.end, dict.fromkeys(p.numbers, ())) for p in places]
+        else:
+            self._marks = find_marks(self._text, citations)
         self._memo: dict[str, list[Node]] = {}
         self._past: Mapping[str, list[Node]] = {}
 
@@ -122,7 +123,7 @@ class _Document:
 
         prepared = substitute(self._text, self._marks, write)
         tree = Tree()
-        for token in _parser().parse(prepared):
+        for token in block_parser().parse(prepared):
             self._block(token, tree)
         return tree.nodes
 
@@ -134,7 +135,7 @@ class _Document:
         whole = self._text[: self._text.rfind("\n") + 1]
         starts = [
             token.map[0]
-            for token in _parser().parse(whole)
+            for token in block_parser().parse(whole)
             if token.level == 0 and token.nesting >= 0 and token.map and token.type != "inline"
         ]
         if len(starts) < 2:
@@ -174,11 +175,8 @@ class _Document:
 
     def _parsed(self, content: str) -> list[Node]:
         tree = Tree(DEEPEST // 2)
-        for piece in _pieces(content):
-            tokens: list[Token] = []
-            _inline_parser().inline.parse(piece, _inline_parser(), {}, tokens)
-            for token in tokens:
-                self._inline(token, tree)
+        for token in inline_tokens(content):
+            self._inline(token, tree)
         return tree.nodes
 
     def _inline(self, token: Token, tree: Tree) -> None:
@@ -249,47 +247,3 @@ def _chip(cited: tuple[int, Sequence[int]]) -> Node:
     """Returns a citation's node; `m` says which of its marks stand here, if it has several."""
     n, marks = cited
     return {"t": "cite", "a": {"n": str(n), **({"m": ",".join(map(str, marks))} if marks else {})}}
-
-
-def _pieces(content: str) -> list[str]:
-    """Splits a long paragraph, at a line end or a blank where there is one."""
-    pieces = []
-    start = 0
-    while len(content) - start > _PIECE:
-        end = max(content.rfind(mark, start + 1, start + _PIECE) for mark in ("\n", " "))
-        end = end if end > start else start + _PIECE
-        pieces.append(content[start:end])
-        start = end
-    pieces.append(content[start:])
-    return pieces
-
-
-@functools.cache
-def _parser() -> MarkdownIt:
-    """Returns the parser of blocks. It leaves their lines as they are."""
-    from markdown_it import MarkdownIt
-    from markdown_it.rules_block import table
-
-    def narrow_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        line = state.src[state.bMarks[start] : state.eMarks[start]]
-        return line.count("|") <= _COLUMNS and table(state, start, end, silent)
-
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": DEEPEST})
-    parser.enable("table").disable(["reference", "html_block"])
-    parser.core.ruler.enableOnly(["normalize", "block"])
-    parser.block.ruler.at("table", narrow_table, {"alt": ["paragraph", "reference"]})
-    return parser
-
-
-@functools.cache
-def _inline_parser() -> MarkdownIt:
-    """Returns the parser of lines. It leaves addresses as written: `KnownLinks` judges them."""
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _BRACKETS})
-    parser.enable("strikethrough").disable("html_inline")
-    parser.inline.ruler.before("escape", "math", math)
-    parser.validateLink = lambda url: True  # type: ignore[method-assign]
-    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
-    parser.normalizeLinkText = lambda link: link  # type: ignore[method-assign]
-    return parser

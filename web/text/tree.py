@@ -7,12 +7,13 @@ one) or the words that the source supports. A mark is replaced; after words a ma
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlsplit
 
+from searchloop.agent.search.answer_markdown import DEEPEST
 from searchloop.agent.search.source_numbers import url_key
 
 Node = str | dict[str, Any]
@@ -29,16 +30,12 @@ TAGS: Mapping[str, frozenset[str]] = {
     "a": frozenset({"href"}),
     "cite": frozenset({"n", "m"}),
 }
-DEEPEST = 40  # levels of the tree; deeper elements are shown flat
 
 # Addresses that browsers and we read alike: no blanks, controls, backslashes, quotes or user part.
 _PLAIN_WEB = re.compile(
     r"(?i:https?)://[^\s\x00-\x20\x7f\\\"'<>@`{}|^/?#]+(?:[/?#][^\s\x00-\x20\x7f\\\"<>`]*)?"
 )
 _TRACKING = re.compile(r"(?<=[?&])utm_source=[^&#]*&?")
-_NUMBERS = re.compile(
-    r"(?<![\\!\]])\[(\d{1,4}(?:\s?[,;]\s?\d{1,4})*)\](?![(:])|(?<=\])\[(\d{1,4})\](?![(:])"
-)
 _IS_MARK = re.compile(
     r"\s*(?:\[[^\[\]]{1,200}\](?:\([^()\s]{0,2000}\))?|\(\[[^\[\]]{1,200}\]\([^()\s]{0,2000}\)\)|【[^】]{1,100}】)\s*"
 )
@@ -216,10 +213,8 @@ class Mark:
     numbers: Mapping[int, tuple[int, ...]]
 
 
-def find_marks(
-    text: str, citations: Sequence[Mapping[str, Any]], numbers: Collection[int] = ()
-) -> list[Mark]:
-    """Returns ordered marks without overlap: those of citations, and each `[n]` in `numbers`."""
+def find_marks(text: str, citations: Sequence[Mapping[str, Any]]) -> list[Mark]:
+    """Returns the marks of citations in order, without overlap."""
     found: dict[tuple[int, int], dict[int, tuple[int, ...]]] = {}
     for citation in citations:
         n = int(citation["n"])
@@ -228,11 +223,6 @@ def find_marks(
             if 0 <= start < end <= len(text):
                 here = found.setdefault(_place(text, start, end), {})
                 here[n] = (*here.get(n, ()), i)
-    if numbers:
-        for match in _NUMBERS.finditer(text):
-            known = [n for n in map(int, re.findall(r"\d+", match[0])) if n in numbers]
-            if known and match.span() not in found:
-                found[match.span()] = dict.fromkeys(known, ())
     marks: list[Mark] = []
     reached = 0
     for (start, end), which in sorted(found.items()):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import asked
 from searchloop.agent.providers import Features
-from searchloop.agent.search.citations import MARK
+from searchloop.agent.search.marks import MARK
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (

@@ -48,22 +48,27 @@ def message(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def test_a_citation_of_an_earlier_version_opens(log: EventLog, session: str) -> None:
-    """Before there were marks, a citation had one quote for all its places; now each has it."""
+    """Before there were marks, a citation had one quote for all its places; now each has it.
+
+    A tick from before there were verdicts is not shown as one.
+    """
     old = {"n": 1, "url": "https://a.example/", "title": "A", "quote": "wet", "verified": True}
     loose = {"n": 2, "url": "https://b.example/", "title": "", "quote": None, "verified": None}
-    cited = [{**old, "spans": [[0, 3], [4, 7]]}, {**loose, "spans": []}]
+    ticked = {**old, "n": 3, "marks": [{"span": [0, 3], "quote": "wet", "verified": True}]}
+    cited = [{**old, "spans": [[0, 3], [4, 7]]}, {**loose, "spans": []}, ticked]
     kind, data = message("Wet or not")
     log.append(session, [(kind, {**data, "citations": cited})])
     (event,) = log.read(session)
-    said = {"quote": "wet", "verified": True}
+    said = {"quote": "wet", "verdict": None, "passage": None, "verified": None}
     assert event.data["citations"][0]["marks"] == [
         {"span": [0, 3], **said},
         {"span": [4, 7], **said},
     ]
     assert event.data["citations"][0]["quote"] == "wet"
     assert event.data["citations"][1]["marks"] == []
+    assert event.data["citations"][2]["marks"] == [{"span": [0, 3], **said}]
     (back,) = messages_from([event])
-    assert [c.spans for c in back.citations] == [((0, 3), (4, 7)), ()]
+    assert [c.spans for c in back.citations] == [((0, 3), (4, 7)), (), ((0, 3),)]
 
 
 def test_numbers_have_no_gap_under_threads(log: EventLog, session: str) -> None:

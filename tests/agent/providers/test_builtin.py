@@ -20,8 +20,9 @@ from searchloop.agent.providers.builtin import (
     sentences,
     sentences_for,
 )
-from searchloop.agent.search.citations import ReadPage
 from searchloop.agent.types import Finished, Limits, Message, Request, TextDelta, ToolCall, ToolSpec
+from searchloop.agent.verdicts.check import check
+from searchloop.agent.verdicts.page import Page
 from tests.agent.scripted import SearchApp, found, page, settings
 
 SEARCH = ToolSpec("web_search", "Search the web.", {"type": "object"})
@@ -277,8 +278,7 @@ def test_every_quote_is_in_the_page(pieces: list[str]) -> None:
         return last.message.content
 
     for quote in re.findall("“([^”]*)”", asyncio.run(answer())):
-        found_quote, verified = ReadPage(text).check(f"“{quote}”")
-        assert verified, (quote, found_quote)
+        assert check(f"“{quote}”", Page(text)).verdict in ("quoted", "supported"), quote
 
 
 def test_sentences_are_sentences() -> None:

@@ -160,7 +160,15 @@ def test_native_search_is_counted_and_named(tmp_path: Path) -> None:
                     "quote": None,
                     "verified": None,
                     "spans": [[0, 8]],
-                    "marks": [{"span": [0, 8], "quote": None, "verified": None}],
+                    "marks": [
+                        {
+                            "span": [0, 8],
+                            "quote": None,
+                            "verdict": "unread",
+                            "passage": None,
+                            "verified": None,
+                        }
+                    ],
                 }
             ]
             states = {s["url"]: s["state"] for s in data["sources"]}

@@ -1,0 +1,209 @@
+"""Finds the citation marks of an answer: the `[n]` in its prose that name a source.
+
+A number in brackets is only a mark where the Markdown parser sees prose (no code, link, HTML or
+mathematics) and where the words around it leave room for one: `items[1]`, `{"ids": [1, 2]}`,
+`x = [1]`, `[0, 1]` and `[2024]` are the writer's own. https://spec.commonmark.org/0.31.2/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+from searchloop.agent.search.answer_markdown import block_parser, inline_tokens
+
+# Up to three digits: four are a year. A `(` makes it a link, a `:` at a line's start a definition.
+MARK = re.compile(
+    r"(?<![\\!\[])\[([1-9]\d{0,2}(?:\s?[,;、，]\s?[1-9]\d{0,2}){0,7})\](?![(:{\]\w=])(?! ?=)",
+    re.ASCII,
+)
+_NUMBER = re.compile(r"\d+")
+_RAW = re.compile(
+    r"<(?P<tag>code|pre|kbd|samp|var|tt|script|style|math|svg)\b[^<>]{0,200}>"
+    r"|\\begin\{(?P<env>\w{1,20}\*?)\}"
+)
+_LEAD = re.compile(r"(?:\A|\n)[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]) +)?\Z")
+_JOINS = re.compile(r"[ \t,;、，]*\n?(?:and|und|et|y|和|と|、)? *")
+_IDENTIFIER = re.compile(r"[\w$.\\]+\Z", re.ASCII)
+_CODE_LIKE = re.compile(r"\A\w\Z|\A[a-z]+\Z|[_$.\\\d]|[a-z][A-Z]", re.ASCII)
+_SENTENCE_ENDS = tuple(".!?…。！？")
+_CLAUSE_ENDS = re.compile(r"\s*(?:\Z|\n|[.,;:!?…。，；：！？、)）」』”\"]|\|)")
+_LINE_ENDS = re.compile(r"(?:[\s,;]*\[\d{1,3}\])*[ \t]*[.。]?[ \t]*(?:\Z|\n)")
+_CLOSERS = "*_~"
+_NEAR = 10  # an invented number is not far above those that exist
+# A number behind one of these is a value or a name: "the result is [5]", "step [2]".
+_VALUES = re.compile(
+    r"\b(?:is|are|was|be|as|of|in|to|at|from|than|equals?|returns?|prints?|gives?|contains?|holds"
+    r"|index|item|items|element|elements|array|list|range|interval|step|option|key|keys|press"
+    r"|figure|table|equation|chapter|section|page|line|row|column|level|version|number|value"
+    r"|ist|sind|von|bis|taste|schritt|zeile|seite|liste|es|son|de|en|paso|est|sont)\Z",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A mark at [`start`, `end`) and the known `numbers` it holds; none: it names no source."""
+
+    start: int
+    end: int
+    numbers: tuple[int, ...]
+
+
+def find(text: str, known: Container[int], highest: int | None = None) -> list[Place]:
+    """Returns the marks of `text` in order.
+
+    With the `highest` known number, marks of numbers that do not exist are among them, where it
+    is plain that they were meant as marks.
+    """
+    candidates = list(MARK.finditer(text))
+    if not candidates:
+        return []
+    prose = _in_prose(text, candidates)
+    found: list[Place] = []
+    doubtful: list[Place] = []
+    for match in candidates:
+        if match.start() not in prose:
+            continue
+        numbers = [int(n) for n in _NUMBER.findall(match[1])]
+        ours = tuple(dict.fromkeys(n for n in numbers if n in known))
+        chained = _chained(text, match.start(), found)
+        if ours and (chained or _stands_as_mark(text, match)):
+            found.append(Place(*match.span(), ours))
+        elif (
+            not ours and highest is not None and len(numbers) == 1 and numbers[0] <= highest + _NEAR
+        ):
+            if chained or _ends_a_statement(text, match):
+                found.append(Place(*match.span(), ()))
+            elif _between_words(text, match):
+                doubtful.append(Place(*match.span(), ()))
+    if doubtful and any(place.numbers for place in found):
+        found = sorted([*found, *doubtful], key=lambda place: place.start)
+    return found
+
+
+def _chained(text: str, start: int, found: list[Place]) -> bool:
+    """Tells whether a bracket follows a mark, with nothing but a comma or "and" between."""
+    if not found or start - found[-1].end > 6:
+        return False
+    return bool(_JOINS.fullmatch(text, found[-1].end, start))
+
+
+def _stands_as_mark(text: str, match: re.Match[str]) -> bool:
+    """Judges a bracket of known numbers by what stands around it."""
+    start = match.start()
+    if _LEAD.search(text, max(0, start - 80), start):
+        return True
+    before = text[max(0, start - 80) : start]
+    line = before[before.rfind("\n") + 1 :]
+    word = line.rstrip(" \t")
+    glued = word == line
+    last = word[-1:]
+    after = text[match.end() : match.end() + 3]
+    if last in _CLOSERS:  # the end of emphasis, or a product
+        word = word.rstrip(_CLOSERS)
+        if not word or word[-1].isspace():
+            return False
+        last, glued = word[-1], glued and not word[-1].isascii()
+    if "{" in line and line.rfind("{") > line.rfind("}"):
+        return False
+    if last == ":":  # `Sources: [1], [2]`, but not `ids: [1, 2], name: x`
+        return word[-2:-1] not in "\"'`" and bool(_LINE_ENDS.match(text, match.end()))
+    if last == "(":
+        return not re.search(r"\w\(\Z", word, re.ASCII)
+    if last == "|":
+        return line.lstrip(" \t>").startswith("|")
+    if (
+        last in "=+*/<>^&~{[,-@#\\"
+        or (glued and last == "]")
+        or after.lstrip(" ")[:1] in tuple("=+*^")
+    ):
+        return False
+    return not (glued and _is_index(text, match, word))
+
+
+def _is_index(text: str, match: re.Match[str], word: str) -> bool:
+    """Tells whether a bracket right behind a word is an index of code and no mark."""
+    name = _IDENTIFIER.search(word)
+    if word.endswith(")"):
+        return bool(re.search(r"[A-Za-z_]\([^()]*\)\Z", word))
+    if not name or name[0].rstrip(".") != name[0] or name[0].isdigit():
+        return False
+    after = text[match.end() : match.end() + 2]
+    if re.match(r"\.[A-Za-z_]|\[", after) and not re.match(r"\[\d+\]", text[match.end() :][:6]):
+        return True
+    if not _CODE_LIKE.search(name[0]):
+        return False
+    if not name[0].isalpha() or len(name[0]) == 1:
+        return True
+    # A word that is indexed nearby too, or written as code, is a variable.
+    near = text[max(0, match.start() - 300) : match.end() + 300]
+    name_twice = rf"\b{re.escape(name[0])}(?:\[(?!{match[1]}\])[^\]\n]{{1,20}}\]|`)"
+    return bool(re.search(name_twice, near))
+
+
+def _ends_a_statement(text: str, match: re.Match[str]) -> bool:
+    """Tells whether a bracket stands where a sentence or clause ends, as citation marks do."""
+    before = text[max(0, match.start() - 40) : match.start()]
+    word = before.rstrip(" \t")
+    if not word or not _CLAUSE_ENDS.match(text, match.end()) or _VALUES.search(word):
+        return False
+    last = word.rstrip(_CLOSERS)[-1:]
+    if last in _SENTENCE_ENDS or last in '”»」』)）"':
+        return True
+    # Glued to a Latin letter it is an index; scripts without spaces glue their marks.
+    return last.isalnum() and (word != before or not last.isascii())
+
+
+def _between_words(text: str, match: re.Match[str]) -> bool:
+    before = text[max(0, match.start() - 40) : match.start()]
+    word = before.rstrip(" \t")
+    return word[-1:].isalpha() and word != before and not _VALUES.search(word)
+
+
+def _in_prose(text: str, candidates: list[re.Match[str]]) -> set[int]:
+    """Returns where those brackets begin that the parser sees as text.
+
+    Each bracket is parsed as a word that no text holds, and looked for in what the parser gives.
+    """
+    sign = next(ch for ch in map(chr, range(0xF0000, 0xF1000)) if ch not in text)
+    raw = _raw(text)
+    starts = [match.start() for match in candidates]
+    starts = [at for at in starts if not any(first <= at < last for first, last in raw)]
+    ends = {match.start(): match.end() for match in candidates}
+    out: list[str] = []
+    last = 0
+    for at in starts:
+        out += (text[last:at], f"{sign}{at}{sign}")
+        last = ends[at]
+    out.append(text[last:])
+    tokens = block_parser().parse("".join(out))
+    inline = (t.content for t in tokens if t.type == "inline" and sign in t.content)
+    return {
+        int(at) for content in inline for words in _words(content) for at in words.split(sign)[1::2]
+    }
+
+
+def _words(content: str) -> Iterator[str]:
+    links = 0
+    for token in inline_tokens(content):
+        links += token.nesting if token.type.startswith("link_") else 0
+        if token.type == "text" and links == 0:
+            yield token.content
+
+
+def _raw(text: str) -> list[tuple[int, int]]:
+    """Returns the ranges of HTML and TeX that the parser takes for text but a reader for code."""
+    found: list[tuple[int, int]] = []
+    reached, missing = 0, set[str]()
+    for opening in _RAW.finditer(text):
+        end = f"</{opening['tag']}" if opening["tag"] else f"\\end{{{opening['env']}}}"
+        if opening.start() < reached or end in missing:
+            continue
+        reached = text.find(end, opening.end())
+        if reached < 0:
+            missing.add(end)
+            continue
+        found.append((opening.start(), reached))
+    return found

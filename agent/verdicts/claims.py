@@ -1,0 +1,96 @@
+"""Cuts out of an answer the words that a mark speaks for."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from searchloop.agent.verdicts.text import PIECE, blanked, sentences
+
+_FEW = 3  # words; fewer before a mark claim nothing by themselves
+_BACK = 6  # sentences that a quotation before a mark may span
+_LONGEST = 2_000  # characters of one claim
+_PARAGRAPH = re.compile(r"\n[ \t]*(?:\n|[-*+|#>•]|\d+[.)] )")
+_BRACKET = re.compile(r"\s*(?:\(?\[[^\]]*\](?:\([^)\s]*\))?\)?|【[^】]*】)\s*")
+# Opening and closing quotation marks; of the straight one, two make a pair.
+_PAIRS = (("“", "”"), ("«", "»"), ("「", "」"), ("『", "』"))
+
+
+class Claims:
+    """The claims of one answer. `places` are the half-open ranges of all its marks."""
+
+    def __init__(self, text: str, places: Iterable[tuple[int, int]]) -> None:
+        places = sorted(set(places))
+        self._text = _without(blanked(text), [p for p in places if _is_bracket(text[slice(*p)])])
+        self._raw = text
+        self._ends = [end for _, end in places]
+        self._sentences = sentences(self._text)
+        self._starts = [start for start, _ in self._sentences]
+
+    def at(self, start: int, end: int) -> tuple[str, ...]:
+        """Returns what the mark at [`start`, `end`) claims, the widest reading first.
+
+        A mark that holds words claims them. A mark in brackets claims its sentence up to there;
+        behind an earlier mark of this sentence, perhaps only the words since then.
+        """
+        if not _is_bracket(self._raw[start:end]):
+            return (self._text[start:end][:_LONGEST],)
+        number = bisect_right(self._starts, start) - 1
+        if number < 0:
+            return (self._sentence(0),) if self._sentences else ()
+        first, last = self._sentences[number]
+        if start >= last and _PARAGRAPH.search(self._text, last, start):
+            following = number + 1 < len(self._sentences)
+            return (self._sentence(number + 1),) if following else ()
+        before = self._text[first : min(start, last)]
+        if start < last and _words(before) < _FEW:
+            return (self._text[first:last][:_LONGEST],)
+        whole = self._text[self._opened(number, min(start, last)) : min(start, last)]
+        earlier = [at for at in self._ends if first < at <= start]
+        part = self._text[earlier[-1] : start] if earlier and start <= last else ""
+        if _words(part) < _FEW:
+            return (whole[-_LONGEST:],)
+        return whole[-_LONGEST:], part
+
+    def _sentence(self, number: int) -> str:
+        first, last = self._sentences[number]
+        return self._text[first:last][:_LONGEST]
+
+    def _opened(self, number: int, end: int) -> int:
+        """Returns where the claim begins: where its first quotation does, sentences earlier."""
+        for back in range(number, max(number - _BACK, -1), -1):
+            first = self._starts[back]
+            if not _closes_more(self._text[first:end]):
+                return first
+            if back and "\n\n" in self._text[self._sentences[back - 1][1] : first]:
+                break
+        return self._starts[number]
+
+
+def _words(text: str) -> int:
+    """Counts words; two letters of a script without spaces count as one."""
+    return sum(len(m[0]) // 2 if m.lastgroup == "run" else 1 for m in PIECE.finditer(text))
+
+
+def _closes_more(text: str) -> bool:
+    if text.count('"') % 2:
+        return True
+    return any(text.count(close) > text.count(opened) for opened, close in _PAIRS)
+
+
+def _is_bracket(mark: str) -> bool:
+    """Tells a mark such as `[2]`, or a link that stands for one, from words of the answer."""
+    return bool(
+        re.fullmatch(r"\s*\(?\[[^\]]*\](?:\([^)\s]*\))?\)?\s*|\s*【[^】]*】\s*", mark[:4000])
+    )
+
+
+def _without(text: str, places: list[tuple[int, int]]) -> str:
+    out: list[str] = []
+    last = 0
+    for start, end in places:
+        if start >= last:
+            out += (text[last:start], " " * (end - start))
+            last = end
+    return "".join([*out, text[last:]])

@@ -1,0 +1,121 @@
+"""Which brackets of an answer are citation marks, and that all others are left alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.agent.search.citations import settle
+from searchloop.agent.search.marks import find
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.types import Message
+
+KNOWN = {1, 2, 3}
+
+
+def table() -> SourceTable:
+    """Three sources that were found."""
+    made = SourceTable()
+    for n in KNOWN:
+        made.meet(f"https://s{n}.example/", f"S{n}")
+    return made
+
+
+def marked(text: str) -> list[str]:
+    """The brackets that count as marks of known sources."""
+    return [text[place.start : place.end] for place in find(text, KNOWN, 3)]
+
+
+# What is no mark, in any chat that ever had a source.
+UNTOUCHED = [
+    "`items[0]` and items[0], items[9] and a[0], x[1]",
+    "Take row[1] and row[2] of the matrix m[i][1].",
+    "data_1[1] = args[2] + obj.list[3].name",
+    "f(x)[1] is called, and g([1]) and h([1, 2])",
+    "The interval [0, 1] and the range [7, 8].",
+    "as of [2024], in [1998] and on page [404]",
+    '{"ids": [7, 8]} and {"ids": [1, 2], "n": 3}',
+    'ids: [1, 2], name: "x"',
+    "x = [1] + [2]",
+    "x=[1]; y = [ 1 ]",
+    "The sorted list is [5].",
+    "Press [5] to continue, or choose option [7].",
+    "- [ ] task\n- [x] done",
+    "A note[^1].\n\n[^1]: The note.",
+    '[1]: https://x.example/ "title"',
+    "[one](https://x.example/) and [2](https://y.example/)",
+    "[see [1]](https://x.example/)",
+    "![a [1]](https://x.example/p.png)",
+    "<https://x.example/?a[1]>",
+    "$x[1]$, $$a_{[2]}$$, \\(y[1]\\) and \\[z[3]\\]",
+    "\\begin{array}{c} a [1] \\end{array}",
+    "\\sqrt[3]{x} and \\[1\\]",
+    "<code>b [1]</code> and <pre>c [2]</pre>",
+    "```\nd [1]\n```\n\n~~~py\ne [2]\n~~~\n\n    f [3]",
+    "> ```\n> g [1]\n> ```",
+    "1. text\n\n       h [1]\n",
+    "`` i [1] ` j [2] ``",
+    "[01] [1.5] [-1] [+1] [1a] [a1] [] [[1]] [1",
+    "\\[1] and !\\[2]",
+]
+
+
+@pytest.mark.parametrize("text", UNTOUCHED)
+def test_the_writers_own_brackets_stay(text: str) -> None:
+    """Neither cited nor removed: the answer is byte-equal."""
+    message = settle(Message("assistant", text), table())
+    assert message.content == text
+    assert message.citations == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("Wet [1]. Dry [2], warm [3]!", ["[1]", "[2]", "[3]"]),
+        ("Paris[1] is the capital.[2]", ["[1]", "[2]"]),
+        ("首都是巴黎[1]。東京は首都[2]、大阪は違う [3]。", ["[1]", "[2]", "[3]"]),
+        ("**Bold** [1] and *it*[2] and `code` [3]", ["[1]", "[2]", "[3]"]),
+        ("“Quote.” [1] 'x' [2] (so [3])", ["[1]", "[2]", "[3]"]),
+        ("([1], [2]) and (see [3])", ["[1]", "[2]", "[3]"]),
+        ("Both [1][2] and [1, 3].", ["[1]", "[2]", "[1, 3]"]),
+        ("[1] says so. According to [2], it is.", ["[1]", "[2]"]),
+        ("- [1] A title\n- point [2]\n> quoted [3]", ["[1]", "[2]", "[3]"]),
+        ("| a | b |\n|---|---|\n| x [1] | [2] |", ["[1]", "[2]"]),
+        ("# Heading [1]\n\nSources: [1], [2]", ["[1]", "[1]", "[2]"]),
+        ("It cost $5 [1] and later $6 [2], 45% [3] in 1932[1].", ["[1]", "[2]", "[3]", "[1]"]),
+        ("~~old~~ [1]\nnext line [2]\n\n1. item [3]", ["[1]", "[2]", "[3]"]),
+    ],
+)
+def test_marks_are_found(text: str, marks: list[str]) -> None:
+    """Models write marks with and without a blank, in groups, tables, lists and brackets."""
+    assert marked(text) == marks
+
+
+PARTS = st.sampled_from(
+    ["word", "items[1]", "`a[1]`", "$x[2]$", "[0, 1]", "[2024]", "\n\n", "\n", "    ", "- ", "| ",
+     "```\n", "[x](u)", "**", "“", "”", "(", ")", ".", ":", "=", "{", "}", "😀", "é", "首都"]
+)  # fmt: skip
+
+
+@given(st.lists(PARTS, max_size=30))
+def test_a_text_without_marks_is_byte_equal(parts: list[str]) -> None:
+    """Whatever surrounds them, brackets that name no source change nothing."""
+    text = " ".join(parts).replace("[1]", "[9]").replace("[2]", "[8]")
+    message = settle(Message("assistant", text), table())
+    assert message.content == text
+
+
+@given(st.lists(st.one_of(PARTS, st.sampled_from(["[1]", "[2]", "[1, 3]", "[9]"])), max_size=30))
+def test_only_marks_change(parts: list[str]) -> None:
+    """Apart from groups that are split and unknown marks, the answer stays as it was."""
+    text = " ".join(parts)
+    places = find(text, KNOWN, 3)
+    message = settle(Message("assistant", text), table())
+    kept, last = "", 0
+    for place in places:
+        before = text[last : place.start]
+        kept += before if place.numbers else before.rstrip(" \t")
+        kept += "".join(f"[{n}]" for n in place.numbers)
+        last = place.end
+    assert message.content == kept + text[last:]

@@ -1,0 +1,52 @@
+"""What a mark of an answer claims."""
+
+from __future__ import annotations
+
+import pytest
+
+from searchloop.agent.verdicts.claims import Claims
+
+
+def claimed(text: str, mark: str = "[1]", nth: int = 0) -> tuple[str, ...]:
+    """The readings of the claim of the nth `mark`."""
+    places, at = [], -1
+    while (at := text.find("[", at + 1)) >= 0:
+        places.append((at, text.index("]", at) + 1))
+    start = [place for place in places if text[slice(*place)] == mark][nth]
+    return tuple(" ".join(claim.split()) for claim in Claims(text, places).at(*start))
+
+
+@pytest.mark.parametrize(
+    ("text", "claims"),
+    [
+        ("First. The second one is long [1] [2].", ("The second one is long",)),
+        ("First.\n- the third one [1]", ("- the third one",)),
+        (
+            "It was so, says Dr. Smith of St. Louis [1].",
+            ("It was so, says Dr. Smith of St. Louis",),
+        ),
+        ("It opened in May. [1] It closed.", ("It opened in May.",)),
+        ("It opened in May.[1] It closed.", ("It opened in May.",)),
+        ("[1] says that it opened in May.", ("says that it opened in May.",)),
+        ("See it.\n\n[1] says that it opened.", ("says that it opened.",)),
+        ("According to [1], it opened in May.", ("According to , it opened in May.",)),
+        (
+            "It opened in May [2] and was closed in June [1].",
+            ("It opened in May and was closed in June", "and was closed in June"),
+        ),
+        ("他说：第一。第二句话在这里[1]。", ("第二句话在这里",)),
+        ("He said: “It was red. It was big.” [1]", ("He said: “It was red. It was big.”",)),
+        ('"One. Two three four. Five." [1]', ('"One. Two three four. Five."',)),
+        ("| Berlin | 3.6 million [1] |", ("| Berlin | 3.6 million",)),
+        ("[1]", ()),
+    ],
+)
+def test_the_claim_is_the_sentence_of_the_mark(text: str, claims: tuple[str, ...]) -> None:
+    """Up to the mark; with the quotation that it ends; from the mark on where it comes first."""
+    assert claimed(text) == claims
+
+
+def test_a_range_of_words_claims_them() -> None:
+    """Some providers name the words that a source supports instead of writing a mark."""
+    text = "It opened in May. It closed."
+    assert Claims(text, [(0, 17)]).at(0, 17) == ("It opened in May.",)

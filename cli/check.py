@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -11,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ConfigError
+from searchloop.agent.settings import Settings
 from searchloop.agent.verdicts.check import Verdict, check
 from searchloop.agent.verdicts.page import Page
 from searchloop.cli.arguments import as_json, one_line, output, safe, tell, warn
 from searchloop.cli.main import BAD_INPUT, OK
-from searchloop.cli.search import ask_backend
-from searchloop.search_backend.library import MOST_BYTES, Found, load
-from searchloop.search_backend.types import SearchBackendError
+from searchloop.web.check import check_source
 
+_MOST_BYTES = 10 * 2**20  # of stdin
 _KEPT = ("verdict", "passage", "reason")
 
 
@@ -40,48 +41,23 @@ def _check(args: argparse.Namespace) -> int:
         raise ConfigError("empty_claim", "The claim is empty.", "Write CLAIM SOURCE or --batch.")
     if not args.source:
         raise ConfigError("no_source", "There is no source.", "Name a file, an address, or -.")
-    verdict = check(args.claim, Page(_text(args.source)))
+    verdict = asyncio.run(check_source(args.claim, Settings.load(), **_source(args.source)))
     lines = [f"{verdict.verdict}: {verdict.reason}"]
     if verdict.passage:
         lines.append(f"  {one_line(verdict.passage, 600)}")
     return tell(args, asdict(verdict), *map(safe, lines))
 
 
-def _text(source: str) -> str:
-    """Returns the text of a source. Raises ConfigError that names it."""
+def _source(source: str) -> dict[str, Any]:
+    """Says which kind of source this is. Raises ConfigError for stdin that is no text."""
     if source == "-":
-        return _decoded(sys.stdin.buffer.read(MOST_BYTES + 1), "stdin")
-    if source.startswith(("http://", "https://")):
-        page = ask_backend("/api/open-page", {"url": source})
-        if page["status"] != "ok":
-            told = (page["error"] or {}).get("message") or page["status"]
-            raise ConfigError("no_source", f"{source} could not be read: {told}")
-        return str(page["content"])
-    body = _body(source)
-    try:
-        return load(Found(Path(source).name, Path(source).absolute(), ""), body).text
-    except SearchBackendError as error:
-        raise ConfigError("no_source", f"{source} could not be read: {error.message}.") from error
-
-
-def _body(source: str) -> bytes:
-    """Returns the bytes of a file. Raises ConfigError where it is missing or too large."""
-    try:
-        with Path(source).open("rb") as file:
-            body = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        told = f"{source} could not be read: {error.strerror}."
-        raise ConfigError("no_source", told, "Check the path.") from error
-    if len(body) > MOST_BYTES:
-        raise ConfigError("no_source", f"{source} is larger than {MOST_BYTES // 2**20} MB.")
-    return body
-
-
-def _decoded(body: bytes, name: str) -> str:
-    try:
-        return body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError("no_source", f"{name} is no text in UTF-8.") from error
+        try:
+            return {"text": sys.stdin.buffer.read(_MOST_BYTES).decode("utf-8-sig", "strict")}
+        except UnicodeDecodeError as error:
+            raise ConfigError("no_source", "stdin is no text in UTF-8.") from error
+    if source.lower().startswith(("http://", "https://", "library://")):
+        return {"url": source}
+    return {"file": Path(source)}
 
 
 def _batch(source: str) -> int:

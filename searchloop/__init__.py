@@ -48,7 +48,8 @@ if TYPE_CHECKING:
         ToolCall,
         Usage,
     )
-    from searchloop.library import Agent
+    from searchloop.agent.verdicts.check import Verdict
+    from searchloop.library import Agent, check
     from searchloop.search_backend.engines import Engine, Wire
     from searchloop.search_backend.plugin import (
         HttpRequest,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives. `Setting as SearchSetting` exports it under the second name.
 _HOMES = {
-    "searchloop.library": "Agent",
+    "searchloop.library": "Agent, check",
     "searchloop.agent": "__version__",
     "searchloop.agent.calls.arguments": "read_arguments",
     "searchloop.agent.errors": "AgentError, ConfigError, IncompleteError, ProviderError",
@@ -90,6 +91,7 @@ _HOMES = {
         "Capabilities, Finished, Message, ModelInfo, Request, StreamEvent, TextDelta, ToolCall, "
         "Usage"
     ),
+    "searchloop.agent.verdicts.check": "Verdict",
     "searchloop.search_backend.plugin.answers": "base, checked, misshapen, result, rows",
     "searchloop.search_backend.engines": "Engine, Wire",
     "searchloop.search_backend.plugin": (
@@ -142,9 +144,11 @@ __all__ = [
     "ToolCall",
     "Transport",
     "Usage",
+    "Verdict",
     "Wire",
     "Workspace",
     "base",
+    "check",
     "checked",
     "failed",
     "get",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from searchloop.agent.library import BareAgent
 from searchloop.agent.log import EventLog
@@ -10,6 +13,8 @@ from searchloop.agent.providers import Provider
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools import Tool, ToolSource
 from searchloop.agent.tools.backend import Wsgi
+from searchloop.agent.verdicts.check import Verdict
+from searchloop.web.check import check_source
 from searchloop.web.compose import search_app
 
 
@@ -42,3 +47,25 @@ class Agent(BareAgent):
             providers=providers,
             bring=bring,
         )
+
+
+def check(
+    claim: str,
+    *,
+    text: str | None = None,
+    file: str | Path | None = None,
+    url: str | None = None,
+    settings: Settings | None = None,
+) -> Verdict:
+    """Says whether a source bears out a claim: one of `text`, `file` and `url`.
+
+    No model is asked, and only `url` needs a network. Raises ConfigError that names a source that
+    cannot be read.
+
+        check("It opened in 1932.", text="The bridge was opened in 1931.").verdict
+    """
+    settings = settings or Settings.load()
+    path = None if file is None else Path(file)
+    with ThreadPoolExecutor(1) as pool:  # the caller may have a loop of its own
+        work = check_source(claim, settings, text=text, file=path, url=url)
+        return pool.submit(asyncio.run, work).result()

@@ -4,5 +4,5 @@ A request passes `gate` (may it come in?) and `app` (which part answers?). `stre
 session's events; `flask_side` answers for the page and, through `api`, for everything else. `text`
 turns a model's Markdown into a tree of nodes. `compose` builds the parts and `serve` runs them.
 
-Others may import: compose, gate, listen, serve, text, wsgi.
+Others may import: check, compose, gate, listen, serve, text, wsgi.
 """

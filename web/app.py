@@ -23,6 +23,7 @@ _WORKERS = 16  # threads for the page and the API; event streams need none
 # keep that from everybody else. A pool makes its threads when it needs them.
 _SEARCHERS = 128
 LEAVE_SECONDS = 10.0  # to end or hand over runs, once streams and requests are over
+_SLOW = (*SEARCH_PATHS, "/api/check")
 _EVENTS = re.compile(r"/api/sessions/([^/]+)/events")
 STREAM_PATHS = ("/api/sessions/{id}/events",)  # answered here and not by Flask
 
@@ -58,7 +59,7 @@ class WebApp:
             await self.streams.serve(events[1], scope, receive, send)
         else:
             self._services.reload()
-            app = self._for_searches if scope["path"] in SEARCH_PATHS else self._on_threads
+            app = self._for_searches if scope["path"] in _SLOW else self._on_threads
             await app(scope, receive, send)
 
     @functools.cached_property

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ConfigError
@@ -27,7 +28,7 @@ from searchloop.agent.settings import LOWEST, SETTINGS, Environment, Setting, Se
 from searchloop.agent.settings.config_file import SavedFiles
 from searchloop.agent.settings.keys import Address
 from searchloop.agent.tools import ToolSource
-from searchloop.agent.tools.backend import backend_for
+from searchloop.agent.tools.backend import Backend, backend_for
 from searchloop.agent.tools.workspace import Workspace
 from searchloop.web.wsgi import LazyApp
 
@@ -42,6 +43,7 @@ class Services:
     settings: Settings
     log: EventLog
     runner: Runner
+    backend: Backend
     search_app: LazyApp
     mcp: McpServers
     metrics: Metrics
@@ -104,21 +106,23 @@ def open_services(env: Environment | None = None) -> Services:
     watch = Instrumentation(settings, metrics)
     log, transport = watch.log(), watch.transport()
     app = search_app(settings)
-    mcp = McpServers(settings)
-    runner = Runner(
-        settings,
-        log,
-        backend_for(settings, transport, app),
-        transport=transport,
-        bring=tool_sources(settings, mcp),
-    )
+    mcp, backend = McpServers(settings), backend_for(settings, transport, app)
+    bring = tool_sources(settings, mcp)
+    runner = Runner(settings, log, backend, transport=transport, bring=bring)
     mcp.window = runner.window
-    return Services(settings, log, runner, app, mcp, metrics, SavedFiles(settings.home), watch)
+    files = SavedFiles(settings.home)
+    return Services(settings, log, runner, backend, app, mcp, metrics, files, watch)
 
 
 def search_app(settings: Settings) -> LazyApp:
     """Returns this process's search backend, which is built at its first request."""
     return LazyApp(lambda: _search_side().make_app(settings))
+
+
+def file_text(path: Path) -> str:
+    """Returns a file as the library reads it. Raises ConfigError that names it."""
+    read: str = _search_side().file_text(path)
+    return read
 
 
 def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:

@@ -14,7 +14,7 @@ from searchloop.agent.settings import Environment, Setting, Settings
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.engines import find_engines
-from searchloop.search_backend.library import Library
+from searchloop.search_backend.library import MOST_BYTES, Found, Library, load
 from searchloop.search_backend.readers import find_services
 from searchloop.search_backend.settings import SETTINGS
 from searchloop.search_backend.settings import Settings as SearchSettings
@@ -30,6 +30,21 @@ def check(env: Environment, home: Path) -> None:
     """Raises ConfigError naming a setting that the search backend cannot use."""
     with _config_errors():
         SearchSettings.from_mapping(env, home=home)
+
+
+def file_text(path: Path) -> str:
+    """Returns a file as the library reads it. Raises ConfigError that names it."""
+    most = f"{path} is larger than {MOST_BYTES // 2**20} MB."
+    try:
+        with path.open("rb") as file:
+            body = file.read(MOST_BYTES + 1)
+        if len(body) > MOST_BYTES:
+            raise ConfigError("no_source", most, "Give the part that matters.")
+        return load(Found(path.name, path.absolute(), ""), body).text
+    except (OSError, SearchBackendError) as error:
+        why = (error.strerror or "") if isinstance(error, OSError) else error.message
+        said = f"{path} could not be read: {why.rstrip('.')}."
+        raise ConfigError("no_source", said, "Check the path.") from error
 
 
 @contextmanager

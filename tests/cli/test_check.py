@@ -29,16 +29,36 @@ def test_a_web_page_in_a_file_is_read_as_text(cli: Cli, tmp_path: Path) -> None:
     assert cli("check", "The bridge was opened in 1931.", "page.html").out.startswith("supported")
 
 
+def test_an_address_goes_through_the_search_backend(cli: Cli) -> None:
+    """A document of the library is a page like any other; one that is missing is named."""
+    ran = cli(
+        "check",
+        "The licence of this program is the MIT licence.",
+        "library://docs/README.md",
+        "-o",
+        "json",
+    )
+    assert (ran.code, ran.json["verdict"]) == (0, "unclear"), ran.err
+    ran = cli("check", "A claim.", "library://docs/missing.md")
+    assert (ran.code, ran.out) == (2, "")
+    assert "library://docs/missing.md could not be read: " in ran.err
+
+
 def test_bad_input_is_named(cli: Cli, tmp_path: Path) -> None:
     """Each in one sentence on stderr, with the code of bad input."""
     (tmp_path / "blob.bin").write_bytes(bytes(range(256)) * 9)
     (tmp_path / "page.txt").write_text(PAGE, "utf-8")
+    (tmp_path / "empty.txt").write_text(" \n", "utf-8")
+    with (tmp_path / "large.txt").open("wb") as large:
+        large.truncate(100 * 2**20)
     for words, told in (
         (("check",), "The claim is empty."),
         (("check", " ", "page.txt"), "The claim is empty."),
         (("check", "A claim."), "There is no source."),
         (("check", "A claim.", "missing.txt"), "missing.txt could not be read"),
         (("check", "A claim.", "blob.bin"), "blob.bin could not be read: a binary file."),
+        (("check", "A claim.", "empty.txt"), "empty.txt could not be read: no text in it."),
+        (("check", "A claim.", "large.txt"), "large.txt is larger than 10 MB."),
         (("check", "--batch", "missing.jsonl"), "missing.jsonl could not be read"),
     ):
         ran = cli(*words)

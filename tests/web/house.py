@@ -34,6 +34,7 @@ from searchloop.agent.providers import split_model
 from searchloop.agent.run.question import asked_data
 from searchloop.agent.settings import SETTINGS, Environment, Setting, Settings
 from searchloop.agent.settings.keys import Address
+from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.types import Capabilities, ModelInfo
 from searchloop.search_backend.library import Library
 from searchloop.web.app import WebApp, create_app
@@ -163,6 +164,11 @@ class FakeHouse:
         headers = [("Content-Type", "application/json"), ("Access-Control-Allow-Origin", "*")]
         start_response("200 OK", headers)
         return [b'{"engines": [], "asked": %s}' % (body or b"null")]
+
+    @cached_property
+    def backend(self) -> LocalBackend:
+        """The search backend without HTTP."""
+        return LocalBackend(self.search_app)
 
     @cached_property
     def mcp(self) -> McpServers:

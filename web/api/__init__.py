@@ -33,6 +33,7 @@ from searchloop.web.api.openapi import ANY_FILE, FORMAT, TURN, Route, document, 
 from searchloop.web.api.schemas import FORMATS, MODES
 from searchloop.web.api.sessions import SessionsApi
 from searchloop.web.api.settings import AgentsApi, KeysApi, LibraryApi, PolicyApi, SettingsApi
+from searchloop.web.check import check_text, read_page
 from searchloop.web.compose import Services
 from searchloop.web.text.export import EXPORTS, answer
 
@@ -98,6 +99,16 @@ class Api:
         usual = {"default": settings.model, "search": settings.search}
         choices = {"modes": list(MODES), "searches": list(SEARCHES)}
         return Reply({**listed, **choices, **usual, "held_back": self._policy.held_back()})
+
+    @route("post", "/api/check", "Verdict", "Check")
+    def check(self, call: Call) -> Reply:
+        """Compares a claim with a text or a page, without a model."""
+        text, url, title = call.body.get("text"), call.body.get("url"), ""
+        if (text is None) == (url is None):
+            raise ConfigError("no_source", "There must be one source.", "Send text or url.")
+        if url is not None:
+            text, title = self._on_loop(read_page(url, self._services.backend))
+        return Reply(asdict(check_text(call.body["claim"], text or "", title)))
 
     @route("post", "/api/sessions/{id}/messages", "Started", "NewMessage", 202)
     def ask(self, call: Call) -> Reply:

@@ -13,7 +13,7 @@ from searchloop.agent.guard.approvals import DECISIONS
 from searchloop.agent.guard.egress import Mixed
 from searchloop.agent.mcp.server import EFFECTS
 from searchloop.agent.tools import ALLOWED
-from searchloop.agent.types import SEARCHES, USAGE_FIELDS, RunReason, SourceState
+from searchloop.agent.types import SEARCHES, USAGE_FIELDS, RunReason, SourceState, VerdictName
 
 Schema = dict[str, Any]
 
@@ -138,6 +138,7 @@ BODIES: Mapping[str, Schema] = {
     ),
     "NewKey": closed_object("value", value={**TEXT, "writeOnly": True}),
     "LibraryPath": closed_object("path", path=TEXT),
+    "Check": closed_object("claim", claim=TEXT, text=TEXT, url=TEXT),
     "Nothing": closed_object(),
     "Decision": closed_object("decision", decision=one_of(*DECISIONS), arguments=ANY),
     "Decided": record(call_id=TEXT, decision=one_of(*DECISIONS)),
@@ -366,6 +367,14 @@ SCHEMAS: Schema = {
         },
         quote=described(MAYBE_TEXT, "What the source says there"),
         verified=_VERIFIED,
+    ),
+    "Verdict": record(
+        verdict=one_of(*get_args(VerdictName)),
+        passage=described(TEXT, "The nearest text of the source, [start, end) in code points"),
+        start=COUNT,
+        end=COUNT,
+        reason=described(TEXT, "One sentence"),
+        quote=described(TEXT, "The claim's words in quotation marks that decided"),
     ),
     "Citation": record(
         n=COUNT,

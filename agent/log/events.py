@@ -23,6 +23,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | files_undone | files (what an answer changed in them was taken back) |
 | message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial? |
 | notice | code, message, remedy? |
+| second_reading | turn, model, left; n, mark, verdict, reason, usage, or error |
 | exchange | what a provider answered, if it is recorded (see `agent.observe.replay`) |
 | run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
 

@@ -41,6 +41,7 @@ from searchloop.agent.run.question import (
 from searchloop.agent.run.recorder import BatchWriter
 from searchloop.agent.run.resume import Past
 from searchloop.agent.run.run import HandedOver, Question, Run
+from searchloop.agent.run.second_reading import marks_of, second_reading
 from searchloop.agent.run.takeover import LeaseRenewal, close_run
 from searchloop.agent.run.turn_tools import gathered
 from searchloop.agent.search.options import search_options
@@ -83,6 +84,7 @@ class Runner:
         self._prices: tuple[PriceTable, ...] | None = None
         self._starting: dict[str, asyncio.Future[None]] = {}  # sessions without a task yet
         self._stopped: set[str] = set()  # those of them that were cancelled meanwhile
+        self._readings: dict[str, asyncio.Task[None]] = {}  # second readings, by answer
         self._rejecting: set[str] = set()  # models that reject their provider's own search
 
     def use(self, settings: Settings) -> None:
@@ -207,6 +209,39 @@ class Runner:
         path = choose_path(facts, question.options)
         return local_path(await self._engine.name(), path.notice) if path.local else path
 
+    async def read_again(self, session_id: str, turn: int, model: str | None) -> dict[str, Any]:
+        """Lets a model, by default the session's, judge the marks of an answer.
+
+        Each of its verdicts becomes an event `second_reading`, the last one with `left` 0. Returns
+        {model, marks} at once. Raises ConfigError where there is nothing to judge.
+        """
+        log = self._log
+        wanted = model or log.session(session_id).model
+        reads = marks_of(await log.aside(log.read, session_id), turn)
+        provider, name = self.provider(wanted)
+        provider.check(name)
+        if provider.name == "builtin":
+            words = f"{wanted} is no language model."
+            raise ConfigError("no_model", words, "Choose a model that can read.")
+        price = pricer(wanted, load_prices(self._settings.home))
+
+        async def read() -> None:
+            left, data = len(reads), {"turn": turn, "model": wanted}
+            try:
+                async for said in second_reading(reads, provider, name, price):
+                    left -= 1
+                    said = {**data, **said, "left": left}
+                    await log.aside(log.append, session_id, [("second_reading", said)])
+            except AgentError as error:
+                failed = {**data, "left": 0, "error": error.as_dict()}
+                await log.aside(log.append, session_id, [("second_reading", failed)])
+
+        key = f"{session_id} {turn}"
+        if key not in self._readings:
+            self._readings[key] = asyncio.create_task(read())
+            self._readings[key].add_done_callback(lambda _: self._readings.pop(key))
+        return {"model": wanted, "marks": len(reads)}
+
     async def _begin(self, run: Run) -> None:
         session_id = run.question.session.id
         task = asyncio.create_task(self._answer(run), name=f"run {run.question.run_id}")
@@ -305,6 +340,8 @@ class Runner:
     async def aclose(self, *, hand_over: bool = False) -> None:
         """Stops all runs. With `hand_over` another process resumes them, else they end."""
         await self._leases.aclose()
+        for reading in list(self._readings.values()):
+            reading.cancel()
         for session_id in list(self._tasks):
             self._runs[session_id].leaving = hand_over
             await self._end(session_id)

@@ -138,6 +138,8 @@ BODIES: Mapping[str, Schema] = {
     ),
     "NewKey": closed_object("value", value={**TEXT, "writeOnly": True}),
     "LibraryPath": closed_object("path", path=TEXT),
+    "Reader": closed_object(model=_MODEL),
+    "Reading": record(model=TEXT, marks=COUNT),
     "Check": closed_object("claim", claim=TEXT, text=TEXT, url=TEXT),
     "Nothing": closed_object(),
     "Decision": closed_object("decision", decision=one_of(*DECISIONS), arguments=ANY),

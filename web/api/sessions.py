@@ -125,6 +125,13 @@ class SessionsApi:
         # On the loop that starts runs, so that none begins in between.
         return Reply({"shown": self._on_loop.do(lambda: self._record(call.session, kind, turn))})
 
+    @route("post", "/api/sessions/{id}/turns/{turn}/check", "Reading", "Reader", 202)
+    def read_again(self, call: Call) -> Reply:
+        """Lets a model judge the marks of an answer: a `second_reading` event for each."""
+        turn = parse_number(call.path["turn"]) or 0
+        reading = self._services.runner.read_again(call.session, turn, call.body.get("model"))
+        return Reply(self._on_loop(reading), 202)
+
     def _record(self, session: str, kind: str, turn: int) -> Iterable[int]:
         if self._log.session(session).running:
             raise busy()

@@ -18,7 +18,6 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.web.api.calls import parse_number
 from searchloop.web.gate import Message, Receive, Refusal, Scope, Send, refuse
-from searchloop.web.stream.hub import HubRegistry, breathe
 from searchloop.web.stream.view import FrameCache, PageView
 
 MAX_STREAMS = 10_000
@@ -28,6 +27,9 @@ _RETRY = b"retry: 1000\n\n"
 _BEAT = b":\n\n"
 _CHUNK = 64  # events of a replay in one write
 _HEAVY = 6000  # characters; a thread renders more than that
+_FAST = 0.001  # seconds; a loop that turns faster has little to do
+_REST = 2.0  # pause in turns of the loop
+_LONGEST_REST = 0.1  # seconds
 _HEADERS = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"x-accel-buffering", b"no"),
@@ -43,7 +45,7 @@ class Streams:
         self._log = log
         self._most = most
         self._heartbeat = heartbeat
-        self._hubs = HubRegistry(log)
+        self._plain = FrameCache()
         self._page = FrameCache(16 * 1024 * 1024)
         self._shared = FrameCache()
         self._open: set[asyncio.Task[None]] = set()
@@ -113,24 +115,12 @@ class Streams:
                 return
 
     async def _follow_plain(self, session_id: str, after: int, send: Send) -> None:
-        hub = await self._hubs.join(session_id)
-        try:
-            while not hub.ended:
-                floor = hub.floor
-                if after < floor:
-                    async with aclosing(self._hubs.stored(session_id, after, _CHUNK)) as pieces:
-                        async for seq, data in pieces:
-                            after = seq
-                            await send(_more(data))
-                    after = max(after, floor)  # missing numbers up to there were deltas
-                    continue
-                data, after = hub.since(after), max(after, hub.last)
-                if data:
-                    await send(_more(data))
-                else:
-                    await hub.news()
-        finally:
-            self._hubs.leave(session_id, hub)
+        frame = self._plain.of
+        async with aclosing(self._log.follow(session_id, after)) as batches:
+            async for batch in batches:
+                for events in _chunks(batch):
+                    await send(_more(b"".join([frame(session_id, event) for event in events])))
+                await _breathe()
 
     async def _follow_page(self, session_id: str, after: int, send: Send) -> None:
         view = PageView(session_id, self._page, self._shared)
@@ -154,7 +144,21 @@ class Streams:
                     if heavy and events[-1].type == "text_delta":
                         # Rendering a growing text takes at most half of the time.
                         await asyncio.sleep(min(loop.time() - began, 0.5))
-                await breathe()
+                await _breathe()
+
+
+async def _breathe() -> None:
+    """Lets the followers have the loop, then pauses for twice as long as that took.
+
+    A loop with little to do turns in less than a millisecond, so one reader sees each word as it
+    comes. A full loop gathers events instead of falling behind: a write costs, its size does not.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await asyncio.sleep(0)
+    turn = loop.time() - began
+    if turn > _FAST:
+        await asyncio.sleep(min(_REST * turn, _LONGEST_REST))
 
 
 def _more(data: bytes) -> Message:

@@ -29,7 +29,7 @@ from searchloop.agent.types import SEARCHES
 from searchloop.web.api.calls import Call, Handler, LoopBridge, Reply, parse_number
 from searchloop.web.api.mcp import McpApi
 from searchloop.web.api.models import LocalModels
-from searchloop.web.api.openapi import ANY_FILE, FORMAT, TURN, Route, document, route, routes_of
+from searchloop.web.api.openapi import ANY_FILE, Route, document, route, routes_of
 from searchloop.web.api.schemas import FORMATS, MODES
 from searchloop.web.api.sessions import SessionsApi
 from searchloop.web.api.settings import AgentsApi, KeysApi, LibraryApi, PolicyApi, SettingsApi
@@ -124,15 +124,7 @@ class Api:
         )
         return Reply({"call_id": data["call_id"], "decision": data["decision"]})
 
-    @route(
-        "get",
-        "/api/sessions/{id}/export",
-        ANY_FILE,
-        query=(
-            FORMAT,
-            TURN,
-        ),
-    )
+    @route("get", "/api/sessions/{id}/export", ANY_FILE, query=("format", "turn"))
     def export(self, call: Call) -> Reply:
         """Exports the session as a file; with `turn` one answer of it, as Markdown."""
         wanted = call.query.get("format", "md")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import ConfigError, StoreError
-from searchloop.web.api.schemas import BODIES
+from searchloop.web.api.schemas import SCHEMAS
 
 T = TypeVar("T")
 _WAIT = 60.0  # seconds that a thread waits for the loop
@@ -89,7 +89,7 @@ def checked_body(schema: str | None, raw: bytes) -> dict[str, Any]:
     if schema is None:
         return {}
     body = parse_json(raw) if raw.strip() else {}
-    problem = problems_with(body, BODIES[schema])
+    problem = problems_with(body, SCHEMAS[schema])
     if problem:
         words = f"The request is not right: {problem}"
         raise ConfigError("bad_request", words, "GET /api/openapi.json describes every request.")

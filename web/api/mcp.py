@@ -14,7 +14,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.mcp import config as edit
 from searchloop.agent.mcp.manager import plan_of
 from searchloop.web.api.calls import Call, LoopBridge, Reply
-from searchloop.web.api.openapi import FOLDER, route
+from searchloop.web.api.openapi import route
 from searchloop.web.compose import Services
 
 _SWITCHES = {"enabled": (bool, type(None)), "effect": (str, type(None))}
@@ -27,7 +27,7 @@ class McpApi:
         self._mcp = services.mcp
         self._on_loop = on_loop
 
-    @route("get", "/api/mcp", "McpServers", query=(FOLDER,))
+    @route("get", "/api/mcp", "McpServers", query=("workspace",))
     def list(self, call: Call) -> Reply:
         """Lists the servers of the user's file, and of a folder's file once it is trusted."""
         return self._overview(_folder(call.query.get("workspace")))
@@ -64,14 +64,18 @@ class McpApi:
         self._on_loop.do(lambda: self._mcp.remove(call.path["name"]))
         return Reply(status=204)
 
-    @route("post", "/api/mcp/{name}/test", "McpServer", "Nothing", query=(FOLDER,))
+    @route("post", "/api/mcp/{name}/test", "McpServer", "Nothing", query=("workspace",))
     def test(self, call: Call) -> Reply:
         """Connects to a server now and lists its tools."""
         folder = _folder(call.query.get("workspace"))
         return Reply(self._on_loop(self._mcp.test(call.path["name"], folder)))
 
     @route(
-        "post", "/api/mcp/{name}/tools/{tool}/approve", "McpServer", "McpApproval", query=(FOLDER,)
+        "post",
+        "/api/mcp/{name}/tools/{tool}/approve",
+        "McpServer",
+        "McpApproval",
+        query=("workspace",),
     )
     def approve(self, call: Call) -> Reply:
         """Accepts a changed tool in the definition that the user has just seen."""

@@ -18,7 +18,7 @@ from searchloop.agent.providers import Hosts, ModelServer, PullProgress, hosting
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.types import ModelInfo
 from searchloop.web.api.calls import Call, LoopBridge, Reply
-from searchloop.web.api.openapi import MODEL, route
+from searchloop.web.api.openapi import route
 
 MAX_PULLS = 3  # at once
 _KEPT = 20  # finished pulls that are still listed
@@ -63,7 +63,7 @@ class LocalModels:
         """Starts to pull a model; a pull that is under way goes on."""
         return Reply(self._on_loop.do(lambda: self._start(call.body["model"])), 202)
 
-    @route("delete", "/api/models/pull", None, query=(MODEL,))
+    @route("delete", "/api/models/pull", None, query=("model",))
     def cancel(self, call: Call) -> Reply:
         """Stops a pull."""
         model = _named(call.query)
@@ -82,7 +82,7 @@ class LocalModels:
         self._on_loop(host.unload(name))
         return Reply(status=204)
 
-    @route("delete", "/api/models", None, query=(MODEL,))
+    @route("delete", "/api/models", None, query=("model",))
     def remove(self, call: Call) -> Reply:
         """Deletes a model."""
         host, name = self._host(_named(call.query))

@@ -119,9 +119,8 @@ class Api:
         """Stores the user's decision on a waiting call, whichever process runs it."""
         self._log.session(call.session)
         body = call.body
-        data = self._runner.approvals.answer(
-            call.session, call.path["call_id"], body["decision"], body.get("arguments")
-        )
+        told = (call.path["call_id"], body["decision"], body.get("arguments"))
+        data = self._runner.approvals.answer(call.session, *told)
         return Reply({"call_id": data["call_id"], "decision": data["decision"]})
 
     @route("get", "/api/sessions/{id}/export", ANY_FILE, query=("format", "turn"))
@@ -129,10 +128,8 @@ class Api:
         """Exports the session as a file; with `turn` one answer of it, as Markdown."""
         wanted = call.query.get("format", "md")
         if wanted not in EXPORTS:
-            choices = ", ".join(FORMATS)
-            raise ConfigError(
-                "bad_format", f"There is no format {wanted[:40]!r}.", f"Choose one of {choices}."
-            )
+            what = f"There is no format {wanted[:40]!r}."
+            raise ConfigError("bad_format", what, f"Choose one of {', '.join(FORMATS)}.")
         session = self._log.session(call.session)
         export = EXPORTS[wanted]
         events, turn = self._log.read(session.id), call.query.get("turn")

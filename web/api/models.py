@@ -68,11 +68,8 @@ class LocalModels:
         """Stops a pull."""
         model = _named(call.query)
         if not self._on_loop(self._stop(model)):
-            raise Conflict(
-                "no_pull",
-                f"{model[:100]} is not on its way.",
-                "GET /api/models/pull lists what is.",
-            )
+            what = f"{model[:100]} is not on its way."
+            raise Conflict("no_pull", what, "GET /api/models/pull lists what is.")
         return Reply(status=204)
 
     @route("post", "/api/models/unload", None, "ModelName")
@@ -119,11 +116,8 @@ class LocalModels:
         provider, name = self._runner.provider(model)
         steps = hosting(provider, model.partition(":")[0]).pull(name)
         if len(self._tasks) >= MAX_PULLS:
-            raise Conflict(
-                "too_many_pulls",
-                f"{MAX_PULLS} models are on their way already.",
-                "Wait for one of them, or cancel it.",
-            )
+            what = f"{MAX_PULLS} models are on their way already."
+            raise Conflict("too_many_pulls", what, "Wait for one of them, or cancel it.")
         self._pulls.pop(model, None)  # a new pull is the last in the list
         pull = self._pulls[model] = Pull(model)
         task = self._tasks[model] = asyncio.create_task(_follow(pull, steps), name=f"pull {model}")

@@ -73,6 +73,7 @@ Nothing
 Decision        decision:decision arguments?:object
 McpConfig       config save?:boolean replace?:boolean
 McpChanges      disabled?:boolean private?:boolean effect?:effect|null tools?:object
+ToolSwitches    enabled?:boolean|null effect?:text|null
 McpTrust        workspace hash
 McpApproval     definition
 """

@@ -107,9 +107,8 @@ class SessionsApi:
     def change_turn(self, call: Call) -> Reply:
         """Shows, removes or restores a turn, and returns the turns shown."""
         if len(call.body) != 1:
-            raise ConfigError(
-                "bad_request", "A turn is either shown or removed.", "Send one of the two."
-            )
+            what = "A turn is either shown or removed."
+            raise ConfigError("bad_request", what, "Send one of the two.")
         kind = "branch_chosen"
         if "removed" in call.body:
             kind = "turn_removed" if call.body["removed"] else "turn_restored"

@@ -176,16 +176,13 @@ def _parameters(scope: Scope) -> tuple[int, str]:
     query = parse_qs(scope["query_string"].decode("ascii"), keep_blank_values=True)
     view = query.get("view", ["events"])[-1]
     if view not in VIEWS:
-        raise ConfigError(
-            "bad_view", f"There is no view {view[:40]!r}.", f"Choose one of {', '.join(VIEWS)}."
-        )
+        what = f"There is no view {view[:40]!r}."
+        raise ConfigError("bad_view", what, f"Choose one of {', '.join(VIEWS)}.")
     last = next((v for k, v in scope["headers"] if k == b"last-event-id"), None)
     given = last.decode("latin-1") if last else query.get("after", ["0"])[-1]
     number = parse_number(given)
     if number is None:
-        raise ConfigError(
-            "bad_after",
-            f"{given[:40]!r} is not the number of an event.",
-            "Give the `id` of the last event that you have, or 0.",
-        )
+        what = f"{given[:40]!r} is not the number of an event."
+        remedy = "Give the `id` of the last event that you have, or 0."
+        raise ConfigError("bad_after", what, remedy)
     return number, view

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from urllib.parse import parse_qs
 
-from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
+from searchloop.web.api import status_of
 from searchloop.web.api.calls import parse_number
 from searchloop.web.gate import Message, Receive, Refusal, Scope, Send, refuse
 from searchloop.web.stream.view import FrameCache, PageView
@@ -60,8 +61,12 @@ class Streams:
 
     async def serve(self, session_id: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request for a session's events."""
-        refusal, after, view = await self._admit(session_id, scope)
-        if refusal:
+        try:
+            after, view = await self._admit(session_id, scope)
+        except AgentError as error:
+            allow = ((b"allow", b"GET"),) if error.code == "method_not_allowed" else ()
+            status = 405 if allow else status_of(error)
+            refusal = Refusal(status, error.code, error.message, error.remedy, allow)
             await refuse(refusal, scope, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
@@ -81,25 +86,17 @@ class Streams:
         else:
             task.result()
 
-    async def _admit(self, session_id: str, scope: Scope) -> tuple[Refusal | None, int, str]:
-        """Returns (refusal or None, number to start after, view)."""
+    async def _admit(self, session_id: str, scope: Scope) -> tuple[int, str]:
+        """Returns (number to start after, view). Raises AgentError for what cannot be streamed."""
         if scope["method"] != "GET":
-            allow = ((b"allow", b"GET"),)
-            words = "A stream of events is read with GET."
-            return Refusal(405, "method_not_allowed", words, "Use GET.", allow), 0, ""
-        try:
-            after, view = _parameters(scope)
-            await self._log.aside(self._log.session, session_id)
-        except ConfigError as error:
-            return Refusal(400, error.code, error.message, error.remedy), 0, ""
-        except AgentError as error:
-            status = 404 if error.code == "no_session" else 503
-            return Refusal(status, error.code, error.message, error.remedy), 0, ""
+            what = "A stream of events is read with GET."
+            raise ConfigError("method_not_allowed", what, "Use GET.")
+        after, view = _parameters(scope)
+        await self._log.aside(self._log.session, session_id)
         if len(self._open) >= self._most:
-            message = f"{self._most} event streams are open, which is the most."
-            refusal = Refusal(503, "too_many_streams", message, "Close some pages and try again.")
-            return refusal, 0, ""
-        return None, after, view
+            what = f"{self._most} event streams are open, which is the most."
+            raise StoreError("too_many_streams", what, "Close some pages and try again.")
+        return after, view
 
     async def _watch(self, task: asyncio.Task[None], receive: Receive, send: Send) -> None:
         """Ends the stream when the client leaves, and sends a heartbeat until then."""

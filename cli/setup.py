@@ -240,25 +240,16 @@ class Setup:
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
-    parser.add_argument("--engine", metavar="NAME", help="set up this search engine")
-    parser.add_argument("--reader", metavar="NAME", help="set up this reader")
-    parser.add_argument("--provider", metavar="NAME", help="set up this provider of models")
-    parser.add_argument(
-        "--key-stdin", action="store_true", help="its key comes on standard input, one line"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting that is no key"
-    )
-    parser.add_argument(
-        "--forget", action="append", default=[], metavar="NAME", help="forget this saved key"
-    )
-    parser.add_argument("--file", action="store_true", help="leave the system's keyring alone")
-    parser.add_argument(
-        "--no-test", dest="test", action="store_false", help="do not ask it once to see"
-    )
-    parser.add_argument(
-        "--test-url", metavar="URL", default=TEST_URL, help="the page that a reader is tried on"
-    )
+    add = parser.add_argument
+    add("--engine", metavar="NAME", help="set up this search engine")
+    add("--reader", metavar="NAME", help="set up this reader")
+    add("--provider", metavar="NAME", help="set up this provider of models")
+    add("--key-stdin", action="store_true", help="read its key from standard input, one line")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting, not a key")
+    add("--forget", action="append", default=[], metavar="NAME", help="delete this saved key")
+    add("--file", action="store_true", help="do not use the system's keyring")
+    add("--no-test", dest="test", action="store_false", help="do not try it once")
+    add("--test-url", metavar="URL", default=TEST_URL, help="the page that a reader is tried on")
     output(parser)
 
 

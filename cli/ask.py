@@ -18,7 +18,7 @@ from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, Conflict
 from searchloop.agent.guard.approvals import Approve, Decision
-from searchloop.agent.library import BareAgent
+from searchloop.agent.library import BareAgent, Turn
 from searchloop.agent.log.events import Event
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.observe.logs import configure_if_asked
@@ -60,55 +60,38 @@ _DECISIONS: Mapping[str, Decision] = {
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
     parser.usage = "searchloop ask [OPTIONS] [QUESTION ...]"
-    parser.add_argument("question", nargs="*", metavar="QUESTION")
+    add = parser.add_argument
+    add("question", nargs="*", metavar="QUESTION")
     session_arguments(parser)
-    parser.add_argument(
-        "--domain", action="append", metavar="D", help="search only this site (repeat for more)"
-    )
-    parser.add_argument("--block-domain", action="append", metavar="D", help="never use this site")
-    parser.add_argument(
-        "--run-plan", action="store_true", help="carry out the session's plan, in agent mode"
-    )
+    add("--domain", action="append", metavar="D", help="search only this site (repeatable)")
+    add("--block-domain", action="append", metavar="D", help="never use this site (repeatable)")
+    add("--run-plan", action="store_true", help="carry out the session's plan, in agent mode")
     output(parser, "stream-json")
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="tell how fast a local model was"
-    )
-    limits = parser.add_argument_group("limits of this turn")
-    limits.add_argument("--max-steps", type=positive, metavar="N", help="model steps")
-    limits.add_argument("--max-searches", type=positive, metavar="N", help="searches")
-    limits.add_argument("--max-pages", type=positive, metavar="N", help="pages read")
-    limits.add_argument("--max-tokens", type=positive, metavar="N", help="tokens")
-    limits.add_argument("--max-seconds", type=amount, metavar="S", help="seconds")
-    limits.add_argument(
-        "--max-cost", type=amount, metavar="USD", dest="max_cost_usd", help="dollars, if known"
-    )
+    add("-v", "--verbose", action="store_true", help="show how fast a local model was")
+    limit = parser.add_argument_group("limits of this turn").add_argument
+    for name in ("steps", "searches", "pages", "tokens"):
+        limit(f"--max-{name}", type=positive, metavar="N")
+    limit("--max-seconds", type=amount, metavar="S")
+    limit("--max-cost", type=amount, metavar="USD", dest="max_cost_usd", help="if it is known")
 
 
 def session_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares what a question and a chat have in common."""
-    parser.add_argument("-m", "--model", help="provider:model, see `searchloop models`")
-    parser.add_argument("--mode", choices=MODES, help="what may be done (default: ask)")
+    add = parser.add_argument
+    add("-m", "--model", help="provider:model, see `searchloop models`")
+    add("--mode", choices=MODES, help="what may be done (default: ask)")
     web = parser.add_mutually_exclusive_group()
     web.add_argument("--search", choices=SEARCHES, help="how to search the web")
-    web.add_argument(
-        "--web", dest="search", action="store_const", const="auto", help="same as --search auto"
-    )
-    web.add_argument(
-        "--no-web", dest="search", action="store_const", const="off", help="same as --search off"
-    )
-    parser.add_argument("--agent", metavar="NAME", help="a preset, see `searchloop agents`")
-    parser.add_argument("--workspace", metavar="DIR", help="folder that file tools may use")
-    parser.add_argument(
-        "--approve",
-        choices=("ask", "auto", "never"),
-        help="calls that need your approval: ask at the terminal, run them, or refuse them"
-        " (default: ask; without a terminal: never)",
-    )
-    session = parser.add_mutually_exclusive_group()
-    session.add_argument(
-        "-c", "--continue", dest="again", action="store_true", help="go on with the last session"
-    )
-    session.add_argument("--session", metavar="ID", help="go on with this session")
+    for option, way in (("--web", "auto"), ("--no-web", "off")):
+        same = f"same as --search {way}"
+        web.add_argument(option, dest="search", action="store_const", const=way, help=same)
+    add("--agent", metavar="NAME", help="a preset, see `searchloop agents`")
+    add("--workspace", metavar="DIR", help="folder that file tools may use")
+    what = "ask you before a call that needs approval, run it, or refuse it (default: ask)"
+    add("--approve", choices=("ask", "auto", "never"), help=f"{what}; never without a terminal")
+    session = parser.add_mutually_exclusive_group().add_argument
+    session("-c", "--continue", dest="again", action="store_true", help="continue the last session")
+    session("--session", metavar="ID", help="continue this session")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -122,17 +105,10 @@ def run(args: argparse.Namespace) -> int:
         if plan:
             question, args.mode = run_text(plan), "agent"
         with _opened(agent, session, args) as known:
-            events = agent.stream(
-                question,
-                session=known,
-                model=args.model,
-                mode=args.mode,
-                search=args.search,
-                limits=_limits(settings.limits, args),
-                options=_options(settings, args),
-                approve=approve,
-                plan=plan,
-            )
+            limits, options = _limits(settings.limits, args), _options(settings, args)
+            turn: Turn = {"model": args.model, "mode": args.mode, "search": args.search}
+            turn |= {"limits": limits, "options": options, "approve": approve, "plan": plan}
+            events = agent.stream(question, session=known, **turn)
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
             return as_text(events, numbers=args.verbose or sys.stderr.isatty())
@@ -226,9 +202,8 @@ def _piped(*, wait: bool) -> str:
     try:
         return sys.stdin.read()
     except UnicodeDecodeError as error:
-        raise ConfigError(
-            "bad_stdin", "Standard input is not UTF-8 text.", "Convert it to UTF-8 first."
-        ) from error
+        what = "Standard input is not UTF-8 text."
+        raise ConfigError("bad_stdin", what, "Convert it to UTF-8 first.") from error
 
 
 def session_named(agent: BareAgent, args: argparse.Namespace) -> str | None:

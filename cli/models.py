@@ -6,20 +6,11 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import asdict, dataclass
+from contextlib import aclosing
+from dataclasses import asdict
 
 from searchloop.agent.library import BareAgent
-from searchloop.agent.providers import (
-    Hosts,
-    ModelServer,
-    PullProgress,
-    hosting,
-    load,
-    names,
-    split_model,
-)
+from searchloop.agent.providers import Hosts, ModelServer, hosting, load, names, split_model
 from searchloop.agent.settings import Settings
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Loaded, ModelInfo
@@ -52,16 +43,14 @@ def _list(args: argparse.Namespace) -> int:
     ready = [m for m in models if m.available]
     width = max((len(m.id) for m in ready), default=0)
     lines = [f"{one_line(model.id):<{width}}  {_facts(model)}" for model in ready]
-    groups: dict[tuple[str, str], list[ModelInfo]] = {}
+    lacking: dict[str, list[str]] = {}
     for model in models:
         if not model.available:
-            groups.setdefault((model.missing or "", model.remedy or ""), []).append(model)
-    for (missing, remedy), group in groups.items():
-        lacking = ", ".join(one_line(m.id) for m in group if not m.id.endswith(":"))
-        lacks = missing.rstrip(".")
-        what = f"without {lacks}" if lacks.isupper() else f"now: {lacks}"
-        told = one_line(f"{what}. {remedy}", 300)
-        lines.append(f"\nNot available {told}\n  {lacking}".rstrip())
+            lacks = (model.missing or "").rstrip(".")
+            what = f"without {lacks}" if lacks.isupper() else f"now: {lacks}"
+            named = [] if model.id.endswith(":") else [one_line(model.id)]
+            lacking.setdefault(one_line(f"{what}. {model.remedy or ''}", 300), []).extend(named)
+    lines += [f"\nNot available {why}\n  {', '.join(ids)}".rstrip() for why, ids in lacking.items()]
     return tell(args, {"models": [asdict(m) for m in models]}, *lines)
 
 
@@ -81,63 +70,49 @@ def _facts(model: ModelInfo) -> str:
 def _loaded(model: Loaded) -> str:
     """Says how much memory a loaded model takes, where, and for how much longer."""
     where = f", {model.gpu * 100 // model.size}% on the GPU" if model.size and model.gpu else ""
-    left = "" if model.until is None else f", {_minutes(model.until - time.time())} more"
-    return f"loaded ({size(model.size)}{where}{left})"
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{max(0, seconds):.0f} s"
+    seconds = max(0.0, (model.until or 0.0) - time.time())
+    left = f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
+    more = "" if model.until is None else f", {left} more"
+    return f"loaded ({size(model.size)}{where}{more})"
 
 
 def _change(args: argparse.Namespace) -> int:
-    """Gets, unloads or removes a model and prints its name; progress goes to stderr."""
-    model = asyncio.run(_changed(args.action, args.model))
+    """Pulls, unloads or removes a model and prints its name; a name without a provider is local."""
+    given, _, rest = args.model.partition(":")
+    local = given not in names() or not rest
+    model = f"{_LOCAL_PROVIDER}:{args.model}" if local else args.model
+    asyncio.run(_changed(args.action, model))
     return tell(args, {_DONE[args.action]: model}, model)
 
 
-async def _changed(action: str, model: str) -> str:
-    async with _held(model) as found:
-        if action == "pull":
-            await _pull(found)
-        elif action == "unload":
-            await found.host.unload(found.name)
-        else:
-            await found.host.remove(found.name)
-        return found.id
-
-
-async def _pull(found: _Held) -> None:
-    line = _Line()
-    try:
-        async with aclosing(found.host.pull(found.name)) as steps:
-            async for progress in steps:
-                line.update(progress)
-    finally:
-        line.end()
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A model, by its whole name and by the name that its server knows."""
-
-    host: Hosts
-    id: str
-    name: str
-
-
-@asynccontextmanager
-async def _held(model: str) -> AsyncIterator[_Held]:
-    """Opens the server that holds a model; a name without a provider is Ollama's.
-
-    Raises ConfigError for a provider that runs its models elsewhere.
-    """
-    given, _, rest = model.partition(":")
-    whole = model if given in names() and rest else f"{_LOCAL_PROVIDER}:{model}"
-    provider_name, name = split_model(whole)
+async def _changed(action: str, model: str) -> None:
+    provider, name = split_model(model)
     settings = Settings.load()
     async with aclosing(Transport(offline=settings.offline)) as transport:
-        provider = load(provider_name, settings.env, transport)
-        yield _Held(hosting(provider, provider_name), whole, name)
+        host = hosting(load(provider, settings.env, transport), provider)
+        if action == "unload":
+            await host.unload(name)
+        elif action == "remove":
+            await host.remove(name)
+        else:
+            await _pull(host, name)
+
+
+async def _pull(host: Hosts, name: str) -> None:
+    """Shows the progress: on a terminal in one line, elsewhere one line for each new status."""
+    live, last = sys.stderr.isatty(), ""
+    before, after = ("\r\033[K", "") if live else ("", "\n")
+    try:
+        async with aclosing(host.pull(name)) as steps:
+            async for step in steps:
+                status = one_line(step.status, 50)
+                if live and step.total:
+                    status += f" {step.done * 100 // step.total}% of {size(step.total)}"
+                if status != last:
+                    print(f"{before}{status}", end=after, file=sys.stderr, flush=True)
+                last = status
+    finally:
+        print(end="\n" if live and last else "", file=sys.stderr)
 
 
 async def own_servers(settings: Settings) -> list[ModelServer]:
@@ -145,30 +120,6 @@ async def own_servers(settings: Settings) -> list[ModelServer]:
     async with aclosing(Transport(offline=settings.offline)) as transport:
         every = (load(name, settings.env, transport) for name in names())
         return [await host.server() for host in every if isinstance(host, Hosts)]
-
-
-class _Line:
-    """A line on a terminal that is written again and again; elsewhere one line for each status."""
-
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-        self._last = ""
-
-    def update(self, progress: PullProgress) -> None:
-        """Shows the progress, if it says anything new."""
-        status = one_line(progress.status, 50)
-        if self._live and progress.total:
-            status += f" {progress.done * 100 // progress.total}% of {size(progress.total)}"
-        if status == self._last:
-            return
-        self._last = status
-        before, after = ("\r\033[K", "") if self._live else ("", "\n")
-        print(f"{before}{status}", end=after, file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Ends the line."""
-        if self._live and self._last:
-            print(file=sys.stderr)
 
 
 ARGUMENTS = {"models": _arguments}

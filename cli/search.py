@@ -48,16 +48,15 @@ def ask_backend(path: str, payload: Mapping[str, Any] | None = None) -> dict[str
 
 def _search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_search)
-    parser.add_argument("query", nargs="+", metavar="QUERY")
-    parser.add_argument("--engine", metavar="NAME", help="only this engine")
-    parser.add_argument(
-        "-n", dest="max_results", type=positive, default=8, metavar="COUNT", help="how many results"
-    )
+    add = parser.add_argument
+    add("query", nargs="+", metavar="QUERY")
+    add("--engine", metavar="NAME", help="only this engine")
+    add("-n", dest="max_results", type=positive, default=8, metavar="N", help="how many results")
     _domains(parser)
-    parser.add_argument("--time-range", choices=("d", "w", "m", "y", "all"))
-    parser.add_argument("--country", metavar="CC", help="meant for this country, e.g. de")
-    parser.add_argument("--language", metavar="LL", help="in this language, e.g. de")
-    parser.add_argument("--safe-search", choices=("off", "moderate", "strict"))
+    add("--time-range", choices=("d", "w", "m", "y", "all"))
+    add("--country", metavar="CC", help="meant for this country, e.g. de")
+    add("--language", metavar="LL", help="in this language, e.g. de")
+    add("--safe-search", choices=("off", "moderate", "strict"))
     output(parser)
 
 
@@ -73,20 +72,15 @@ def _open_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _domains(parser: argparse.ArgumentParser) -> None:
-    for option, name, help in (
-        ("--domain", "allowed_domains", "only this site, or several"),
-        ("--block-domain", "blocked_domains", "never this site"),
-    ):
-        parser.add_argument(option, dest=name, action="append", metavar="D", help=help)
+    for option, name in (("--domain", "allowed_domains"), ("--block-domain", "blocked_domains")):
+        parser.add_argument(option, dest=name, action="append", metavar="D", help="repeatable")
 
 
 def _library_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, help, run in (
-        ("add", "index a folder or a file", _add),
-        ("list", "show what is indexed", _list),
-        ("remove", "forget a folder or a file", _remove),
-    ):
+    show, forget = "show what is indexed", "forget a folder or a file"
+    about = (("add", "index a folder or a file", _add), ("list", show, _list))
+    for name, help, run in (*about, ("remove", forget, _remove)):
         action = actions.add_parser(name, help=help)
         action.set_defaults(run=run)
         if name != "list":

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-import threading
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from typing import Any
 
 from searchloop.agent.errors import AgentError
@@ -17,11 +15,9 @@ from searchloop.agent.settings.config_file import SavedFiles
 from searchloop.agent.settings.removed import warn_of_removed
 from searchloop.cli.arguments import number, port
 from searchloop.cli.main import OK
-from searchloop.search_backend.api.app import Quota
+from searchloop.search_backend.api.app import Quota, create_app
 from searchloop.search_backend.cache.disk import Disk
-from searchloop.search_backend.library import Library
 from searchloop.search_backend.other_apis import error_at, form_paths
-from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import Settings as BackendSettings
 from searchloop.search_backend.types import Problem, SearchBackendError
 from searchloop.web.compose import open_services
@@ -86,9 +82,7 @@ def _serve_backend(args: argparse.Namespace) -> int:
     settings = Settings.load()
     own = _own(settings)
     listener, warning = listen(args.host, args.port, settings.token)
-    quota = Quota(_CLIENT_RATE) if warning else None
-    backend = Backend(settings, own, quota)
-    app = OnThreads(backend, WORKERS)
+    app = OnThreads(_backend(settings, own, Quota(_CLIENT_RATE) if warning else None), WORKERS)
     access = access_to(listener, args.host, "", names=args.name, open_to_all=True)
     if warning:
         print(warning, file=sys.stderr)
@@ -103,49 +97,24 @@ def _refusal_body(path: str, refusal: Refusal) -> dict[str, Any] | None:
     return error_at(path, refusal.status, problem)
 
 
-class Backend:
-    """The search backend as it is set up now: a WSGI application.
+def _backend(settings: Settings, own: BackendSettings, quota: Quota | None) -> Wsgi:
+    """Returns the backend. It is made at its first request, and anew when a setting was saved.
 
-    It is made anew when another process has saved a key or a setting. Host, port, token and quota
-    stay as they were at the start. The first request that needs the web framework loads it.
+    Host, port, token and quota stay as they were at the start.
     """
+    valid, files = [own], SavedFiles(settings.home)
+    app = LazyApp(lambda: create_app(valid[0], token=settings.token or None, quota=quota))
 
-    def __init__(self, settings: Settings, own: BackendSettings, quota: Quota | None) -> None:
-        self._token = settings.token or None
-        self._quota = quota
-        self._files = SavedFiles(settings.home)
-        self._lock = threading.Lock()
-        self._use(own)
-
-    def __call__(
-        self, environ: dict[str, Any], start_response: Callable[..., Any]
-    ) -> Iterable[bytes]:
-        """See PEP 3333."""
-        self._look_again()
-        return self._app(environ, start_response)
-
-    def _use(self, own: BackendSettings) -> None:
-        library, disk = Library(own.home), Disk(own.home, own.cache_bytes)
-        chain = Chain(own, library, disk=disk)
-        token, quota = self._token, self._quota
-
-        def make() -> Wsgi:
-            create = import_module("searchloop.search_backend.api.app").create_app
-            app: Wsgi = create(
-                own, token=token, quota=quota, library=library, chain=chain, disk=disk
-            )
-            return app
-
-        self._app = LazyApp(make)
-
-    def _look_again(self) -> None:
-        with self._lock:
-            if not self._files.changed():
-                return
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if files.changed():
             try:
-                self._use(_own(Settings.load()))
+                valid[0] = _own(Settings.load())
+                app.renew()
             except (AgentError, SearchBackendError) as error:
                 _log.warning("what was saved is not used: %s %s", error.message, error.remedy)
+        return app(environ, start_response)
+
+    return answer
 
 
 ARGUMENTS = {"serve": _serve_arguments, "search-backend": _backend_arguments}

@@ -11,8 +11,8 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
 from getpass import getpass
 from pathlib import Path
 from typing import Any, Literal
@@ -75,24 +75,12 @@ class Part:
 def find_parts(kind: Kind) -> dict[str, Part]:
     """Returns every part of this kind by name."""
     if kind == "provider":
-        own = {name: tuple(settings_of(name)) for name in names()}
-        return {name: Part(kind, name, every, ()) for name, every in own.items() if every}
-    parts = {}
-    for one in (find_engines() if kind == "engine" else find_services()).values():
-        settings = tuple(
-            Setting(s.name, s.help, s.default, s.aliases, s.secret) for s in one.settings
-        )
-        parts[one.name] = Part(kind, one.name, settings, one.needs)
-    return parts
-
-
-def find_part(kind: Kind, name: str) -> Part:
-    """Returns the part of this name. Raises ConfigError naming those there are."""
-    parts = find_parts(kind)
-    if name not in parts:
-        what = f"There is no {kind} named {name[:60]!r}."
-        raise ConfigError(f"unknown_{kind}", what, f"Use one of: {', '.join(parts)}.")
-    return parts[name]
+        found = [Part(kind, name, tuple(settings_of(name)), ()) for name in names()]
+    else:
+        plugins = (find_engines() if kind == "engine" else find_services()).values()
+        own = {p.name: tuple(Setting(**asdict(s)) for s in p.settings) for p in plugins}
+        found = [Part(kind, p.name, own[p.name], p.needs) for p in plugins]
+    return {part.name: part for part in found if part.settings or kind != "provider"}
 
 
 def _try(part: Part, url: str) -> Trial:
@@ -142,11 +130,6 @@ _TESTS: Mapping[Kind, Callable[[Part, str], Trial]] = {
 }
 
 
-def _chosen(env: Environment, setting: str) -> list[str]:
-    """Returns the names in a list of parts."""
-    return [part.strip().lower() for part in (env.get(setting) or "").split(",") if part.strip()]
-
-
 @dataclass(slots=True)
 class Setup:
     """One run of `setup`. `ask` and `ask_secret` ask the user, `tell` says what happened."""
@@ -164,12 +147,10 @@ class Setup:
             if name not in declared:
                 raise ConfigError("unknown_setting", f"There is no setting {name[:60]!r}.", _SEE)
             if declared[name].secret:
-                raise ConfigError(
-                    "key_in_arguments",
-                    f"{name} is a key, and keys do not belong on the command line.",
-                    "Other users of the machine can see it there: use --key-stdin, and take this "
-                    "one out of your shell's history.",
-                )
+                what = f"{name} is a key, and keys do not belong on the command line."
+                why = "Other users of the machine can see it there"
+                how = f"{why}: use --key-stdin, and delete this one from your shell's history."
+                raise ConfigError("key_in_arguments", what, how)
         env = load_environment()
         wanted = {name: value or None for name, value in values.items()}
         after = {k: v for k, v in (read_config(_config(env)) | wanted).items() if v is not None}
@@ -177,9 +158,7 @@ class Setup:
         change_config(_config(env), wanted)
         env = load_environment()
         for name in values:
-            self.tell(f"{name} is saved in {_config(env)}.")
-            if env.origin(name) not in (LOWEST, "default"):
-                self.tell(f"It does not hold now: {env.origin(name)} sets {name} as well.")
+            self._tell_saved((name,), str(_config(env)), env, LOWEST)
         for gone in _store(env).drop_strayed(env):
             self.tell(f"{gone} was forgotten: it was saved for another address. Save it again.")
 
@@ -188,25 +167,30 @@ class Setup:
         env = load_environment()
         place = _store(env).save(setting.name, value, sent_to(setting.name), env, file=self.in_file)
         where = "the system's keyring" if place == "keyring" else str(default_home(env) / place)
-        self.tell(f"{setting.name} is saved in {where}.")
-        for name in (setting.name, *setting.aliases):
-            if (origin := load_environment().origin(name)) not in ("default", place, LOWEST):
-                self.tell(f"It does not hold now: {origin} sets {name} as well.")
+        self._tell_saved((setting.name, *setting.aliases), where, load_environment(), place, LOWEST)
         return place
+
+    def _tell_saved(
+        self, names: tuple[str, ...], where: str, env: Environment, *origins: str
+    ) -> None:
+        self.tell(f"{names[0]} is saved in {where}.")
+        for name in names:
+            if env.origin(name) not in ("default", *origins):
+                self.tell(f"It does not hold now: {env.origin(name)} sets {name} as well.")
 
     def use(self, part: Part) -> None:
         """Puts a part into the list of those that are used, if there is such a list."""
-        name = _LISTS.get(part.kind)
-        env = load_environment()
-        if name is None or part.name in _chosen(env, name):
+        name, env = _LISTS.get(part.kind, ""), load_environment()
+        chosen = [one.strip().lower() for one in (env.get(name) or "").split(",") if one.strip()]
+        # Without a list, every engine that is set up is asked.
+        if not name or part.name in chosen or (part.kind == "engine" and not chosen):
             return
-        if part.kind == "engine" and not env.get(name):
-            return  # without a list, every engine that is set up is asked
         if env.origin(name) not in (LOWEST, "default"):
             self.tell(f"Add {part.name} to {name}: {env.origin(name)} sets it.")
             return
-        before = _chosen(env, name) or ["local"]
-        order = [part.name, *before] if part.kind == "engine" else [*before, part.name]
+        order = (
+            [part.name, *chosen] if part.kind == "engine" else [*(chosen or ["local"]), part.name]
+        )
         self.change({name: ",".join(order)})
 
     def try_out(self, part: Part) -> dict[str, Any]:
@@ -222,8 +206,8 @@ class Setup:
         for kind, head in _HEADS.items():
             self.tell(f"\n{head}:")
             parts = find_parts(kind)
-            for part in parts.values():
-                self.tell(f"  {part.name:<14} {_state(part)}")
+            for name, part in parts.items():
+                self.tell(f"  {name:<14} {_state(part)}")
             while name := self.ask(f"Set up which {kind}? (Enter = go on) ").strip().lower():
                 if name not in parts:
                     self.tell(f"There is no {kind} {one_line(name, 60)}.")
@@ -233,7 +217,9 @@ class Setup:
 
     def _fill(self, part: Part) -> bool:
         """Asks for what the part needs, saves it, and tries it out."""
-        for setting in _wanted(part):
+        for setting in part.settings:
+            if setting.name not in part.needs and setting != part.key:
+                continue
             ask = self.ask_secret if setting.secret else self.ask
             value = ask(f"  {setting.help} ({setting.name}, Enter = as it is): ").strip()
             if not value:
@@ -254,25 +240,16 @@ class Setup:
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
-    parser.add_argument("--engine", metavar="NAME", help="set up this search engine")
-    parser.add_argument("--reader", metavar="NAME", help="set up this reader")
-    parser.add_argument("--provider", metavar="NAME", help="set up this provider of models")
-    parser.add_argument(
-        "--key-stdin", action="store_true", help="its key comes on standard input, one line"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting that is no key"
-    )
-    parser.add_argument(
-        "--forget", action="append", default=[], metavar="NAME", help="forget this saved key"
-    )
-    parser.add_argument("--file", action="store_true", help="leave the system's keyring alone")
-    parser.add_argument(
-        "--no-test", dest="test", action="store_false", help="do not ask it once to see"
-    )
-    parser.add_argument(
-        "--test-url", metavar="URL", default=TEST_URL, help="the page that a reader is tried on"
-    )
+    add = parser.add_argument
+    add("--engine", metavar="NAME", help="set up this search engine")
+    add("--reader", metavar="NAME", help="set up this reader")
+    add("--provider", metavar="NAME", help="set up this provider of models")
+    add("--key-stdin", action="store_true", help="read its key from standard input, one line")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting, not a key")
+    add("--forget", action="append", default=[], metavar="NAME", help="delete this saved key")
+    add("--file", action="store_true", help="do not use the system's keyring")
+    add("--no-test", dest="test", action="store_false", help="do not try it once")
+    add("--test-url", metavar="URL", default=TEST_URL, help="the page that a reader is tried on")
     output(parser)
 
 
@@ -290,9 +267,10 @@ def run(args: argparse.Namespace) -> int:
     if part is None:
         if args.set or args.forget or args.output == "json" or not sys.stdin.isatty():
             return _report(args)
-        with suppress(EOFError):  # Ctrl-D: that was all
+        try:
             return setup.walk()
-        return OK
+        except EOFError:  # Ctrl-D: that was all
+            return OK
     done: dict[str, Any] = {"kind": part.kind, "name": part.name}
     if args.key_stdin:
         if part.key is None:
@@ -314,20 +292,27 @@ def _report(args: argparse.Namespace) -> int:
     """Prints what is set up, by kind, and no key."""
     states = {k: {p.name: _state(p) for p in find_parts(k).values()} for k in _HEADS}
     lines = []
-    if not (args.set or args.forget):
-        for kind, head in _HEADS.items():
-            lines.append(f"{head}:")
-            lines += [f"  {name:<14} {state}" for name, state in states[kind].items()]
-        lines.append("\nSet one up: searchloop setup --engine NAME --key-stdin < FILE")
+    for kind, head in _HEADS.items():
+        lines += [f"{head}:", *(f"  {name:<14} {said}" for name, said in states[kind].items())]
+    lines.append("\nSet one up: searchloop setup --engine NAME --key-stdin < FILE")
+    if args.set or args.forget:
+        lines = []
     saved = list(_store(load_environment()).names())
     return tell(args, {"parts": states, "saved": saved}, *lines)
 
 
 def _named(args: argparse.Namespace) -> Part | None:
-    named = [find_part(kind, getattr(args, kind)) for kind in _HEADS if getattr(args, kind)]
+    """Returns the part that the options name. Raises ConfigError for two, or an unknown one."""
+    named = [(kind, name) for kind in _HEADS if (name := getattr(args, kind))]
     if len(named) > 1:
         raise ConfigError("two_parts", "One thing is set up at a time.", "Name one of them.")
-    return named[0] if named else None
+    for kind, name in named:
+        parts = find_parts(kind)
+        if name in parts:
+            return parts[name]
+        what = f"There is no {kind} named {name[:60]!r}."
+        raise ConfigError(f"unknown_{kind}", what, f"Use one of: {', '.join(parts)}.")
+    return None
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:
@@ -352,12 +337,6 @@ def _state(part: Part) -> str:
         return "ready"
     with_key = any(env.get(name) for name in (key.name, *key.aliases))
     return f"ready, with {key.name}" if with_key else f"without {key.name}"
-
-
-def _wanted(part: Part) -> list[Setting]:
-    """Lists what to ask the user for: the needed settings, and the key."""
-    needed = [setting for setting in part.settings if setting.name in part.needs]
-    return [*needed, *([part.key] if part.key and part.key not in needed else [])]
 
 
 def _config(env: Environment) -> Path:

@@ -106,7 +106,7 @@ MAY_IMPORT_BY_NAME = (
     *("agent/log/__init__.py", "agent/log/log.py"),
     *("search_backend/engines/__init__.py", "search_backend/readers/__init__.py"),
     "search_backend/other_apis/__init__.py",
-    *("web/compose.py", "cli/main.py", "cli/serve.py"),
+    *("web/compose.py", "cli/main.py"),
 )
 
 

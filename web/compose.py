@@ -36,6 +36,62 @@ _log = logging.getLogger(__name__)
 _ADDRESSES = ("_URL", "_ENDPOINT")
 
 
+def search_app(settings: Settings) -> LazyApp:
+    """Returns this process's search backend, which is built at its first request."""
+    return LazyApp(lambda: _search_side().make_app(settings))
+
+
+def file_text(path: Path) -> str:
+    """Returns a file as the library reads it. Raises ConfigError that names it."""
+    read: str = _search_side().file_text(path)
+    return read
+
+
+def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
+    """Returns what gives tools to a session, apart from the search."""
+    return (StandardTools(), Workspace.of(settings), mcp)
+
+
+def check_settings(env: Environment) -> Settings:
+    """Parses the settings of every part. Raises ConfigError naming one that cannot be used."""
+    settings = Settings.load(env)
+    search_options(env)
+    _search_side().check(env, settings.home)
+    return settings
+
+
+def every_setting() -> list[Setting]:
+    """Returns the settings of all parts: agent, search backend, providers, engines, readers."""
+    found = {s.name: s for s in (*SETTINGS, *SEARCH_OPTIONS)}
+    for owned in (*_by_owner(), _search_side().backend_settings()):
+        for setting in owned:
+            found.setdefault(setting.name, setting)
+    return list(found.values())
+
+
+def listed_settings(env: Environment) -> list[Setting]:
+    """Returns the settings that a list shows.
+
+    One rule covers the addresses of providers, engines and readers: each is read from its
+    ..._BASE_URL. A list shows only those that are set.
+    """
+    return [s for s in every_setting() if not s.name.endswith("_BASE_URL") or env.get(s.name)]
+
+
+def sent_to(name: str) -> tuple[Address, ...]:
+    """Returns the addresses to which the key in this setting is sent.
+
+    Those are the address settings that the key's owners declare beside it.
+    """
+    found: dict[str, Address] = {}
+    for owned in _by_owner():
+        if name not in {setting.name for setting in owned}:
+            continue
+        for setting in (s for s in owned if s.name.endswith(_ADDRESSES)):
+            found[setting.name] = Address((setting.name, *setting.aliases), setting.default)
+    return tuple(found.values())
+
+
 @dataclass(slots=True)
 class Services:
     """The parts of a process: what the web side and the command line work with."""
@@ -49,6 +105,9 @@ class Services:
     metrics: Metrics
     files: SavedFiles
     watch: Instrumentation
+    key_addresses = staticmethod(sent_to)
+    declared = staticmethod(every_setting)
+    check = staticmethod(check_settings)
 
     def secrets(self) -> list[str]:
         """Returns the values of all settings with a secret's name: no log may hold them."""
@@ -58,18 +117,6 @@ class Services:
         """Closes the log and sends the telemetry that is still waiting."""
         self.log.close()
         self.watch.close()
-
-    def key_addresses(self, name: str) -> tuple[Address, ...]:
-        """Returns the addresses to which the key in this setting is sent."""
-        return sent_to(name)
-
-    def declared(self) -> list[Setting]:
-        """Returns every setting there is."""
-        return every_setting()
-
-    def check(self, env: Environment) -> Settings:
-        """Parses settings. Raises ConfigError naming one that cannot be used."""
-        return check_settings(env)
 
     def use(self, settings: Settings) -> None:
         """Puts settings in force, from the next turn and the next search on."""
@@ -112,63 +159,6 @@ def open_services(env: Environment | None = None) -> Services:
     mcp.window = runner.window
     files = SavedFiles(settings.home)
     return Services(settings, log, runner, backend, app, mcp, metrics, files, watch)
-
-
-def search_app(settings: Settings) -> LazyApp:
-    """Returns this process's search backend, which is built at its first request."""
-    return LazyApp(lambda: _search_side().make_app(settings))
-
-
-def file_text(path: Path) -> str:
-    """Returns a file as the library reads it. Raises ConfigError that names it."""
-    read: str = _search_side().file_text(path)
-    return read
-
-
-def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
-    """Returns what gives tools to a session, apart from the search."""
-    return (StandardTools(), Workspace.of(settings), mcp)
-
-
-def check_settings(env: Environment) -> Settings:
-    """Parses the settings of every part. Raises ConfigError naming one that cannot be used."""
-    settings = Settings.load(env)
-    search_options(env)
-    _search_side().check(env, settings.home)
-    return settings
-
-
-def every_setting() -> list[Setting]:
-    """Returns the settings of the agent, the search backend, and each provider, engine and
-    reader."""
-    found = {s.name: s for s in (*SETTINGS, *SEARCH_OPTIONS)}
-    for owned in (*_by_owner(), _search_side().backend_settings()):
-        for setting in owned:
-            found.setdefault(setting.name, setting)
-    return list(found.values())
-
-
-def listed_settings(env: Environment) -> list[Setting]:
-    """Returns the settings that a list shows.
-
-    One rule covers the addresses of providers, engines and readers: each is read from its
-    ..._BASE_URL. A list shows only those that are set.
-    """
-    return [s for s in every_setting() if not s.name.endswith("_BASE_URL") or env.get(s.name)]
-
-
-def sent_to(name: str) -> tuple[Address, ...]:
-    """Returns the addresses to which the key in this setting is sent.
-
-    Those are the address settings that the key's owners declare beside it.
-    """
-    found: dict[str, Address] = {}
-    for owned in _by_owner():
-        if name not in {setting.name for setting in owned}:
-            continue
-        for setting in (s for s in owned if s.name.endswith(_ADDRESSES)):
-            found[setting.name] = Address((setting.name, *setting.aliases), setting.default)
-    return tuple(found.values())
 
 
 def _by_owner() -> Iterator[list[Setting]]:

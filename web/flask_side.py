@@ -38,7 +38,11 @@ _KINDS = {
     ".woff2": "font/woff2",
 }
 _FOREVER = "private, max-age=31536000, immutable"
-_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+_REFUSED = {  # code and words of an HTTP status
+    404: ("not_found", "There is nothing at this address."),
+    405: ("method_not_allowed", "This address does not take that method."),
+    413: ("too_large", "The request is too large."),
+}
 
 
 def create_flask(handlers: Iterable[tuple[Route, Handler]], search_app: Wsgi) -> Flask:
@@ -152,9 +156,10 @@ def _failed(error: Exception) -> Response:
         return _error(status, error.as_dict())
     if isinstance(error, HTTPException):
         status = error.code or 500
-        code = _CODES.get(status, f"http_{status}")
+        other = f"http_{status}", f"The request was refused with status {status}."
+        code, words = _REFUSED.get(status, other)
         remedy = "GET /api/openapi.json lists what there is."
-        response = _error(status, {"code": code, "message": _words(status), "remedy": remedy})
+        response = _error(status, {"code": code, "message": words, "remedy": remedy})
         allow = dict(error.get_headers()).get("Allow")
         if allow:
             response.headers["Allow"] = allow
@@ -163,14 +168,6 @@ def _failed(error: Exception) -> Response:
     words = "searchloop failed to answer this request."
     shown = {"code": "internal", "message": words, "remedy": "The server's log says why."}
     return _error(500, shown)
-
-
-def _words(status: int) -> str:
-    if status == 404:
-        return "There is nothing at this address."
-    if status == 405:
-        return "This address does not take that method."
-    return f"The request was refused with status {status}."
 
 
 def _error(status: int, error: dict[str, Any]) -> Response:

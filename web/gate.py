@@ -26,15 +26,13 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
+_UNUSED = ("camera", "display-capture", "geolocation", "microphone", "payment", "usb")
 _SECURITY: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    (
-        b"permissions-policy",
-        b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
-    ),
+    (b"permissions-policy", ", ".join(f"{name}=()" for name in _UNUSED).encode()),
 )
 _SECURITY_NAMES = frozenset(name for name, _ in _SECURITY)
 
@@ -99,20 +97,17 @@ async def refuse(
     refusal: Refusal, scope: Scope, send: Send, refusal_body: RefusalBody | None = None
 ) -> None:
     """Sends a refusal: JSON to programs, one sentence to a person who opens the page."""
-    headers = list(refusal.headers)
-    error = {"code": refusal.code, "message": refusal.message, "remedy": refusal.remedy}
-    accept = next((v for k, v in scope["headers"] if k == b"accept"), b"")
-    if refusal.status == 303:
-        body = b""
-    elif b"text/html" in accept and not scope["path"].startswith("/api/"):
-        words = html.escape(f"{refusal.message} {refusal.remedy}".strip())
-        body = f"<!doctype html><title>searchloop</title><p>{words}</p>".encode()
-        headers.append((b"content-type", b"text/html; charset=utf-8"))
+    kind = b"application/json"
+    if b"text/html" in dict(scope["headers"]).get(b"accept", b"") and scope["path"][:5] != "/api/":
+        kind, words = b"text/html; charset=utf-8", f"{refusal.message} {refusal.remedy}".strip()
+        text = f"<!doctype html><title>searchloop</title><p>{html.escape(words)}</p>"
     else:
+        error = {"code": refusal.code, "message": refusal.message, "remedy": refusal.remedy}
         shown = (refusal_body(scope["path"], refusal) if refusal_body else None) or {"error": error}
-        body = json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace")
-        headers.append((b"content-type", b"application/json"))
-    headers.append((b"content-length", str(len(body)).encode()))
+        text = json.dumps(shown, ensure_ascii=False)
+    body = text.encode("utf-8", "replace")
+    length = str(len(body)).encode()
+    headers = [*refusal.headers, (b"content-type", kind), (b"content-length", length)]
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
@@ -187,26 +182,41 @@ MAX_BODY = 1024 * 1024  # bytes
 BODY_SECONDS = 10.0
 OPEN_PATHS = frozenset({"/api/health"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
-_LIST_OF_ADDRESSES = "GET /api/openapi.json lists the addresses there are."
 _BODIES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _FORM = b"application/x-www-form-urlencoded"
 _SAME = frozenset({b"same-origin", b"none"})
 # A request that repeats one of these headers is ambiguous, so it is refused.
 _ONCE = (b"host", b"origin", b"sec-fetch-site", b"authorization", b"content-type")
 
+_FOREIGN_ORIGIN = Refusal(
+    403, "foreign_origin", "Requests of other sites are refused.", "Open this server's own page."
+)
+_CROSS_SITE = Refusal(
+    403, "cross_site", "Requests from other sites are refused.", "Type the address in the browser."
+)
+_BAD_ADDRESS = Refusal(
+    400, "bad_address", "This is no address of this server.", "See GET /api/openapi.json."
+)
+_LINK = "Open the address that searchloop printed when it started"
+_NO_TOKEN = Refusal(
+    401,
+    "no_token",
+    "This request does not carry the token of this server.",
+    f"{_LINK}, or send the header `Authorization: Bearer TOKEN`.",
+    ((b"www-authenticate", b"Bearer"),),
+)
+_BAD_TOKEN = Refusal(401, "bad_token", "This start link is not valid, or no longer.", f"{_LINK}.")
+_NOT_JSON = Refusal(
+    415, "not_json", "The body must be JSON.", "Send the header `Content-Type: application/json`."
+)
 _TOO_LARGE = Refusal(
     413,
     "too_large",
     "The request is larger than 1 MiB.",
     "Send less text; put a long text in a file and add it with `searchloop library add`.",
 )
-_TOO_SLOW = Refusal(
-    408,
-    "too_slow",
-    f"The request's body did not arrive within {BODY_SECONDS:g} s.",
-    "Send it again.",
-    ((b"connection", b"close"),),
-)
+_SLOW_WORDS = f"The request's body did not arrive within {BODY_SECONDS:g} s."
+_TOO_SLOW = Refusal(408, "too_slow", _SLOW_WORDS, "Send it again.", ((b"connection", b"close"),))
 _INTERNAL = Refusal(
     500, "internal", "searchloop failed to answer this request.", "The server's log says why."
 )
@@ -232,7 +242,7 @@ class Gate:
         self._access = access
         self._hosts = access.hosts()
         self._public = access.public.encode() or None
-        self._cookie = access.cookie
+        self._cookie = access.cookie.encode()
         self._token = access.token.encode()
         self._cookie_value = access.cookie_value.encode()
         self._body_seconds = body_seconds
@@ -245,73 +255,51 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        secured = SecureSend(send)
-        head = _head(scope["headers"])
+        secured, head = SecureSend(send), _head(scope["headers"])
         refusal = self._refusal(scope, head)
-        if refusal is None and _is_start(scope) and not self._access.open_to_all:
-            refusal = self._enter(scope, head.get(b"host", b""))
         if refusal is None and scope["method"] in _BODIES:
-            refusal = await self._read(scope, head, receive, secured)
-        elif refusal is None:
-            await self._pass_on(scope, receive, secured)
+            body = await self._read(head, receive)
+            if body is None:
+                return
+            if isinstance(body, Refusal):
+                refusal = body
+            else:
+                scope, receive = _with_body(scope, body), _replay(body, receive)
+        if refusal is None:
+            try:
+                await self._app(scope, receive, secured)
+            except Exception:
+                _log.exception("%s %s failed", scope["method"], scope["path"])
+                refusal = None if secured.started else _INTERNAL
         if refusal is not None:
             await refuse(refusal, scope, secured, self._refusal_body)
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: SecureSend) -> None:
-        try:
-            await self._app(scope, receive, send)
-        except Exception:
-            _log.exception("%s %s failed", scope["method"], scope["path"])
-            if not send.started:
-                await refuse(_INTERNAL, scope, send, self._refusal_body)
-
     def _refusal(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | None:
-        """Returns the reason to refuse this request, or None."""
+        """Returns the reason to refuse this request, or None. A start link gets a redirect."""
+        method, path, origin = scope["method"], scope["path"], head.get(b"origin")
         if b"" in head:
             words = f"The header {head[b''].decode()} is there twice."
             return Refusal(400, "ambiguous", words, "Send it once.")
         if not self._is_ours(head.get(b"host", b""), scope):
-            return Refusal(
-                403,
-                "bad_host",
-                "This server does not answer to that host name.",
-                f"Open http://127.0.0.1:{self._access.port} on this machine.",
-            )
-        origin = head.get(b"origin")
+            words = "This server does not answer to that host name."
+            remedy = f"Open http://127.0.0.1:{self._access.port} on this machine."
+            return Refusal(403, "bad_host", words, remedy)
         if origin not in (None, self._public) and not (
             origin.startswith(b"http://") and self._is_ours(origin[7:], scope)
         ):
-            return Refusal(
-                403,
-                "foreign_origin",
-                "Requests of other sites are not answered.",
-                "Open this server's own page and ask from there.",
-            )
+            return _FOREIGN_ORIGIN
         if head.get(b"sec-fetch-site", b"none") not in _SAME:
-            return Refusal(
-                403,
-                "cross_site",
-                "Requests that come from other sites are not answered.",
-                "Type or paste the address into the browser's address bar.",
-            )
-        method, path = scope["method"], scope["path"]
+            return _CROSS_SITE
         if method not in _METHODS:
             words = f"The method {method[:20]!r} is not used here."
             return Refusal(405, "bad_method", words, f"Use one of {', '.join(sorted(_METHODS))}.")
         if path[:1] != "/" or path[:2] == "//" or not scope["query_string"].isascii():
-            return Refusal(
-                400, "bad_address", "This is not an address of this server.", _LIST_OF_ADDRESSES
-            )
-        free = self._access.open_to_all or path in OPEN_PATHS or _is_start(scope)
-        if not free and not self._has_token(scope, head):
-            return Refusal(
-                401,
-                "no_token",
-                "This request does not carry the token of this start.",
-                "Open the address that searchloop printed when it started, or send the header "
-                "`Authorization: Bearer TOKEN`.",
-                ((b"www-authenticate", b"Bearer"),),
-            )
+            return _BAD_ADDRESS
+        if not self._access.open_to_all:
+            if path == "/" and method in ("GET", "HEAD") and b"token=" in scope["query_string"]:
+                return self._enter(scope, head)
+            if path not in OPEN_PATHS and not self._has_token(scope, head):
+                return _NO_TOKEN
         return _body_refusal(head, path in self._forms) if method in _BODIES else None
 
     def _is_ours(self, host: bytes, scope: Scope) -> bool:
@@ -322,58 +310,37 @@ class Gate:
         scheme, _, given = head.get(b"authorization", b"").partition(b" ")
         if scheme.lower() == b"bearer":
             return hmac.compare_digest(given.strip(), self._token)
-        name = self._cookie.encode()
-        passes = (
-            value
-            for key, line in scope["headers"]
-            if key == b"cookie"
-            for value in _cookies(line, name)
-        )
+        lines = b";".join(value for name, value in scope["headers"] if name == b"cookie")
+        pairs = (part.strip().partition(b"=") for part in lines.split(b";"))
+        passes = [value for name, _, value in pairs if name == self._cookie]
         return any(hmac.compare_digest(value, self._cookie_value) for value in passes)
 
-    def _enter(self, scope: Scope, host: bytes) -> Refusal:
+    def _enter(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal:
         """Answers the start link: sets the cookie if the token is right."""
         query = parse_qs(scope["query_string"].decode(), keep_blank_values=True)
         given = query.get("token", [""])[-1].encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(given, self._token):
-            return Refusal(
-                401,
-                "bad_token",
-                "This start link is not, or no longer, valid.",
-                "Open the address that searchloop printed when it last started.",
-            )
-        return Refusal(
-            303,
-            "welcome",
-            "",
-            "",
-            ((b"location", b"/"), (b"set-cookie", self._access.set_cookie(host))),
-        )
+            return _BAD_TOKEN
+        cookie = self._access.set_cookie(head.get(b"host", b""))
+        return Refusal(303, "welcome", "", "", ((b"location", b"/"), (b"set-cookie", cookie)))
 
-    async def _read(
-        self, scope: Scope, head: dict[bytes, bytes], receive: Receive, send: SecureSend
-    ) -> Refusal | None:
-        """Reads the whole body, so that no thread waits for it, then passes the request on."""
+    async def _read(self, head: dict[bytes, bytes], receive: Receive) -> bytes | Refusal | None:
+        """Returns the whole body, so that no thread waits for it; None when the client left."""
         body = b""
-        if head.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in head:
-            try:
-                async with asyncio.timeout(self._body_seconds):
-                    received = await _whole_body(receive)
-            except TimeoutError:
-                return _TOO_SLOW
-            if isinstance(received, Refusal):
-                return received
-            if received is None:
-                return None
-            body = received
-        kept = [
-            (name, value)
-            for name, value in scope["headers"]
-            if name not in (b"content-length", b"transfer-encoding", b"expect")
-        ]
-        kept.append((b"content-length", str(len(body)).encode()))
-        await self._pass_on({**scope, "headers": kept}, _replay(body, receive), send)
-        return None
+        if head.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in head:
+            return body
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                while len(body) <= MAX_BODY:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            return _TOO_SLOW
+        return body if len(body) <= MAX_BODY else _TOO_LARGE
 
 
 def _head(headers: Sequence[Header]) -> dict[bytes, bytes]:
@@ -394,29 +361,15 @@ def _body_refusal(head: dict[bytes, bytes], form: bool) -> Refusal | None:
         return None
     named = (kind or b"").partition(b";")[0].strip().lower()
     if named != b"application/json" and not (form and named == _FORM):
-        return Refusal(
-            415,
-            "not_json",
-            "The body must be JSON.",
-            "Send it with the header `Content-Type: application/json`.",
-        )
+        return _NOT_JSON
     return _TOO_LARGE if length.isdigit() and int(length) > MAX_BODY else None
 
 
-async def _whole_body(receive: Receive) -> bytes | Refusal | None:
-    """Returns the body, or None when the client left."""
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > MAX_BODY:
-            return _TOO_LARGE
-        if not message.get("more_body", False):
-            return b"".join(parts)
+def _with_body(scope: Scope, body: bytes) -> Scope:
+    """Returns the scope of a request whose body has this length."""
+    dropped = (b"content-length", b"transfer-encoding", b"expect")
+    headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
+    return {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -428,16 +381,3 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return await receive()
 
     return replay
-
-
-def _is_start(scope: Scope) -> bool:
-    return (
-        scope["path"] == "/"
-        and scope["method"] in ("GET", "HEAD")
-        and b"token=" in scope["query_string"]
-    )
-
-
-def _cookies(line: bytes, name: bytes) -> list[bytes]:
-    pairs = (part.strip().partition(b"=") for part in line.split(b";"))
-    return [value for key, _, value in pairs if key == name]

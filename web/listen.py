@@ -72,11 +72,9 @@ def public_url(given: str | None) -> str:
         and "@" not in address.netloc
         and text.isascii()
     ):
-        raise ConfigError(
-            "bad_public_url",
-            "SEARCHLOOP_PUBLIC_URL is not an address without a path.",
-            "Write it as browsers show it, for example https://chat.example.org.",
-        )
+        what = "SEARCHLOOP_PUBLIC_URL is not an address without a path."
+        remedy = "Write it as browsers show it, for example https://chat.example.org."
+        raise ConfigError("bad_public_url", what, remedy)
     usual = ":443" if address.scheme == "https" else ":80"
     return text.removesuffix(usual) if text else ""
 
@@ -92,11 +90,7 @@ def _resolve(host: str, port: int) -> tuple[int, Address]:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
         )
     except (OSError, UnicodeError):
-        raise ConfigError(
-            "bad_host",
-            f"{host!r} is not an address of this machine.",
-            "Use --host 127.0.0.1, which only this machine can reach.",
-        ) from None
+        raise _bad_host(host) from None
     # Names such as localhost have two addresses; the older kind is what people type.
     family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     return family, address
@@ -107,11 +101,9 @@ def _exposure(host: str, address: str, token: str | None) -> str | None:
     if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
         return None
     if not token:
-        raise ConfigError(
-            "exposed",
-            f"Other machines could reach {host}, and no token is set.",
-            "Set SEARCHLOOP_TOKEN to a long secret first, or use --host 127.0.0.1.",
-        )
+        what = f"Other machines could reach {host}, and no token is set."
+        remedy = "Set SEARCHLOOP_TOKEN to a long secret first, or use --host 127.0.0.1."
+        raise ConfigError("exposed", what, remedy)
     weak = " Your token is short; make it longer." if len(token) < _SHORT else ""
     return (
         f"Warning: other machines can reach {host}. Whoever has the token reads your sessions and "
@@ -139,21 +131,18 @@ def _bind(family: int, address: Address, host: str, port: int) -> socket.socket:
 def _cannot_bind(number: int | None, host: str, port: int) -> ConfigError:
     if number == errno.EADDRINUSE:
         other = port + 1 if port < 65535 else PORT
-        return ConfigError(
-            "port_in_use",
-            f"Port {port} is in use.",
-            "Stop the program that uses it, or choose another port: "
-            f"searchloop serve --port {other} (make run PORT={other})",
-        )
+        how = f"searchloop serve --port {other} (make run PORT={other})"
+        remedy = f"Stop the program that uses it, or choose another port: {how}"
+        return ConfigError("port_in_use", f"Port {port} is in use.", remedy)
     if number in (errno.EACCES, errno.EPERM):
-        return ConfigError(
-            "port_denied", f"Port {port} needs more rights.", f"Choose another: --port {PORT}"
-        )
-    return ConfigError(
-        "bad_host",
-        f"{host!r} is not an address of this machine.",
-        "Use --host 127.0.0.1, which only this machine can reach.",
-    )
+        what = f"Port {port} needs more rights."
+        return ConfigError("port_denied", what, f"Choose another: --port {PORT}")
+    return _bad_host(host)
+
+
+def _bad_host(host: str) -> ConfigError:
+    what = f"{host!r} is not an address of this machine."
+    return ConfigError("bad_host", what, "Use --host 127.0.0.1, which only this machine can reach.")
 
 
 def _is_any(address: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from searchloop.agent.errors import ConfigError
@@ -63,7 +64,7 @@ def settings_by_owner() -> Iterator[list[Setting]]:
     """Yields the settings of each engine and each reader."""
     engines, readers = find_engines().values(), find_services().values()
     for settings in (*(engine.settings for engine in engines), *(r.settings for r in readers)):
-        yield [Setting(s.name, s.help, s.default, s.aliases, s.secret) for s in settings]
+        yield [Setting(**asdict(setting)) for setting in settings]
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
-import signal
 import socket
 import sys
 import threading
@@ -117,19 +116,10 @@ class WebServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handles signals while it runs. Unlike uvicorn, it does not raise them again at the end.
-
-        Off the main thread it handles none.
-        """
-        if threading.current_thread() is not threading.main_thread():
+        """Handles signals while it runs, and does not raise them again at the end."""
+        with super().capture_signals():
             yield
-            return
-        before = {n: signal.signal(n, self.handle_exit) for n in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            self._captured_signals.clear()
 
 
 @contextlib.contextmanager

@@ -64,23 +64,19 @@ class OnThreads:
         await send({"type": "http.response.body", "body": answer})
 
     def _call(self, scope: Scope, body: bytes) -> _Answer:
-        started: list[tuple[str, list[tuple[str, str]]]] = []
+        started: list[Any] = []
         written: list[bytes] = []
 
-        def start_response(
-            status: str, headers: list[tuple[str, str]], _fault: object = None
-        ) -> Callable[[bytes], None]:
-            started[:] = [(status, headers)]
+        def start_response(*head: Any) -> Callable[[bytes], None]:
+            started[:] = head
             return written.append
 
         pieces = self._app(_environ(scope, body), start_response)
         try:
             written.extend(pieces)
         finally:
-            close = getattr(pieces, "close", None)
-            if close is not None:
-                close()
-        status, headers = started[0]
+            getattr(pieces, "close", bool)()
+        status, headers, *_ = started
         raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         return int(status[:3]), raw, b"".join(written)
 
@@ -124,8 +120,6 @@ def _environ(scope: Scope, body: bytes) -> dict[str, Any]:
         if name == "CONTENT_TYPE":
             environ[name] = value.decode("latin-1")
         elif name != "CONTENT_LENGTH":
-            key = f"HTTP_{name}"
-            known = environ.get(key)
-            text = value.decode("latin-1")
-            environ[key] = text if known is None else f"{known},{text}"
+            key, text = f"HTTP_{name}", value.decode("latin-1")
+            environ[key] = f"{environ[key]},{text}" if key in environ else text
     return environ

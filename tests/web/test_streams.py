@@ -19,7 +19,6 @@ from searchloop.web.gate import Access, Gate
 from searchloop.web.stream.streams import Streams
 from searchloop.web.stream.view import FrameCache, PageView, encode_event
 from searchloop.web.text.markdown import render
-from tests.waiting import eventually
 from tests.web.house import (
     ANSWER,
     PORT,
@@ -370,34 +369,6 @@ def test_a_long_growing_text_leaves_the_loop_free(tmp_path: Path) -> None:
     assert shown == (text, render(text))
 
 
-def test_followers_share_one_reader(tmp_path: Path) -> None:
-    """However many follow a session, its log is followed once, and not at all when they left."""
-    house = make_house(tmp_path)
-    session = session_of(house)
-
-    async def scenario() -> None:
-        async with living(house) as app:
-            path = f"/api/sessions/{session}/events"
-            opened = [asyncio.Event() for _ in range(5)]
-            following = [
-                asyncio.create_task(request(app, "GET", path, enough=until(1), opened=event))
-                for event in opened
-            ]
-            for event in opened:
-                await event.wait()
-
-            def readers() -> int:
-                return len([t for t in asyncio.all_tasks() if t.get_name() == f"hub {session}"])
-
-            await eventually(readers)
-            assert readers() == 1
-            house.log.append(session, [("notice", {"message": "a"})])
-            await asyncio.gather(*following)
-            await eventually(lambda: readers() == 0)
-
-    asyncio.run(scenario())
-
-
 def test_a_log_that_fails_ends_the_stream(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A reader that cannot read says so in the log and closes; the client comes back later."""
     house = make_house(tmp_path)
@@ -406,8 +377,8 @@ def test_a_log_that_fails_ends_the_stream(tmp_path: Path, caplog: pytest.LogCapt
 
     class Failing(type(house.log)):  # type: ignore[misc]
         async def follow(self, session_id: str, after: int = 0) -> Any:
+            yield self.read(session_id)
             raise StoreError("disk_full", "The disk is full.", "Free some space.")
-            yield []
 
     async def scenario() -> Answer:
         streams = Streams(Failing(tmp_path / "sessions.sqlite3"))

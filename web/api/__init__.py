@@ -29,7 +29,7 @@ from searchloop.agent.types import SEARCHES
 from searchloop.web.api.calls import Call, Handler, LoopBridge, Reply, parse_number
 from searchloop.web.api.mcp import McpApi
 from searchloop.web.api.models import LocalModels
-from searchloop.web.api.openapi import ANY_FILE, FORMAT, TURN, Route, document, route, routes_of
+from searchloop.web.api.openapi import ANY_FILE, Route, document, route, routes_of
 from searchloop.web.api.schemas import FORMATS, MODES
 from searchloop.web.api.sessions import SessionsApi
 from searchloop.web.api.settings import AgentsApi, KeysApi, LibraryApi, PolicyApi, SettingsApi
@@ -130,28 +130,17 @@ class Api:
         """Stores the user's decision on a waiting call, whichever process runs it."""
         self._log.session(call.session)
         body = call.body
-        data = self._runner.approvals.answer(
-            call.session, call.path["call_id"], body["decision"], body.get("arguments")
-        )
+        told = (call.path["call_id"], body["decision"], body.get("arguments"))
+        data = self._runner.approvals.answer(call.session, *told)
         return Reply({"call_id": data["call_id"], "decision": data["decision"]})
 
-    @route(
-        "get",
-        "/api/sessions/{id}/export",
-        ANY_FILE,
-        query=(
-            FORMAT,
-            TURN,
-        ),
-    )
+    @route("get", "/api/sessions/{id}/export", ANY_FILE, query=("format", "turn"))
     def export(self, call: Call) -> Reply:
         """Exports the session as a file; with `turn` one answer of it, as Markdown."""
         wanted = call.query.get("format", "md")
         if wanted not in EXPORTS:
-            choices = ", ".join(FORMATS)
-            raise ConfigError(
-                "bad_format", f"There is no format {wanted[:40]!r}.", f"Choose one of {choices}."
-            )
+            what = f"There is no format {wanted[:40]!r}."
+            raise ConfigError("bad_format", what, f"Choose one of {', '.join(FORMATS)}.")
         session = self._log.session(call.session)
         export = EXPORTS[wanted]
         events, turn = self._log.read(session.id), call.query.get("turn")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import ConfigError, StoreError
-from searchloop.web.api.schemas import BODIES
+from searchloop.web.api.schemas import SCHEMAS
 
 T = TypeVar("T")
 _WAIT = 60.0  # seconds that a thread waits for the loop
@@ -88,12 +88,16 @@ def checked_body(schema: str | None, raw: bytes) -> dict[str, Any]:
     """Parses a request's body. Raises ConfigError saying how it differs from the named schema."""
     if schema is None:
         return {}
-    body = parse_json(raw) if raw.strip() else {}
-    problem = problems_with(body, BODIES[schema])
+    return checked(parse_json(raw) if raw.strip() else {}, schema)
+
+
+def checked(value: Any, schema: str, where: str = "") -> dict[str, Any]:
+    """Returns a copy of an object. Raises ConfigError saying how it differs from the schema."""
+    problem = problems_with(value, SCHEMAS[schema], where)
     if problem:
         words = f"The request is not right: {problem}"
         raise ConfigError("bad_request", words, "GET /api/openapi.json describes every request.")
-    return dict(body)
+    return dict(value)
 
 
 def parse_json(raw: bytes) -> Any:
@@ -104,9 +108,8 @@ def parse_json(raw: bytes) -> Any:
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ConfigError(
-            "bad_json", f"The body is not valid JSON: {why[:200]}.", "Send one JSON object."
-        ) from error
+        words = f"The body is not valid JSON: {why[:200]}."
+        raise ConfigError("bad_json", words, "Send one JSON object.") from error
     return value
 
 
@@ -124,12 +127,8 @@ def _refuse(constant: str) -> Any:
 def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(_DEEPEST):
-        level = [
-            child
-            for item in level
-            if isinstance(item, dict | list)
-            for child in (item.values() if isinstance(item, dict) else item)
-        ]
+        inner = [list(v.values()) if isinstance(v, dict) else v for v in level]
+        level = [child for children in inner if isinstance(children, list) for child in children]
         if not level:
             return
     raise RecursionError

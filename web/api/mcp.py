@@ -6,18 +6,14 @@ returns the exact commands, and one that saves them. No model and no server reac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.mcp import config as edit
 from searchloop.agent.mcp.manager import plan_of
-from searchloop.web.api.calls import Call, LoopBridge, Reply
-from searchloop.web.api.openapi import FOLDER, route
+from searchloop.web.api.calls import Call, LoopBridge, Reply, checked
+from searchloop.web.api.openapi import route
 from searchloop.web.compose import Services
-
-_SWITCHES = {"enabled": (bool, type(None)), "effect": (str, type(None))}
 
 
 class McpApi:
@@ -27,7 +23,7 @@ class McpApi:
         self._mcp = services.mcp
         self._on_loop = on_loop
 
-    @route("get", "/api/mcp", "McpServers", query=(FOLDER,))
+    @route("get", "/api/mcp", "McpServers", query=("workspace",))
     def list(self, call: Call) -> Reply:
         """Lists the servers of the user's file, and of a folder's file once it is trusted."""
         return self._overview(_folder(call.query.get("workspace")))
@@ -53,8 +49,8 @@ class McpApi:
     def change(self, call: Call) -> Reply:
         """Changes switches of a server and of its tools."""
         changes = dict(call.body)
-        for tool, wanted in changes.get("tools", {}).items():
-            _check_switch(tool, wanted)
+        for tool, switches in changes.get("tools", {}).items():
+            checked(switches, "ToolSwitches", f"tools.{tool[:80]}")
         self._on_loop.do(lambda: self._mcp.switch(call.path["name"], changes))
         return self._overview(None)
 
@@ -64,14 +60,18 @@ class McpApi:
         self._on_loop.do(lambda: self._mcp.remove(call.path["name"]))
         return Reply(status=204)
 
-    @route("post", "/api/mcp/{name}/test", "McpServer", "Nothing", query=(FOLDER,))
+    @route("post", "/api/mcp/{name}/test", "McpServer", "Nothing", query=("workspace",))
     def test(self, call: Call) -> Reply:
         """Connects to a server now and lists its tools."""
         folder = _folder(call.query.get("workspace"))
         return Reply(self._on_loop(self._mcp.test(call.path["name"], folder)))
 
     @route(
-        "post", "/api/mcp/{name}/tools/{tool}/approve", "McpServer", "McpApproval", query=(FOLDER,)
+        "post",
+        "/api/mcp/{name}/tools/{tool}/approve",
+        "McpServer",
+        "McpApproval",
+        query=("workspace",),
     )
     def approve(self, call: Call) -> Reply:
         """Accepts a changed tool in the definition that the user has just seen."""
@@ -83,25 +83,12 @@ class McpApi:
         return Reply(self._on_loop.do(lambda: self._mcp.overview(folder)))
 
 
-def _check_switch(tool: str, wanted: Any) -> None:
-    known = isinstance(wanted, Mapping) and all(
-        key in _SWITCHES and isinstance(value, _SWITCHES[key]) for key, value in wanted.items()
-    )
-    if not known:
-        raise ConfigError(
-            "bad_request",
-            f"The switches of the tool {tool[:80]!r} are not right.",
-            'Write {"enabled": true} or {"effect": "read"}.',
-        )
-
-
 def _folder(name: str | None) -> str | None:
     """Returns a folder's full path, None for no name. Raises ConfigError for what is no folder."""
     if not name:
         return None
     path = Path(name).expanduser()
     if "\0" in name or not path.is_absolute() or not path.is_dir():
-        raise ConfigError(
-            "bad_workspace", f"{name[:200]!r} is not a folder.", "Give the full path of a folder."
-        )
+        what = f"{name[:200]!r} is not a folder."
+        raise ConfigError("bad_workspace", what, "Give the full path of a folder.")
     return str(path)

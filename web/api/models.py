@@ -18,7 +18,7 @@ from searchloop.agent.providers import Hosts, ModelServer, PullProgress, hosting
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.types import ModelInfo
 from searchloop.web.api.calls import Call, LoopBridge, Reply
-from searchloop.web.api.openapi import MODEL, route
+from searchloop.web.api.openapi import route
 
 MAX_PULLS = 3  # at once
 _KEPT = 20  # finished pulls that are still listed
@@ -63,16 +63,13 @@ class LocalModels:
         """Starts to pull a model; a pull that is under way goes on."""
         return Reply(self._on_loop.do(lambda: self._start(call.body["model"])), 202)
 
-    @route("delete", "/api/models/pull", None, query=(MODEL,))
+    @route("delete", "/api/models/pull", None, query=("model",))
     def cancel(self, call: Call) -> Reply:
         """Stops a pull."""
         model = _named(call.query)
         if not self._on_loop(self._stop(model)):
-            raise Conflict(
-                "no_pull",
-                f"{model[:100]} is not on its way.",
-                "GET /api/models/pull lists what is.",
-            )
+            what = f"{model[:100]} is not on its way."
+            raise Conflict("no_pull", what, "GET /api/models/pull lists what is.")
         return Reply(status=204)
 
     @route("post", "/api/models/unload", None, "ModelName")
@@ -82,7 +79,7 @@ class LocalModels:
         self._on_loop(host.unload(name))
         return Reply(status=204)
 
-    @route("delete", "/api/models", None, query=(MODEL,))
+    @route("delete", "/api/models", None, query=("model",))
     def remove(self, call: Call) -> Reply:
         """Deletes a model."""
         host, name = self._host(_named(call.query))
@@ -119,11 +116,8 @@ class LocalModels:
         provider, name = self._runner.provider(model)
         steps = hosting(provider, model.partition(":")[0]).pull(name)
         if len(self._tasks) >= MAX_PULLS:
-            raise Conflict(
-                "too_many_pulls",
-                f"{MAX_PULLS} models are on their way already.",
-                "Wait for one of them, or cancel it.",
-            )
+            what = f"{MAX_PULLS} models are on their way already."
+            raise Conflict("too_many_pulls", what, "Wait for one of them, or cancel it.")
         self._pulls.pop(model, None)  # a new pull is the last in the list
         pull = self._pulls[model] = Pull(model)
         task = self._tasks[model] = asyncio.create_task(_follow(pull, steps), name=f"pull {model}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from searchloop.agent import __version__
-from searchloop.web.api.schemas import BODIES, COUNT, FORMATS, SCHEMAS, TEXT, Schema, one_of, ref
+from searchloop.web.api.schemas import QUERY, SCHEMAS, TEXT, ref
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -22,22 +22,9 @@ class Route(NamedTuple):
     answer: str | None
     body: str | None = None
     status: int = 200  # of an answer; without one it is 204
-    query: tuple[Schema, ...] = ()
+    query: tuple[str, ...] = ()
 
 
-def parameter(name: str, schema: Schema, words: str) -> Schema:
-    """Describes a parameter in the query."""
-    return {"name": name, "in": "query", "schema": schema, "description": words}
-
-
-FORMAT = parameter("format", one_of(*FORMATS), "md when left out")
-TURN = parameter("turn", COUNT, "With md: only the answer to this question")
-AFTER = parameter("after", COUNT, "The last event that you have")
-VIEW = parameter("view", one_of("events", "page"), "page adds rendered text")
-Q = parameter("q", TEXT, "Words in the title or in a question")
-LIMIT = parameter("limit", COUNT, "The most to list, 200 if not said; pinned ones come besides")
-MODEL = parameter("model", TEXT, "provider:model, as /api/models lists it")
-FOLDER = parameter("workspace", TEXT, "With the servers of this folder's .mcp.json")
 ANY_FILE = "*/*"
 
 # Answered elsewhere: by the event streams, the page's files and the search backend.
@@ -46,27 +33,20 @@ _OTHERS = (
     (Route("get", "/static/{name}", ANY_FILE), "A file of the page"),
     (Route("get", "/api/engines", "Engines"), "Search engines, and what each one lacks"),
     (
-        Route("get", "/api/sessions/{id}/events", "text/event-stream", query=(AFTER, VIEW)),
+        Route("get", "/api/sessions/{id}/events", "text/event-stream", query=("after", "view")),
         "The session's events, stored ones and then live; the last of a run is a RunFinished",
     ),
     (Route("post", "/api/web-search", "SearchAnswer", "WebSearch"), "Search the web"),
-    (Route("post", "/api/open-page", "Page", "OpenPage", query=(VIEW,)), "Read a page"),
+    (Route("post", "/api/open-page", "Page", "OpenPage", query=("view",)), "Read a page"),
 )
 _declared: dict[Callable[..., Any], Route] = {}
 
 
-def route(
-    method: str,
-    path: str,
-    answer: str | None,
-    body: str | None = None,
-    status: int = 200,
-    query: tuple[Schema, ...] = (),
-) -> Callable[[T], T]:
-    """Declares the route that a handler answers. See `Route`."""
+def route(*declared: Any, **more: Any) -> Callable[[T], T]:
+    """Declares the route that a handler answers, in the words of `Route`."""
 
     def declare(handler: T) -> T:
-        _declared[handler] = Route(method, path, answer, body, status, query)
+        _declared[handler] = Route(*declared, **more)
         return handler
 
     return declare
@@ -105,7 +85,7 @@ def _operation(found: Route, words: str) -> dict[str, Any]:
     parameters = [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in names]
     operation: dict[str, Any] = {
         "summary": words,
-        "parameters": [*parameters, *found.query],
+        "parameters": [*parameters, *map(_parameter, found.query)],
         "responses": {
             str(found.status if found.answer else 204): _answer(words, found.answer),
             "4XX": _answer("Refused; the body says why and what to do", "Error"),
@@ -114,11 +94,15 @@ def _operation(found: Route, words: str) -> dict[str, Any]:
     }
     if found.body:
         content = {"application/json": {"schema": ref(found.body)}}
-        required = bool(BODIES[found.body].get("required"))
+        required = bool(SCHEMAS[found.body].get("required"))
         operation["requestBody"] = {"required": required, "content": content}
     if found.path == "/api/health":
         operation["security"] = []
     return operation
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": QUERY[name]}
 
 
 def _answer(words: str, answer: str | None) -> dict[str, Any]:

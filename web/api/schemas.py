@@ -1,12 +1,13 @@
 """JSON Schemas of the API: request bodies (which are checked against them), answers, and events.
 
-`openapi` names them by route. A program that reads events finds here the parts that matter most:
-citations, sources, and how a run ended.
+The tables have one entry for each object: its name, then its fields as `name:kind`. A kind is a key
+of `_KINDS`, text if none is written, or the name of another object; `[kind]` is an array,
+`kind|null` may be null, `name?` may be missing, and `...Name` takes the fields of another object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from searchloop.agent.guard.approvals import DECISIONS
@@ -19,47 +20,183 @@ Schema = dict[str, Any]
 
 MODES = tuple(ALLOWED)
 FORMATS = ("md", "html", "json", "trace")
+TEXT: Schema = {"type": "string"}
 
 
-def object_of(*required: str, **properties: Schema) -> Schema:
-    """Describes an object with these properties, of which `required` are always there."""
-    schema: Schema = {"type": "object", "properties": properties}
-    return {**schema, "required": list(required)} if required else schema
-
-
-def record(**properties: Schema) -> Schema:
-    """Describes an object with exactly these properties always there."""
-    return object_of(*properties, **properties)
-
-
-def closed_object(*required: str, **properties: Schema) -> Schema:
-    """Describes an object with these properties and no others, as request bodies are."""
-    return {**object_of(*required, **properties), "additionalProperties": False}
-
-
-def each(schema: Schema, *names: str) -> Schema:
-    """Gives several properties the same schema."""
-    return dict.fromkeys(names, schema)
-
-
-def array_of(items: Schema) -> Schema:
-    """Describes an array."""
-    return {"type": "array", "items": items}
-
-
-def list_of(name: str) -> Schema:
-    """Describes an array of what the schema of this name describes."""
-    return array_of(ref(name))
-
-
-def one_of(*values: str) -> Schema:
-    """Describes one of these texts."""
+def _one_of(values: Iterable[str]) -> Schema:
     return {"type": "string", "enum": list(values)}
 
 
-def nullable(kind: str) -> Schema:
-    """Describes a value of this type, or null."""
-    return {"type": [kind, "null"]}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_KINDS: Mapping[str, Schema] = {
+    "text": TEXT,
+    "secret": {**TEXT, "writeOnly": True},
+    "count": _COUNT,
+    **{kind: {"type": kind} for kind in ("boolean", "integer", "number", "object", "array")},
+    "true": {"type": "boolean", "enum": [True]},
+    "time": {"type": "number", "description": "Seconds since 1970"},
+    "span": {"type": "array", "items": _COUNT, "minItems": 2, "maxItems": 2},
+    "mode": _one_of(MODES),
+    "search": _one_of(SEARCHES),
+    "effect": _one_of(EFFECTS),
+    "decision": _one_of(DECISIONS),
+    "mixed": _one_of(get_args(Mixed)),
+    "format": _one_of(FORMATS),
+    "view": _one_of(("events", "page")),
+    "range": _one_of(("d", "w", "m", "y", "all")),
+    "safety": _one_of(("off", "moderate", "strict")),
+    "author": _one_of(("model", "text")),
+    "progress": _one_of(("running", "done", "failed", "cancelled")),
+    "server_kind": _one_of(("stdio", "http")),
+    "server_state": _one_of(("idle", "connecting", "ready", "failed", "disabled")),
+    "source_state": _one_of(get_args(SourceState)),
+    "run_finished": _one_of(("run_finished",)),
+    "reason": _one_of(get_args(RunReason)),
+    "verdict": _one_of(get_args(VerdictName)),
+}
+# Bodies that hold these fields and no others.
+_CLOSED = """
+NewSession      model?:text|null mode?:mode search?:search workspace?:text|null agent?:text|null
+                temporary?:boolean
+SessionChanges  title? model? mode?:mode search?:search workspace?:text|null agent?:text|null
+                pinned?:boolean
+NewAgent        name ...AgentChanges
+AgentChanges    description? system? model?:text|null mode?:mode|null search?:search
+                tools?:[text]|null servers?:[text]|null
+NewMessage      text model? mode?:mode search?:search replaces?:count
+TurnChange      shown?:true removed?:boolean
+ModelName       model
+SettingChanges  settings:object
+Policy          review_queries?:boolean private_and_untrusted?:mixed rules?:[object]
+NewKey          value:secret
+LibraryPath     path
+Reader          model?
+Check           claim text? url?
+Nothing
+Decision        decision:decision arguments?:object
+McpConfig       config save?:boolean replace?:boolean
+McpChanges      disabled?:boolean private?:boolean effect?:effect|null tools?:object
+ToolSwitches    enabled?:boolean|null effect?:text|null
+McpTrust        workspace hash
+McpApproval     definition
+"""
+_OPEN = """
+WebSearch       query country? language? engine? max_results?:integer time_range?:range
+                allowed_domains?:[text] blocked_domains?:[text] safe_search?:safety
+OpenPage        url find?:text|null offset?:integer max_length?:integer reader?
+                allowed_domains?:[text] blocked_domains?:[text]
+Problem         code message remedy?
+Error           error:Problem
+Health          status name? version?
+Session         id title model mode:mode search:search search_path workspace?:text|null
+                created:time updated:time messages?:count running?:boolean settings?:object
+                agent?:text|null native_search?:boolean|null
+Sessions        sessions:[Session]
+Agent           name description system model:text|null mode:mode|null search:search
+                tools:[text]|null servers:[text]|null builtin:boolean changed:boolean
+Agents          agents:[Agent]
+Reading         model marks:count
+Verdict         verdict:verdict passage start:count end:count reason quote
+Decided         call_id decision:decision
+Undone          files:[text]
+Plan            plan_id title steps:[object] files:[text] sources:[object] by:author
+Started         run_id session_id seq:integer
+Cancelled       cancelled:boolean
+ShownTurns      shown:[count]
+Setting         name value origin changeable:boolean default? help?
+Settings        settings:[Setting]
+Key             name set:boolean origin saved:boolean help? strayed?:text|null
+Keys            keys:[Key]
+Library         collections:[object]
+LibraryAdded    collection added?:count skipped?:count
+LibraryRemoved  removed:count
+Model           id available:boolean title? capabilities?:object local?:boolean loaded?:object|null
+                missing?:text|null remedy?:text|null calls?:text|null disk?:integer|null
+                search_usd?:number|null
+Models          models:[Model] servers?:[ModelServer] default? modes?:[text] searches?:[text]
+                search?:search held_back?:HeldBack
+HeldBack        now?:text|null private?:text|null
+ModelServer     provider name address version?:text|null cloud?:boolean|null
+Pull            model state:progress status done:count total:count error?:object|null
+Pulls           pulls:[Pull]
+Engines         engines:[object] offline?:boolean
+SearchAnswer    query status results:[object] attempts:[object] engine?:text|null
+Page            url final_url?:text|null title?:text|null content?:text|null
+                content_length?:integer|null original_length?:integer|null
+                next_offset?:integer|null invisible?:count truncated?:boolean|null blocks?:array
+McpPlan         servers:[McpPlanned] saved:boolean
+McpPlanned      name file workspace:text|null kind:server_kind command:[text] cwd:text|null
+                variables:[text] headers:[text] disabled:boolean private:boolean effect:effect
+McpServers      file servers:[McpServer] problems:[object] untrusted:object|null
+McpServer       ...McpPlanned state:server_state error:object|null retry_in:number|null protocol
+                title version oddities:[text] tools:[McpTool] tokens:count stderr?
+McpTool         name offered_as enabled:boolean effect:effect tokens:count definition
+                suspended:object|null title? description? hints?:object unusable?:text|null
+Mark            span:span|null quote:text|null verdict:verdict|null passage:text|null
+                verified:boolean|null
+Citation        n:count url title quote:text|null verified:boolean|null spans:[span] marks:[Mark]
+Source          n?:count url title state:source_state published?
+Usage           {usage}
+RunFinished     type:run_finished reason:reason answer citations:[Citation] sources:[Source]
+                usage:Usage search_path error?:Problem
+"""
+_QUERY = """
+Query           format:format turn:count after:count view:view q limit:count model workspace
+"""
+# By field, or by object and field where a field means different things.
+_DESCRIPTIONS: Mapping[str, str] = {
+    "model": "provider:model, as /api/models lists it",
+    "system": "What the model is told in every turn",
+    "AgentChanges.tools": "Patterns of tools it may use; null: all",
+    "AgentChanges.servers": "Patterns of MCP servers it may use; null: all",
+    "temporary": "Not listed, deleted after a day",
+    "SessionChanges.workspace": "Full path of a folder; null removes it",
+    "SessionChanges.agent": "Name of an agent; null removes it",
+    "replaces": "The question beside which this one stands",
+    "SettingChanges.settings": "Text by name; null restores the default",
+    "config": '"mcpServers" JSON',
+    "save": "Without it nothing is saved, only shown",
+    "replace": "Replaces a server of the same name",
+    "McpChanges.tools": "{tool: {enabled?, effect?}}",
+    "McpApproval.definition": "The hash of the definition that the user saw",
+    "command": "What is run, or the address, as it stands in the file",
+    "variables": "Names of the variables it gets",
+    "headers": "Names of the headers it is sent",
+    "search_path": "The path that the last turn took",
+    "native_search": "Its model searches by itself",
+    "changed": "Built in and edited; DELETE restores it",
+    "seq": "Follow the events after this one",
+    "ShownTurns.shown": "Numbers of questions",
+    "strayed": "The address that was changed since",
+    "search_usd": "Price of its own search",
+    "loaded": "Its place in memory",
+    "ModelServer.version": "null while nobody answers",
+    "cloud": "Whether it may use a cloud",
+    "blocks": "With view=page: the text to be shown",
+    "untrusted": "A project's file that is not trusted yet: {file, hash, commands}",
+    "McpServer.error": "{code, message, remedy}",
+    "retry_in": "Seconds",
+    "McpServer.tokens": "About what its tools take in each request",
+    "stderr": "After a test: the end of what it wrote there",
+    "hints": "What the server claims; it grants nothing",
+    "McpTool.definition": "SHA-256 of what the server says of it",
+    "suspended": "{diff} once it changed",
+    "span": "[start, end) in code points of the text; null: at no one place",
+    "Mark.quote": "Literal words: of the source, or in the answer's quotation marks",
+    "passage": "The nearest text of the source",
+    "Verdict.start": "The passage is [start, end) in code points of the source",
+    "Verdict.quote": "The claim's words in quotation marks that decided",
+    "Citation.quote": "That of the first mark in doubt, else the first",
+    "verified": "Whether the page that was read supports it; null: nothing was compared",
+    "published": "The day of the page as YYYY-MM-DD, where known",
+    "Query.format": "md when left out",
+    "turn": "With md: only the answer to this question",
+    "after": "The last event that you have",
+    "view": "page adds rendered text",
+    "q": "Words in the title or in a question",
+    "limit": "The most to list, 200 by default; pinned sessions come besides",
+    "Query.workspace": "With the servers of this folder's .mcp.json",
+}
 
 
 def ref(name: str) -> Schema:
@@ -67,343 +204,43 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def described(schema: Schema, words: str) -> Schema:
-    """Adds a description to a schema."""
-    return {**schema, "description": words}
+def _kind(text: str) -> Schema:
+    kind = text.removesuffix("|null")
+    found = {"type": "array", "items": _kind(kind[1:-1])} if kind[0] == "[" else _KINDS.get(kind)
+    if found is None:
+        return ref(kind)
+    if kind == text:
+        return found
+    either = {**found, "type": [found["type"], "null"]}
+    return either | ({"enum": [*found["enum"], None]} if "enum" in found else {})
 
 
-TEXT: Schema = {"type": "string"}
-FLAG: Schema = {"type": "boolean"}
-COUNT: Schema = {"type": "integer", "minimum": 0}
-WHOLE: Schema = {"type": "integer"}
-ANY: Schema = {"type": "object"}
-TEXTS = array_of(TEXT)
-OBJECTS = array_of(ANY)
-MAYBE_TEXT, MAYBE_COUNT, MAYBE_FLAG = nullable("string"), nullable("integer"), nullable("boolean")
-MAYBE_NUMBER, MAYBE_OBJECT = nullable("number"), nullable("object")
-PROBLEM = object_of("code", "message", code=TEXT, message=TEXT, remedy=TEXT)
-_EFFECT = one_of(*EFFECTS)
-_MAYBE_EFFECT: Schema = {"type": ["string", "null"], "enum": [*EFFECTS, None]}
+def _objects(table: str, **more: Any) -> dict[str, Schema]:
+    """Returns the schema of each object in a table."""
+    rows: dict[str, list[str]] = {}
+    for line in table.strip().splitlines():
+        words = line.split()
+        name = next(reversed(rows), "") if line[0] == " " else words.pop(0)
+        rows.setdefault(name, []).extend(words)
+    found: dict[str, Schema] = {}
+    for name, fields in rows.items():
+        copied = [field for word in fields if word[0] == "." for field in rows[word.strip(".")]]
+        schema: Schema = {"type": "object", "properties": {}, **more}
+        required = []
+        for word in (*copied, *(word for word in fields if word[0] != ".")):
+            field, _, kind = word.partition(":")
+            required += [field] * (not field.endswith("?"))
+            field = field.removesuffix("?")
+            said = _DESCRIPTIONS.get(f"{name}.{field}") or _DESCRIPTIONS.get(field)
+            note = {"description": said} if said else {}
+            schema["properties"][field] = _kind(kind or "text") | note
+        found[name] = schema | ({"required": required} if required else {})
+    return found
 
-_TIME: Schema = {"type": "number", "description": "Seconds since 1970"}
-_MODE: Schema = one_of(*MODES)
-_SEARCH: Schema = one_of(*SEARCHES)
-_MODEL: Schema = described(TEXT, "provider:model")
-_PATTERNS: Schema = {"type": ["array", "null"], "items": TEXT}
-_AGENT: Schema = {
-    "description": TEXT,
-    "system": described(TEXT, "What the model is told in every turn"),
-    "model": MAYBE_TEXT,
-    "mode": {"type": ["string", "null"], "enum": [*MODES, None]},
-    "search": _SEARCH,
-    "tools": described(_PATTERNS, "Patterns of tools it may use; null: all"),
-    "servers": described(_PATTERNS, "Patterns of MCP servers it may use; null: all"),
+
+_USAGE = " ".join(f"{name}:number|null" for name in USAGE_FIELDS)
+SCHEMAS: Mapping[str, Schema] = {
+    **_objects(_CLOSED, additionalProperties=False),
+    **_objects(_OPEN.format(usage=_USAGE)),
 }
-
-_CHANGED: Schema = described(FLAG, "Built in and edited; DELETE puts it back")
-
-BODIES: Mapping[str, Schema] = {
-    "NewSession": closed_object(
-        **each(MAYBE_TEXT, "model", "workspace", "agent"),
-        mode=_MODE,
-        search=_SEARCH,
-        temporary=described(FLAG, "Not listed, forgotten in a day"),
-    ),
-    "SessionChanges": closed_object(
-        title=TEXT,
-        model=_MODEL,
-        mode=_MODE,
-        search=_SEARCH,
-        workspace=described(MAYBE_TEXT, "Full path of a folder; null takes it away"),
-        agent=described(MAYBE_TEXT, "Name of an agent; null takes it away"),
-        pinned=FLAG,
-    ),
-    "NewAgent": closed_object("name", name=TEXT, **_AGENT),
-    "AgentChanges": closed_object(**_AGENT),
-    "NewMessage": closed_object(
-        "text",
-        text=TEXT,
-        model=_MODEL,
-        mode=_MODE,
-        search=_SEARCH,
-        replaces=described(COUNT, "The question beside which this one stands"),
-    ),
-    "TurnChange": closed_object(shown={"type": "boolean", "enum": [True]}, removed=FLAG),
-    "ModelName": closed_object("model", model=_MODEL),
-    "SettingChanges": closed_object(
-        "settings", settings=described(ANY, "Text by name; null puts the default back")
-    ),
-    "Policy": closed_object(
-        review_queries=FLAG, private_and_untrusted=one_of(*get_args(Mixed)), rules=OBJECTS
-    ),
-    "NewKey": closed_object("value", value={**TEXT, "writeOnly": True}),
-    "LibraryPath": closed_object("path", path=TEXT),
-    "Reader": closed_object(model=_MODEL),
-    "Reading": record(model=TEXT, marks=COUNT),
-    "Check": closed_object("claim", claim=TEXT, text=TEXT, url=TEXT),
-    "Nothing": closed_object(),
-    "Decision": closed_object("decision", decision=one_of(*DECISIONS), arguments=ANY),
-    "Decided": record(call_id=TEXT, decision=one_of(*DECISIONS)),
-    "WebSearch": object_of(
-        "query",
-        **each(TEXT, "query", "country", "language", "engine"),
-        max_results=WHOLE,
-        allowed_domains=TEXTS,
-        blocked_domains=TEXTS,
-        time_range=one_of("d", "w", "m", "y", "all"),
-        safe_search=one_of("off", "moderate", "strict"),
-    ),
-    "OpenPage": object_of(
-        "url",
-        url=TEXT,
-        find=MAYBE_TEXT,
-        offset=WHOLE,
-        max_length=WHOLE,
-        allowed_domains=TEXTS,
-        blocked_domains=TEXTS,
-        reader=TEXT,
-    ),
-    "McpConfig": closed_object(
-        "config",
-        config=described(TEXT, '"mcpServers" JSON'),
-        save=described(FLAG, "Without it nothing is kept, only shown"),
-        replace=described(FLAG, "A server of the same name gives way"),
-    ),
-    "McpChanges": closed_object(
-        disabled=FLAG,
-        private=FLAG,
-        effect=_MAYBE_EFFECT,
-        tools=described(ANY, "{tool: {enabled?, effect?}}"),
-    ),
-    "McpTrust": closed_object("workspace", "hash", workspace=TEXT, hash=TEXT),
-    "McpApproval": closed_object(
-        "definition", definition=described(TEXT, "The hash of what was looked at")
-    ),
-}
-
-_PLANNED: Schema = {
-    "name": TEXT,
-    "file": TEXT,
-    "workspace": MAYBE_TEXT,
-    "kind": one_of("stdio", "http"),
-    "command": described(TEXTS, "What is run, or the address, as it stands in the file"),
-    "cwd": MAYBE_TEXT,
-    "variables": described(TEXTS, "Names of the variables it gets"),
-    "headers": described(TEXTS, "Names of the headers it is sent"),
-    "disabled": FLAG,
-    "private": FLAG,
-    "effect": _EFFECT,
-}
-_SPAN: Schema = {"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2}
-_VERIFIED: Schema = {
-    "type": ["boolean", "null"],
-    "description": "Whether the page that was read bears it out; null: nothing was compared",
-}
-
-SCHEMAS: Schema = {
-    **BODIES,
-    "Error": record(error=PROBLEM),
-    "Health": object_of("status", name=TEXT, status=TEXT, version=TEXT),
-    "Session": object_of(
-        *("id", "title", "model", "mode", "search", "search_path", "created", "updated"),
-        id=TEXT,
-        title=TEXT,
-        model=_MODEL,
-        mode=_MODE,
-        search=_SEARCH,
-        search_path=described(TEXT, "The way the last turn really took"),
-        workspace=MAYBE_TEXT,
-        **each(_TIME, "created", "updated"),
-        messages=COUNT,
-        running=FLAG,
-        settings=described(ANY, "What few sessions have set"),
-        agent=described(MAYBE_TEXT, "The preset it runs as"),
-        native_search=described(MAYBE_FLAG, "Of its model's own"),
-    ),
-    "Sessions": record(sessions=list_of("Session")),
-    "Agent": object_of(
-        *("name", *_AGENT, "builtin", "changed"),
-        name=TEXT,
-        **_AGENT,
-        builtin=FLAG,
-        changed=_CHANGED,
-    ),
-    "Agents": record(agents=list_of("Agent")),
-    "Undone": record(files=TEXTS),
-    "Plan": record(
-        plan_id=TEXT,
-        title=TEXT,
-        steps=OBJECTS,
-        files=TEXTS,
-        sources=OBJECTS,
-        by=one_of("model", "text"),
-    ),
-    "Started": record(
-        run_id=TEXT, session_id=TEXT, seq=described(WHOLE, "Follow the events after this one")
-    ),
-    "Cancelled": record(cancelled=FLAG),
-    "ShownTurns": record(
-        shown={"type": "array", "items": COUNT, "description": "Numbers of questions"}
-    ),
-    "Settings": record(
-        settings={
-            "type": "array",
-            "items": object_of(
-                *("name", "value", "origin", "changeable"),
-                **each(TEXT, "name", "value", "default", "origin", "help"),
-                changeable=FLAG,
-            ),
-        }
-    ),
-    "Keys": record(
-        keys={
-            "type": "array",
-            "items": object_of(
-                *("name", "set", "origin", "saved"),
-                **each(TEXT, "name", "help", "origin"),
-                **each(FLAG, "set", "saved"),
-                strayed=described(MAYBE_TEXT, "The address that was changed since"),
-            ),
-        }
-    ),
-    "Library": record(collections=OBJECTS),
-    "LibraryAdded": object_of("collection", collection=TEXT, added=COUNT, skipped=COUNT),
-    "LibraryRemoved": record(removed=COUNT),
-    "Model": object_of(
-        *("id", "available"),
-        id=_MODEL,
-        title=TEXT,
-        capabilities=ANY,
-        available=FLAG,
-        local=FLAG,
-        **each(MAYBE_TEXT, "missing", "remedy", "calls"),
-        disk=MAYBE_COUNT,
-        search_usd=described(MAYBE_NUMBER, "Price of its own search"),
-        loaded=described(MAYBE_OBJECT, "Its place in memory"),
-    ),
-    "Models": object_of(
-        "models",
-        models=list_of("Model"),
-        servers=list_of("ModelServer"),
-        default=_MODEL,
-        modes=TEXTS,
-        searches=TEXTS,
-        search=_SEARCH,
-        held_back=object_of(**each(MAYBE_TEXT, "now", "private")),
-    ),
-    "ModelServer": object_of(
-        *("provider", "name", "address"),
-        **each(TEXT, "provider", "name", "address"),
-        version=described(MAYBE_TEXT, "null while nobody answers"),
-        cloud=described(MAYBE_FLAG, "Whether it may use a cloud"),
-    ),
-    "Pull": object_of(
-        *("model", "state", "status", "done", "total"),
-        model=_MODEL,
-        state=one_of("running", "done", "failed", "cancelled"),
-        status=TEXT,
-        done=COUNT,
-        total=COUNT,
-        error=MAYBE_OBJECT,
-    ),
-    "Pulls": record(pulls=list_of("Pull")),
-    "Engines": object_of("engines", engines=OBJECTS, offline=FLAG),
-    "SearchAnswer": object_of(
-        *("query", "status", "results", "attempts"),
-        query=TEXT,
-        engine=MAYBE_TEXT,
-        status=TEXT,
-        results=OBJECTS,
-        attempts=OBJECTS,
-    ),
-    "Page": object_of(
-        "url",
-        url=TEXT,
-        **each(MAYBE_TEXT, "final_url", "title", "content"),
-        **each(MAYBE_COUNT, "content_length", "original_length", "next_offset"),
-        invisible=COUNT,
-        truncated=MAYBE_FLAG,
-        blocks={"type": "array", "description": "With view=page: the text to be shown"},
-    ),
-    "McpPlan": record(servers=list_of("McpPlanned"), saved=FLAG),
-    "McpPlanned": object_of(*_PLANNED, **_PLANNED),
-    "McpServers": record(
-        file=TEXT,
-        servers=list_of("McpServer"),
-        problems=OBJECTS,
-        untrusted={
-            "type": ["object", "null"],
-            "description": "A project's file that waits for trust: {file, hash, commands}",
-        },
-    ),
-    "McpServer": object_of(
-        *_PLANNED,
-        *("state", "error", "retry_in", "protocol", "title", "version", "oddities"),
-        *("tools", "tokens"),
-        **_PLANNED,
-        state={"type": "string", "enum": ["idle", "connecting", "ready", "failed", "disabled"]},
-        error=described(MAYBE_OBJECT, "{code, message, remedy}"),
-        retry_in=described(MAYBE_NUMBER, "Seconds"),
-        **each(TEXT, "protocol", "title", "version"),
-        oddities=TEXTS,
-        tools=list_of("McpTool"),
-        tokens=described(COUNT, "About what its tools take in each request"),
-        stderr=described(TEXT, "After a test: the end of what it wrote there"),
-    ),
-    "McpTool": object_of(
-        *("name", "offered_as", "enabled", "effect", "tokens", "definition", "suspended"),
-        **each(TEXT, "name", "offered_as", "title", "description"),
-        enabled=FLAG,
-        effect=_EFFECT,
-        hints=described(ANY, "What the server claims; it grants nothing"),
-        tokens=COUNT,
-        unusable=MAYBE_TEXT,
-        definition=described(TEXT, "SHA-256 of what the server says of it"),
-        suspended=described(MAYBE_OBJECT, "{diff} once it changed"),
-    ),
-    "Mark": record(
-        span={
-            **_SPAN,
-            "type": ["array", "null"],
-            "description": "[start, end) in code points of the text; null: at no one place",
-        },
-        quote=described(MAYBE_TEXT, "What the source says there"),
-        verified=_VERIFIED,
-    ),
-    "Verdict": record(
-        verdict=one_of(*get_args(VerdictName)),
-        passage=described(TEXT, "The nearest text of the source, [start, end) in code points"),
-        start=COUNT,
-        end=COUNT,
-        reason=described(TEXT, "One sentence"),
-        quote=described(TEXT, "The claim's words in quotation marks that decided"),
-    ),
-    "Citation": record(
-        n=COUNT,
-        url=TEXT,
-        title=TEXT,
-        quote=described(MAYBE_TEXT, "That of the first mark in doubt, else the first"),
-        verified=_VERIFIED,
-        spans=array_of(_SPAN),
-        marks=list_of("Mark"),
-    ),
-    "Source": object_of(
-        *("url", "title", "state"),
-        n=COUNT,
-        url=TEXT,
-        title=TEXT,
-        state=one_of(*get_args(SourceState)),
-        published=described(TEXT, "The day of the page as YYYY-MM-DD, where known"),
-    ),
-    "RunFinished": object_of(
-        *("type", "reason", "answer", "citations", "sources", "usage", "search_path"),
-        type=one_of("run_finished"),
-        reason=one_of(*get_args(RunReason)),
-        answer=TEXT,
-        citations=list_of("Citation"),
-        sources=list_of("Source"),
-        usage=object_of(*USAGE_FIELDS, **dict.fromkeys(USAGE_FIELDS, MAYBE_NUMBER)),
-        search_path=TEXT,
-        error=PROBLEM,
-    ),
-}
+QUERY: Mapping[str, Schema] = _objects(_QUERY)["Query"]["properties"]

@@ -15,7 +15,7 @@ from searchloop.agent.run.undo import make_plan, undo_files
 from searchloop.agent.tools.present_plan import find_plan, run_text
 from searchloop.agent.tools.workspace import Workspace
 from searchloop.web.api.calls import Call, LoopBridge, Reply, parse_number
-from searchloop.web.api.openapi import LIMIT, Q, route
+from searchloop.web.api.openapi import route
 from searchloop.web.compose import Services
 
 _TITLE = 200  # characters
@@ -32,15 +32,7 @@ class SessionsApi:
         self._log = services.log
         self._on_loop = on_loop
 
-    @route(
-        "get",
-        "/api/sessions",
-        "Sessions",
-        query=(
-            Q,
-            LIMIT,
-        ),
-    )
+    @route("get", "/api/sessions", "Sessions", query=("q", "limit"))
     def list(self, call: Call) -> Reply:
         """Lists sessions, newest first: up to `limit`, plus all pinned ones, no temporary ones."""
         limit = parse_number(call.query.get("limit", str(_LISTED)))
@@ -115,9 +107,8 @@ class SessionsApi:
     def change_turn(self, call: Call) -> Reply:
         """Shows, removes or restores a turn, and returns the turns shown."""
         if len(call.body) != 1:
-            raise ConfigError(
-                "bad_request", "A turn is either shown or removed.", "Send one of the two."
-            )
+            what = "A turn is either shown or removed."
+            raise ConfigError("bad_request", what, "Send one of the two.")
         kind = "branch_chosen"
         if "removed" in call.body:
             kind = "turn_removed" if call.body["removed"] else "turn_restored"

@@ -54,9 +54,8 @@ class SettingsApi:
             if name not in known or not _changeable(known[name], env):
                 raise _cannot_change(name, env if name in known else None)
             if value is not None and (not isinstance(value, str) or len(value) > 2000):
-                raise ConfigError(
-                    "bad_setting", f"{name} is no text of up to 2,000 characters.", "Correct it."
-                )
+                what = f"{name} is no text of up to 2,000 characters."
+                raise ConfigError("bad_setting", what, "Correct it.")
         wanted = {name: value.strip() or None if value else None for name, value in changes.items()}
         path = services.settings.home / _FILE
         after = {k: v for k, v in (read_config(path) | wanted).items() if v is not None}
@@ -99,11 +98,8 @@ def _cannot_change(name: str, env: Environment | None) -> ConfigError:
         return ConfigError("unknown_setting", f"There is no setting {name[:80]!r}.", "Check it.")
     where = env.origin(name)
     how = "Change it there" if where not in ("default", _FILE) else "Set it in .env"
-    return ConfigError(
-        "not_changeable",
-        f"{name} cannot be changed here" + (f": it is set by {where}." if where else "."),
-        f"{how}, then start searchloop again.",
-    )
+    what = f"{name} cannot be changed here" + (f": it is set by {where}." if where else ".")
+    return ConfigError("not_changeable", what, f"{how}, then start searchloop again.")
 
 
 class KeysApi:
@@ -242,11 +238,9 @@ class LibraryApi:
         """Indexes a folder or file of this machine, or brings its index up to date."""
         path = Path(call.body["path"]).expanduser()
         if "\0" in call.body["path"] or not path.is_absolute() or not path.exists():
-            raise ConfigError(
-                "bad_path",
-                f"There is no folder or file {call.body['path'][:200]!r}.",
-                "Give the full path of a folder or file on this machine.",
-            )
+            what = f"There is no folder or file {call.body['path'][:200]!r}."
+            remedy = "Give the full path of a folder or file on this machine."
+            raise ConfigError("bad_path", what, remedy)
         with self._services.library() as library:
             added = asdict(library.add(path))
         skipped = added.pop("skipped")

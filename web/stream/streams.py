@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from urllib.parse import parse_qs
 
-from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
+from searchloop.web.api import status_of
 from searchloop.web.api.calls import parse_number
 from searchloop.web.gate import Message, Receive, Refusal, Scope, Send, refuse
-from searchloop.web.stream.hub import HubRegistry, breathe
 from searchloop.web.stream.view import FrameCache, PageView
 
 MAX_STREAMS = 10_000
@@ -28,6 +28,9 @@ _RETRY = b"retry: 1000\n\n"
 _BEAT = b":\n\n"
 _CHUNK = 64  # events of a replay in one write
 _HEAVY = 6000  # characters; a thread renders more than that
+_FAST = 0.001  # seconds; a loop that turns faster has little to do
+_REST = 2.0  # pause in turns of the loop
+_LONGEST_REST = 0.1  # seconds
 _HEADERS = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"x-accel-buffering", b"no"),
@@ -43,7 +46,7 @@ class Streams:
         self._log = log
         self._most = most
         self._heartbeat = heartbeat
-        self._hubs = HubRegistry(log)
+        self._plain = FrameCache()
         self._page = FrameCache(16 * 1024 * 1024)
         self._shared = FrameCache()
         self._open: set[asyncio.Task[None]] = set()
@@ -58,8 +61,12 @@ class Streams:
 
     async def serve(self, session_id: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request for a session's events."""
-        refusal, after, view = await self._admit(session_id, scope)
-        if refusal:
+        try:
+            after, view = await self._admit(session_id, scope)
+        except AgentError as error:
+            allow = ((b"allow", b"GET"),) if error.code == "method_not_allowed" else ()
+            status = 405 if allow else status_of(error)
+            refusal = Refusal(status, error.code, error.message, error.remedy, allow)
             await refuse(refusal, scope, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
@@ -79,25 +86,17 @@ class Streams:
         else:
             task.result()
 
-    async def _admit(self, session_id: str, scope: Scope) -> tuple[Refusal | None, int, str]:
-        """Returns (refusal or None, number to start after, view)."""
+    async def _admit(self, session_id: str, scope: Scope) -> tuple[int, str]:
+        """Returns (number to start after, view). Raises AgentError for what cannot be streamed."""
         if scope["method"] != "GET":
-            allow = ((b"allow", b"GET"),)
-            words = "A stream of events is read with GET."
-            return Refusal(405, "method_not_allowed", words, "Use GET.", allow), 0, ""
-        try:
-            after, view = _parameters(scope)
-            await self._log.aside(self._log.session, session_id)
-        except ConfigError as error:
-            return Refusal(400, error.code, error.message, error.remedy), 0, ""
-        except AgentError as error:
-            status = 404 if error.code == "no_session" else 503
-            return Refusal(status, error.code, error.message, error.remedy), 0, ""
+            what = "A stream of events is read with GET."
+            raise ConfigError("method_not_allowed", what, "Use GET.")
+        after, view = _parameters(scope)
+        await self._log.aside(self._log.session, session_id)
         if len(self._open) >= self._most:
-            message = f"{self._most} event streams are open, which is the most."
-            refusal = Refusal(503, "too_many_streams", message, "Close some pages and try again.")
-            return refusal, 0, ""
-        return None, after, view
+            what = f"{self._most} event streams are open, which is the most."
+            raise StoreError("too_many_streams", what, "Close some pages and try again.")
+        return after, view
 
     async def _watch(self, task: asyncio.Task[None], receive: Receive, send: Send) -> None:
         """Ends the stream when the client leaves, and sends a heartbeat until then."""
@@ -113,24 +112,12 @@ class Streams:
                 return
 
     async def _follow_plain(self, session_id: str, after: int, send: Send) -> None:
-        hub = await self._hubs.join(session_id)
-        try:
-            while not hub.ended:
-                floor = hub.floor
-                if after < floor:
-                    async with aclosing(self._hubs.stored(session_id, after, _CHUNK)) as pieces:
-                        async for seq, data in pieces:
-                            after = seq
-                            await send(_more(data))
-                    after = max(after, floor)  # missing numbers up to there were deltas
-                    continue
-                data, after = hub.since(after), max(after, hub.last)
-                if data:
-                    await send(_more(data))
-                else:
-                    await hub.news()
-        finally:
-            self._hubs.leave(session_id, hub)
+        frame = self._plain.of
+        async with aclosing(self._log.follow(session_id, after)) as batches:
+            async for batch in batches:
+                for events in _chunks(batch):
+                    await send(_more(b"".join([frame(session_id, event) for event in events])))
+                await _breathe()
 
     async def _follow_page(self, session_id: str, after: int, send: Send) -> None:
         view = PageView(session_id, self._page, self._shared)
@@ -154,7 +141,21 @@ class Streams:
                     if heavy and events[-1].type == "text_delta":
                         # Rendering a growing text takes at most half of the time.
                         await asyncio.sleep(min(loop.time() - began, 0.5))
-                await breathe()
+                await _breathe()
+
+
+async def _breathe() -> None:
+    """Lets the followers have the loop, then pauses for twice as long as that took.
+
+    A loop with little to do turns in less than a millisecond, so one reader sees each word as it
+    comes. A full loop gathers events instead of falling behind: a write costs, its size does not.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await asyncio.sleep(0)
+    turn = loop.time() - began
+    if turn > _FAST:
+        await asyncio.sleep(min(_REST * turn, _LONGEST_REST))
 
 
 def _more(data: bytes) -> Message:
@@ -172,16 +173,13 @@ def _parameters(scope: Scope) -> tuple[int, str]:
     query = parse_qs(scope["query_string"].decode("ascii"), keep_blank_values=True)
     view = query.get("view", ["events"])[-1]
     if view not in VIEWS:
-        raise ConfigError(
-            "bad_view", f"There is no view {view[:40]!r}.", f"Choose one of {', '.join(VIEWS)}."
-        )
+        what = f"There is no view {view[:40]!r}."
+        raise ConfigError("bad_view", what, f"Choose one of {', '.join(VIEWS)}.")
     last = next((v for k, v in scope["headers"] if k == b"last-event-id"), None)
     given = last.decode("latin-1") if last else query.get("after", ["0"])[-1]
     number = parse_number(given)
     if number is None:
-        raise ConfigError(
-            "bad_after",
-            f"{given[:40]!r} is not the number of an event.",
-            "Give the `id` of the last event that you have, or 0.",
-        )
+        what = f"{given[:40]!r} is not the number of an event."
+        remedy = "Give the `id` of the last event that you have, or 0."
+        raise ConfigError("bad_after", what, remedy)
     return number, view

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -165,27 +164,6 @@ def shown_host(href: str) -> str:
         return host.encode("ascii", "backslashreplace").decode()
 
 
-class _LinkParser(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.found: list[dict[str, str]] = []
-        self._open = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "a":
-            href = dict(attrs).get("href") or ""
-            self._open = href.startswith("https://") and len(href) < 4096 and bool(shown_host(href))
-            if self._open:
-                self.found.append({"url": href, "text": ""})
-
-    def handle_endtag(self, tag: str) -> None:
-        self._open = self._open and tag != "a"
-
-    def handle_data(self, data: str) -> None:
-        if self._open:
-            self.found[-1]["text"] += data
-
-
 def suggestions(details: Mapping[str, Any]) -> list[dict[str, str]]:
     """Returns the [{text, url}] of searches that a provider wants shown beside its answer.
 
@@ -195,10 +173,12 @@ def suggestions(details: Mapping[str, Any]) -> list[dict[str, str]]:
     html = sent.get("html") if isinstance(sent, Mapping) else None
     if not isinstance(html, str):
         return []
-    parser = _LinkParser()
-    parser.feed(html[:100_000])
-    links = ({**link, "text": " ".join(link["text"].split())[:_LONGEST]} for link in parser.found)
-    return [link for link in links if link["text"]][:_MOST]
+    from selectolax.lexbor import LexborHTMLParser
+
+    links = LexborHTMLParser(html[:100_000]).css("a[href^='https://']")
+    pairs = ((" ".join(a.text().split())[:_LONGEST], a.attributes["href"] or "") for a in links)
+    known = [{"url": url, "text": text} for text, url in pairs if text and shown_host(url)]
+    return [link for link in known if len(link["url"]) < 4096][:_MOST]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from searchloop.agent.errors import ToolError
 from searchloop.agent.search.source_numbers import private_mark
 from searchloop.agent.text import neutral
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
-from searchloop.agent.tools.backend import Backend, domain_limits, error_words
+from searchloop.agent.tools.backend import Backend, domain_limits, error_words, stays_here
 from searchloop.agent.tools.results import Fence
 from searchloop.agent.types import ANYWHERE, NativeSearch, ToolResult, ToolSpec, Usage
 
@@ -66,7 +66,12 @@ def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) 
             return ToolResult(context.call_id, "open_page", text, is_error=True, details=details)
         return _page(url, page, context, fence)
 
-    return Tool(_SPEC, run, origin="ours", untrusted=True, fenced=True, web=True, opens="url")
+    async def stays(arguments: Mapping[str, Any]) -> bool:
+        return await stays_here(backend, str(arguments["url"]).strip())
+
+    return Tool(
+        _SPEC, run, origin="ours", untrusted=True, fenced=True, web=True, opens="url", stays=stays
+    )
 
 
 def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence) -> ToolResult:

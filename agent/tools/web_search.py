@@ -10,7 +10,7 @@ from searchloop.agent.log.events import strange_years
 from searchloop.agent.search.source_numbers import private_mark
 from searchloop.agent.text import neutral
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
-from searchloop.agent.tools.backend import Backend, domain_limits, error_words
+from searchloop.agent.tools.backend import Backend, domain_limits, error_words, stays_here
 from searchloop.agent.tools.results import Fence
 from searchloop.agent.types import ANYWHERE, NativeSearch, ToolResult, ToolSpec, Usage
 
@@ -74,7 +74,10 @@ def web_search(
             return _unfound(query, answer, context)
         return _found(query, answer, context, fence, _dated(now, years))
 
-    return Tool(_SPEC, run, origin="ours", untrusted=True, fenced=True, web=True)
+    async def stays(arguments: Mapping[str, Any]) -> bool:
+        return await stays_here(backend)
+
+    return Tool(_SPEC, run, origin="ours", untrusted=True, fenced=True, web=True, stays=stays)
 
 
 def _outcome(answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from searchloop.agent.tools import Tool
 from searchloop.agent.types import Message
 
 Mixed = Literal["ask", "refuse", "allow"]
-UNSEEN = "unseen_url"
 _WORD = re.compile(r"\w+")
 _RUN = 5  # words of a private text in a row that count as a piece of it
 
@@ -139,7 +138,7 @@ class Egress:
             return finding
         if url is not None and not met:
             why = f"{url[:300]} is neither in what you wrote nor in a result."
-            return Finding(UNSEEN, why)
+            return Finding("unseen_url", why)
         return self._mix()
 
     def _secret(self, arguments: Mapping[str, Any], met: bool) -> Finding | None:

@@ -23,7 +23,7 @@ from searchloop.agent.guard.approvals import (
     approval_key,
     decided,
 )
-from searchloop.agent.guard.egress import UNSEEN, Egress, Exposure, Finding
+from searchloop.agent.guard.egress import Egress, Exposure, Finding
 from searchloop.agent.guard.leaks import Secrets
 from searchloop.agent.guard.policy import Policy, holds_private, load_policy
 from searchloop.agent.log import EventLog
@@ -91,7 +91,7 @@ class Guard:
         An address that the session has not met is asked about wherever it leads.
         """
         finding = self.egress().look(tool, arguments)
-        if finding is None or finding.code == UNSEEN or tool.stays is None:
+        if finding is None or finding.code == "unseen_url" or tool.stays is None:
             return finding
         return None if await tool.stays(arguments) else finding
 

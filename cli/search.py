@@ -13,6 +13,8 @@ from typing import Any
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools.backend import backend_for, error_words
+from searchloop.agent.tools.open_page import page_notes
+from searchloop.agent.tools.web_search import search_notes, trail
 from searchloop.agent.transport.transport import Transport
 from searchloop.cli.arguments import (
     as_json,
@@ -100,19 +102,14 @@ def _search(args: argparse.Namespace) -> int:
     if args.output == "json":
         print(as_json(answer))
         return OK if answer["status"] in ("ok", "empty") else FAILED
-    for attempt in answer["attempts"]:
-        if attempt["status"] != "ok":
-            why = error_words(attempt.get("error")) or attempt["status"]
-            warn(f"{attempt['engine']}: {why}")
+    for line in trail(answer):
+        warn(line)
     for n, result in enumerate(answer["results"], 1):
         print(f"{n}. {one_line(result['title'] or result['url'])}")
         print(f"   {one_line(result['url'], 300)}")
         print(f"   {one_line(result['snippet'], 240)}\n")
-    if answer.get("not_applied"):
-        names = ", ".join(name.replace("_", " ") for name in answer["not_applied"])
-        warn(f"Not every engine could respect: {names}.")
-    if told := answer.get("filtered"):
-        warn(_filtered(told))
+    for each in search_notes(answer):
+        warn(each["message"])
     if answer["status"] == "ok":
         warn(f"{number(len(answer['results']), 'result')} from {answer['engine']}")
     elif answer["status"] == "empty":
@@ -121,13 +118,6 @@ def _search(args: argparse.Namespace) -> int:
         warn("The search failed; see the engines above.")
         return FAILED
     return OK
-
-
-def _filtered(told: Mapping[str, Any]) -> str:
-    rule = one_line(told["rule"])
-    if told["lifted"]:
-        return f"Nothing was found with {rule}, so the search was repeated without."
-    return f"{number(told['dropped'], 'result')} left out by {rule}."
 
 
 def _open(args: argparse.Namespace) -> int:
@@ -151,6 +141,8 @@ def _open(args: argparse.Namespace) -> int:
         warn("The page has no such text. Try one of its words, or read it whole.")
         return OK
     print(safe(page["content"]))
+    for each in page_notes(args.url.strip(), page):
+        warn(each["message"])
     if page["reader"] != _OWN_READER:
         warn(f"Read by {one_line(page['reader'])}.")
     if page["next_offset"] is not None:

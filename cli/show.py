@@ -74,10 +74,11 @@ def _activity(event: Event) -> str | None:
         words = f": “{one_line(data['query'])}”{note}" if data["query"] else " the web"
         return f"  searching{words}"
     if event.type == "search_finished":
-        return f"  {_trail(data)}"
+        return f"  {_trail(data)}{_noted(data)}"
     if event.type == "page_opened":
         failed = f" - {one_line(data.get('error') or data['status'])}"
-        return f"  read {one_line(data['url'])}{failed if data['status'] != 'ok' else ''}"
+        ended = failed if data["status"] != "ok" else ""
+        return f"  read {one_line(data['url'])}{ended}{_noted(data)}"
     if event.type == "servers_awaited":
         return f"  connecting to {one_line(', '.join(data['servers']), 200)}"
     if event.type == "notice":
@@ -87,6 +88,11 @@ def _activity(event: Event) -> str | None:
     if event.type == "tool_result" and data["details"].get("kind") == "file_change":
         return f"  {one_line(data['content'])}"
     return None
+
+
+def _noted(data: Mapping[str, Any]) -> str:
+    """Returns what changes the meaning of a search or a page, below its line."""
+    return "".join(f"\n    {one_line(note['message'], 400)}" for note in data.get("notes", ()))
 
 
 def _trail(data: Mapping[str, Any]) -> str:

@@ -228,8 +228,8 @@ class Match:
 class PageView:
     """One slice of a page, or the passages that contain the text to find.
 
-    With the origin "cache", `age` is the seconds since the server sent the page or called it
-    unchanged.
+    With another origin than "web", `age` is the seconds since the server sent the page or called it
+    unchanged. `stale` says why a copy that is no longer fresh stands in for the page.
     """
 
     page: Page
@@ -241,6 +241,7 @@ class PageView:
     match_count: int = 0
     origin: Literal["web", "cache", "library"] = "web"
     age: int = 0
+    stale: Problem | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Returns the body of POST /api/open-page."""
@@ -267,7 +268,12 @@ class PageView:
         }
         if self.origin == "cache":
             shape["cached"] = True
+        if self.origin == "cache" or self.age:
             shape["age"] = self.age
+        if self.stale is not None:
+            shape["stale"] = self.stale.as_json()
+        if page.cut:
+            shape["cut"] = True
         if page.attempts:
             shape["attempts"] = [attempt.as_json() for attempt in page.attempts]
         if self.matches is not None:

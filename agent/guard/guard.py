@@ -61,7 +61,7 @@ class Guard:
         if tool.spec.effect == "read" and tool.origin != "mcp" and not self.policy.rules:
             return call  # no check below applies
         self._check_live(call, tool)
-        finding, why = self._why(call, tool)
+        finding, why = await self._why(call, tool)
         if not why:
             return call
         key = approval_key(call.name, call.arguments, definition(tool))
@@ -85,9 +85,19 @@ class Guard:
         if tool.web and (why := refused(session.search)):
             raise ToolError("search_off", why)
 
-    def _why(self, call: ToolCall, tool: Tool) -> tuple[Finding | None, str]:
+    async def _found(self, tool: Tool, arguments: Mapping[str, Any]) -> Finding | None:
+        """Returns the egress finding; what stays on this machine may hold whatever it likes.
+
+        An address that the session has not met is asked about wherever it leads.
+        """
+        finding = self.egress().look(tool, arguments)
+        if finding is None or finding.code == "unseen_url" or tool.stays is None:
+            return finding
+        return None if await tool.stays(arguments) else finding
+
+    async def _why(self, call: ToolCall, tool: Tool) -> tuple[Finding | None, str]:
         """Returns the egress finding and the question for the user, "" if there is none."""
-        finding = self.egress().look(tool, call.arguments)
+        finding = await self._found(tool, call.arguments)
         if finding and finding.refuse:
             raise ToolError(finding.code, f"{call.name} was not run. {finding.why}")
         action, said = self.policy.verdict(tool, call.arguments)
@@ -106,15 +116,16 @@ class Guard:
                 self._denied.add(approval_key(call.name, call.arguments, definition(tool)))
                 raise _declined(_DENIED_BY.get(answer.by, "The user declined this call."))
             changed = coerced(answer.arguments, tool.spec.parameters)
-            wrong = problems_with(changed, tool.spec.parameters) or self._forbidden(tool, changed)
+            wrong = problems_with(changed, tool.spec.parameters)
+            wrong = wrong or await self._forbidden(tool, changed)
             if wrong is None:
                 return replace(call, arguments=changed)
             request = {**request, "arguments": dict(changed), "why": f"This cannot run: {wrong}"}
         raise _declined("The arguments were changed to ones that cannot run.")
 
-    def _forbidden(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    async def _forbidden(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
         """Returns why this may not run even with the user's consent, or None."""
-        finding = self.egress().look(tool, arguments)
+        finding = await self._found(tool, arguments)
         if finding and finding.refuse:
             return finding.why
         action, said = self.policy.verdict(tool, arguments)

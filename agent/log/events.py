@@ -12,8 +12,8 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | servers_awaited | servers (MCP servers whose tools the turn waits for) |
 | servers_ready | servers, missing (those of them that did not come) |
 | search_started | query, by, years? (past ones in the query that the user never named) |
-| search_finished | query, by, status, results, attempts, error?, years?, invisible? |
-| page_opened | url, status, title?, error?, reader? (who read it, if not we), invisible? |
+| search_finished | query, by, status, results, attempts, error?, years?, invisible?, notes? |
+| page_opened | url, status, title?, error?, reader? (if not we), invisible?, notes? |
 | tool_call | call_id, name, arguments, effect, server? |
 | tool_started | call_id (of a call that may change something, once it may run) |
 | approval_requested | call_id, name, arguments, effect, server, why, preview?, definition |
@@ -28,6 +28,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
 
 `invisible` counts the invisible characters that were removed from a page or from search results.
+`notes` say what changes the meaning of a result, as {code, message}: widened, cut, a stored copy.
 `run_finished` of a local model also has `performance`, see `agent.run.run`.
 """
 

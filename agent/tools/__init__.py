@@ -57,6 +57,7 @@ class Tool:
     server, which `server` names. `private` results are the user's own data; `untrusted` ones are
     other people's text, which the dispatcher fences unless the tool has `fenced` it. `web` marks
     what the search switch turns off. `opens` names the argument that holds a URL to be read.
+    `stays` tells whether a call reaches nothing beyond this machine; no text of others decides it.
     `preview` shows what a call would change, as a unified diff; it raises ToolError for a call that
     cannot be done. `suspended` says why the tool may not run until the user has looked at it.
     A tool that is not `listed` is offered once another has revealed it.
@@ -72,6 +73,7 @@ class Tool:
     fenced: bool = False
     web: bool = False
     opens: str | None = None
+    stays: Callable[[Mapping[str, Any]], Awaitable[bool]] | None = None
     preview: Preview | None = None
     suspended: str | None = None
     listed: bool = True

@@ -19,6 +19,7 @@ from wsgiref.util import setup_testing_defaults
 
 from searchloop.agent.errors import ProviderError, ToolError
 from searchloop.agent.settings import Settings
+from searchloop.agent.transport.exchange import origin_of
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import NativeSearch
 
@@ -56,6 +57,8 @@ class RemoteBackend:
         self._url = url.rstrip("/")
         self._transport = transport
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
+        origin = origin_of(url)
+        self.here = origin is not None and origin.here
 
     async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
         url = self._url + path
@@ -127,6 +130,26 @@ def backend_for(settings: Settings, transport: Transport, app: Wsgi | None) -> B
     if settings.backend_url:
         return RemoteBackend(settings.backend_url, transport, settings.token)
     return LocalBackend(app) if app is not None else NoBackend()
+
+
+_OWN = ("library://", "zim://")  # addresses that the backend opens without a network
+
+
+async def stays_here(backend: Backend, url: str = "") -> bool:
+    """Returns whether a search, or opening `url`, can reach nothing beyond this machine.
+
+    Where the backend runs and what it says of its engines decides; what is unknown may leave.
+    """
+    if isinstance(backend, RemoteBackend) and not backend.here:
+        return False
+    if url.startswith(_OWN):
+        return True
+    with contextlib.suppress(ToolError, LookupError, TypeError, TimeoutError):
+        async with asyncio.timeout(_PATIENCE):
+            known = await backend.ask("/api/engines")
+        remote = [engine["remote"] for engine in known["engines"] if engine["position"]]
+        return known["offline"] is True or not (url or any(each is not False for each in remote))
+    return False
 
 
 def error_words(error: Any) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from searchloop.agent.errors import ToolError
-from searchloop.agent.search.source_numbers import private_mark
+from searchloop.agent.log.events import day_of
+from searchloop.agent.search.source_numbers import private_mark, url_key
 from searchloop.agent.text import neutral
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
-from searchloop.agent.tools.backend import Backend, domain_limits, error_words
-from searchloop.agent.tools.results import Fence
+from searchloop.agent.tools.backend import Backend, domain_limits, error_words, stays_here
+from searchloop.agent.tools.results import Fence, noted
 from searchloop.agent.types import ANYWHERE, NativeSearch, ToolResult, ToolSpec, Usage
 
 _LENGTH = 8000
 _LINKS = 200
+_OLD = 3600  # seconds for which a stored page is as good as the page
 _WEB = ("http://", "https://")
 _SPEC = ToolSpec(
     name="open_page",
@@ -53,20 +56,29 @@ def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) 
             data = {"url": url, "status": "error", "error": error.message}
             await context.emit.event("page_opened", data)
             raise
-        data = {"url": url, "status": page["status"], "title": page["title"]}
-        if page.get("invisible"):
-            data["invisible"] = page["invisible"]
-        if page.get("reader", "local") != "local":  # a service read it and knows the address
-            data["reader"] = page["reader"]
-        await context.emit.event("page_opened", {**data, "error": error_words(page["error"])})
+        why = error_words(page["error"])
+        reader = page.get("reader", "local")  # a service that read it knows the address
+        some = {
+            "notes": page_notes(url, page),
+            "invisible": page.get("invisible"),
+            "reader": reader if reader != "local" else "",
+        }
+        known = {"url": url, "status": page["status"], "title": page["title"], "error": why}
+        told = known | {name: value for name, value in some.items() if value}
+        await context.emit.event("page_opened", told)
         if page["status"] != "ok":
-            why = error_words(page["error"]) or "no readable text"
+            why = why or "no readable text"
             text = neutral(f"PAGE NOT READ ({page['status']}): {why}")
             details = {"kind": "page", "url": url, "status": page["status"], "why": why}
             return ToolResult(context.call_id, "open_page", text, is_error=True, details=details)
         return _page(url, page, context, fence)
 
-    return Tool(_SPEC, run, origin="ours", untrusted=True, fenced=True, web=True, opens="url")
+    async def stays(arguments: Mapping[str, Any]) -> bool:
+        return await stays_here(backend, str(arguments["url"]).strip())
+
+    return Tool(
+        _SPEC, run, origin="ours", untrusted=True, fenced=True, web=True, opens="url", stays=stays
+    )
 
 
 def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence) -> ToolResult:
@@ -75,7 +87,10 @@ def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence)
     if not url.startswith(_WEB):  # a file on this machine vouches for no address on the web
         links = [link for link in links if not link.startswith(_WEB)]
     context.sources.see(links)
-    head = f"[{source.n}] {neutral(url)}\n{_extent(page)} Cite it as [{source.n}].\n"
+    told = "".join(f"{each['message']}\n" for each in page_notes(url, page))
+    day = f" Published {neutral(str(page['published'])[:10])}." if page.get("published") else ""
+    extent = f"{_extent(page)}{day} Cite it as [{source.n}]."
+    head = f"[{source.n}] {neutral(url)}\n{extent}\n{told}"
     content, start, end = fence.around_at(f"{page['title']}\n\n{page['content']}", "page", head)
     context.sources.read(url, content[start:end])
     return ToolResult(
@@ -97,6 +112,31 @@ def _page(url: str, page: Mapping[str, Any], context: ToolContext, fence: Fence)
     )
 
 
+def page_notes(url: str, page: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Returns what changes the meaning of a page's text, for the model and for the user."""
+    notes = []
+    final, web = page.get("final_url") or url, url.startswith(_WEB)
+    if web and _place(final) != _place(url):
+        words = f"This address led to another: {final}"
+        notes.append({"code": "redirected", "message": words})
+    stale, age = page.get("stale"), page.get("age", 0)
+    if stale:
+        words = f"The page could not be loaded now: {stale['message']}"
+        notes.append({"code": "site_down", "message": words})
+    if stale or (web and (age >= _OLD or page.get("origin") == "library")):
+        words = f"This is a stored copy of {day_of(time.time() - age)}, {age // 86_400} days old."
+        notes.append({"code": "stored_copy", "message": words})
+    if page.get("cut"):
+        words = "The source is longer than what can be read of it."
+        notes.append({"code": "cut", "message": words})
+    return noted(notes)
+
+
+def _place(url: str) -> str:
+    """Returns an address without what sites redirect in silence: scheme, `www.`, last slash."""
+    return url_key(url).partition("://")[2].removeprefix("www.").rstrip("/")
+
+
 def _extent(page: Mapping[str, Any]) -> str:
     """Describes the part of the page that was read, or the places where the words were found."""
     length, rest = page["original_length"], page.get("next_offset")
@@ -108,5 +148,6 @@ def _extent(page: Mapping[str, Any]) -> str:
         return f"The passages round {page['match_count']} places, of {length} characters{more}."
     if not page["truncated"]:
         return f"The whole page, {length} characters."
-    more = f"; go on with offset {rest}" if rest is not None else ""
-    return f"{page['content_length']} of {length} characters{more}."
+    start = page.get("offset", 0)
+    part = f"Characters {start} to {start + page['content_length']} of {length}"
+    return f"{part}; go on with offset {rest}." if rest is not None else f"{part}."

@@ -22,6 +22,7 @@ READ_MORE = "read_more"
 SHOWN = 24_000  # characters of one result: some 6,000 tokens
 KEPT = 1_000_000  # characters of one result that can be read at all
 REST = "whole"
+_NOTE = 400  # characters of one note
 _SPEC = ToolSpec(
     name=READ_MORE,
     description="Read on in a long result of an earlier call, which was cut to its beginning.",
@@ -95,6 +96,13 @@ def _part(text: str, offset: int, call_id: str, length: int) -> str:
     else:
         more = "That is the end." if end == length else "The rest was not kept."
     return f"{part}\n[Characters {offset} to {end} of {length}. {more}]"
+
+
+def noted(notes: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Returns notes, {code, message}, each on one short line that cannot look like a turn."""
+    return [
+        {**note, "message": neutral(" ".join(note["message"].split())[:_NOTE])} for note in notes
+    ]
 
 
 class Fence:

@@ -10,11 +10,14 @@ from searchloop.agent.log.events import strange_years
 from searchloop.agent.search.source_numbers import private_mark
 from searchloop.agent.text import neutral
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
-from searchloop.agent.tools.backend import Backend, domain_limits, error_words
-from searchloop.agent.tools.results import Fence
+from searchloop.agent.tools.backend import Backend, domain_limits, error_words, stays_here
+from searchloop.agent.tools.results import Fence, noted
 from searchloop.agent.types import ANYWHERE, NativeSearch, ToolResult, ToolSpec, Usage
 
 SEARCHED = Usage(searches=1)
+_WHY = 200  # characters of what an engine said
+_OLD = 10  # minutes after which it matters that an answer is of an earlier search
+_WEB = ("http://", "https://")
 _RESULTS = 6
 _SPEC = ToolSpec(
     name="web_search",
@@ -74,20 +77,67 @@ def web_search(
             return _unfound(query, answer, context)
         return _found(query, answer, context, fence, _dated(now, years))
 
-    return Tool(_SPEC, run, origin="ours", untrusted=True, fenced=True, web=True)
+    async def stays(arguments: Mapping[str, Any]) -> bool:
+        return await stays_here(backend)
+
+    return Tool(_SPEC, run, origin="ours", untrusted=True, fenced=True, web=True, stays=stays)
 
 
 def _outcome(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the data of `search_finished`."""
     unseen = sum(result.get("invisible", 0) for result in answer["results"])
+    some = {"invisible": unseen, "notes": search_notes(answer)}
     return {
-        **({"invisible": unseen} if unseen else {}),
+        **{name: value for name, value in some.items() if value},
         "by": f"local:{answer['engine']}" if answer["engine"] else "local",
         "status": answer["status"],
         "results": len(answer["results"]),
         "attempts": answer["attempts"],
         "filtered": answer.get("filtered"),
     }
+
+
+def search_notes(answer: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Returns what changes the meaning of a search's answer, for the model and for the user."""
+    notes = []
+    if told := answer.get("filtered"):
+        rule, dropped = told["rule"], told["dropped"]
+        lifted = (
+            f"Nothing was found with {rule}, so the search was repeated without. "
+            "What came may be older or from elsewhere."
+        )
+        one, more = f"1 result left out by {rule}.", f"{dropped} results left out by {rule}."
+        if told["lifted"]:
+            notes.append({"code": "widened", "message": lifted})
+        else:
+            notes.append({"code": "left_out", "message": one if dropped == 1 else more})
+    if missed := ", ".join(answer.get("not_applied", ())):
+        words = f"Not every engine could respect {missed}."
+        notes.append({"code": "not_applied", "message": words})
+    if (minutes := answer.get("age", 0) // 60) >= _OLD:
+        words = f"These results are of a search {minutes} minutes ago."
+        notes.append({"code": "earlier_search", "message": words})
+    return noted(notes)
+
+
+def _with_notes(head: str, answer: Mapping[str, Any]) -> str:
+    """Returns the head of a result with the notes, and who was asked in vain."""
+    lines = [head, *[each["message"] for each in search_notes(answer)]]
+    if any(r["source"] == "library" or not r["url"].startswith(_WEB) for r in answer["results"]):
+        lines.append("Some results are documents or stored pages of this machine, not of the web.")
+    if in_vain := "; ".join(trail(answer)):
+        lines.append(f"Engines without results: {in_vain}")
+    return neutral("\n".join(lines))
+
+
+def trail(answer: Mapping[str, Any]) -> list[str]:
+    """Returns `engine: why` for each engine that failed, rests or found nothing."""
+    return [
+        f"{a['engine']}: {' '.join((error_words(a.get('error')) or a['status']).split())[:_WHY]}"
+        for a in answer["attempts"]
+        if a["status"] != "ok" and a["engine"] != answer["engine"]
+        if (a.get("error") or {}).get("code") != "overtaken"
+    ]
 
 
 def _dated(now: date, years: list[str]) -> str:
@@ -105,17 +155,20 @@ def _found(
 ) -> ToolResult:
     sources, lines, rows = [], [], []
     for result in answer["results"]:
-        published = result.get("published")
+        published, engine = result.get("published"), result["source"]
         source = context.sources.meet(result["url"], result["title"], published=published)
         sources.append(source)
         rows.append({"n": source.n, "url": source.url, "title": source.title})
-        dated = f" ({published})" if published else ""
+        marks = (published, engine if engine != answer["engine"] else "")
+        dated = f" ({', '.join(filter(None, marks))})" if any(marks) else ""
         lines.append(f"[{source.n}] {result['title']}{dated}\n{result['url']}\n{result['snippet']}")
-    head = f"{len(rows)} results for {query!r} from {answer['engine']}. {when} Cite them as [n]."
+    number = f"{len(rows)} result{'s' if len(rows) > 1 else ''}"
+    head = f"{number} for {query!r} from {answer['engine']}. {when}"
+    told = _with_notes(f"{head} Cite them as [n].", answer)
     return ToolResult(
         context.call_id,
         "web_search",
-        f"{head}\n{fence.around(chr(10).join(lines), 'search results')}",
+        f"{told}\n{fence.around(chr(10).join(lines), 'search results')}",
         details={
             "kind": "search",
             "query": query,
@@ -131,20 +184,17 @@ def _found(
 def _unfound(query: str, answer: Mapping[str, Any], context: ToolContext) -> ToolResult:
     """Returns the result of a search that found nothing, or that failed: two different things."""
     status = answer["status"]
-    trail = [
-        f"{a['engine']}: {error_words(a.get('error')) or a['status']}" for a in answer["attempts"]
-    ]
     text = f"No results for {query!r}. Try other words, or say that nothing was found."
     if status != "empty":
         text = (
-            f"SEARCH FAILED for {query!r} ({'; '.join(trail)}). Nothing was searched: do not "
-            "claim otherwise, and say that the answer is without web results."
+            f"SEARCH FAILED for {query!r}. Nothing was searched: do not claim otherwise, and say "
+            "that the answer is without web results."
         )
     return ToolResult(
         context.call_id,
         "web_search",
-        neutral(text),
+        _with_notes(text, answer),
         is_error=status != "empty",
-        details={"kind": "search", "query": query, "status": status, "trail": trail},
+        details={"kind": "search", "query": query, "status": status, "trail": trail(answer)},
         usage=SEARCHED,
     )

@@ -153,15 +153,24 @@ class Library:
 
     def open(self, url: str) -> Page | None:
         """Returns the document at a library:// address or the address of a page opened before."""
+        document = self._document(url)
+        if document is None:
+            return None
+        return Page(url=url, final_url=document.url, title=document.title, text=document.text)
+
+    def age(self, url: str) -> float:
+        """Returns the seconds since the page at this address was stored or found unchanged."""
+        document = self._document(url)
+        return max(0.0, time.time() - document.added) if document else 0.0
+
+    def _document(self, url: str) -> Document | None:
         self._refresh()
         bare = urldefrag(url).url
         document = self._index.document(bare)
         if document is None and bare.startswith(SCHEME):
             # People type blanks and letters that are quoted in the stored address.
             document = self._index.document(SCHEME + quote(unquote(bare.removeprefix(SCHEME))))
-        if document is None:
-            return None
-        return Page(url=url, final_url=document.url, title=document.title, text=document.text)
+        return document
 
     def section(self, page: Page) -> int:
         """Returns the offset of the section named by the fragment of `page.url`, else 0."""
@@ -241,11 +250,11 @@ class Library:
         """Stores an opened page, so that a search finds it without a network."""
         text = page.text[:LONGEST_PAGE]
         document = Document(page.final_url, page.final_url, page.title, text, digest=_digest(text))
-        with self._index.open() as connection:
+        with self._index.open(write=True) as connection:
             same = connection.execute(
-                "SELECT 1 FROM documents WHERE url = ? AND digest = ?",
-                (document.url, document.digest),
-            ).fetchone()
+                "UPDATE documents SET added = ? WHERE url = ? AND digest = ?",
+                (time.time(), document.url, document.digest),
+            ).rowcount
         if same:
             return
         passages = list(split(text))

@@ -62,7 +62,10 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One indexed text. `mtime` in nanoseconds, `digest` of the source's bytes."""
+    """One indexed text. `mtime` in nanoseconds, `digest` of the source's bytes.
+
+    `added` is when it was stored or last found unchanged, in seconds since the epoch.
+    """
 
     path: str
     url: str
@@ -71,6 +74,7 @@ class Document:
     mtime: int = 0
     size: int = 0
     digest: str = ""
+    added: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,8 @@ class Index:
         """Returns the document at `url` (without a fragment)."""
         with self.open() as connection:
             row = connection.execute(
-                "SELECT path, url, title, text, mtime, size, digest FROM documents WHERE url = ?",
+                "SELECT path, url, title, text, mtime, size, digest, added FROM documents "
+                "WHERE url = ?",
                 (url,),
             ).fetchone()
         return Document(*row) if row else None

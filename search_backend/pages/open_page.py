@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from searchloop.search_backend.cache.pages import PageCache
 from searchloop.search_backend.cache.results import SingleFlight
@@ -47,6 +47,15 @@ Shelf = Callable[[str], Fetched]
 _log = logging.getLogger(__name__)
 
 
+class _Got(NamedTuple):
+    """A page, where it came from, its age, and why a stale copy stands in for it."""
+
+    page: Page
+    origin: Origin = "web"
+    age: float = 0.0
+    stale: Problem | None = None
+
+
 class Pages:
     """Opens pages of the web, of the library and of shelves.
 
@@ -70,7 +79,7 @@ class Pages:
         self._rules = rules
         self._offline = offline
         self._cache = cache or PageCache()
-        self._joined = SingleFlight[tuple[Page, Origin, float]]()
+        self._joined = SingleFlight[_Got]()
 
     def open_page(
         self,
@@ -93,7 +102,8 @@ class Pages:
         self._reading.check(reader)
         goes_on = find is not None or bool(offset)
         rules = rules.within(self._rules)
-        page, origin, age = self._page(url, rules, reader, goes_on)
+        got = self._page(url, rules, reader, goes_on)
+        page, origin = got.page, got.origin
         if origin != "web":  # what was read just now was read under these rules
             page = inside(page, rules)
         if offset is None:
@@ -106,56 +116,52 @@ class Pages:
             )
         if page.status != "ok":
             return PageView(page, "", 0, None, page.cut, origin=origin)
+        told = PageView(page, "", offset, None, page.cut, None, 0, origin, int(got.age), got.stale)
         if find:
-            return replace(_found(page, find, offset, max_length, origin), age=int(age))
+            return _found(told, find, offset, max_length)
         end = cut(page.text, offset, max_length)
         content = page.text[offset:end]
         more = end if end < len(page.text) else None
         partial = page.cut or len(content) < len(page.text)
-        return PageView(page, content, offset, more, partial, origin=origin, age=int(age))
+        return replace(told, content=content, next_offset=more, truncated=partial)
 
-    def _page(
-        self, url: str, rules: Rules, reader: str | None, goes_on: bool
-    ) -> tuple[Page, Origin, float]:
-        """Returns the page, its origin, and its age in seconds."""
+    def _page(self, url: str, rules: Rules, reader: str | None, goes_on: bool) -> _Got:
         scheme = url.partition("://")[0].lower()
         if url.startswith(SCHEME) or scheme in self._shelves:
-            return self._own(url, scheme), "library", 0.0
+            return _Got(self._own(url, scheme), "library")
         key = f"{reader} {url}" if reader else url
         kept = self._cache.get(key)
         if kept and (kept.fresh or self._offline or (goes_on and kept.readable)):
-            return kept.page, "cache", kept.age
+            return _Got(kept.page, "cache", kept.age)
         if self._offline:
-            return self._stored(url) or failed_page(url, _OFFLINE), "library", 0.0
+            return self._stored(url) or _Got(failed_page(url, _OFFLINE), "library")
         return self._joined.run(
             (key, rules), lambda: self._read(url, rules, reader, key), JOIN_SECONDS
         )
 
-    def _read(
-        self, url: str, rules: Rules, reader: str | None, key: str
-    ) -> tuple[Page, Origin, float]:
+    def _read(self, url: str, rules: Rules, reader: str | None, key: str) -> _Got:
         kept = self._cache.get(key)
         if kept and kept.fresh:  # another thread was faster
-            return kept.page, "cache", kept.age
+            return _Got(kept.page, "cache", kept.age)
         known = kept.page if kept else None
         try:
             page = self._reading.page(url, rules, reader, known)
         except (FetchFailed, FetchRefused) as error:
+            problem = Problem(error.code, error.message, error.remedy)
             # These copies were read before, so they reveal nothing new.
             if isinstance(error, FetchFailed):
                 if kept:
-                    return kept.page, "cache", kept.age
+                    return _Got(kept.page, "cache", kept.age, problem)
                 if stored := self._stored(url):
-                    return stored, "library", 0.0
-            return failed_page(url, Problem(error.code, error.message, error.remedy)), "web", 0.0
+                    return stored._replace(stale=problem)
+            return _Got(failed_page(url, problem))
         if page.status != "ok":
-            return page, "web", 0.0
+            return _Got(page)
         self._cache.put(key, page)
-        if known and page.text is known.text:  # it has not changed
-            return page, "cache", 0.0
         if page.freshness.store:
             self._remember(page)
-        return page, "web", 0.0
+        unchanged = known is not None and page.text is known.text
+        return _Got(page, "cache" if unchanged else "web")
 
     def _own(self, url: str, scheme: str) -> Page:
         """Opens a document of this machine."""
@@ -166,9 +172,10 @@ class Pages:
         except SearchBackendError as error:
             return failed_page(url, Problem(error.code, error.message, error.remedy))
 
-    def _stored(self, url: str) -> Page | None:
+    def _stored(self, url: str) -> _Got | None:
         with contextlib.suppress(SearchBackendError):
-            return self._library.open(url)
+            if page := self._library.open(url):
+                return _Got(page, "library", self._library.age(url))
         return None
 
     def _remember(self, page: Page) -> None:
@@ -197,14 +204,20 @@ def _read_shelved(fetched: Fetched, url: str, scheme: str) -> Page:
     return replace(page, url=url, final_url=own(page.final_url), text=own(page.text), links=links)
 
 
-def _found(page: Page, words: str, offset: int, most: int, origin: Origin) -> PageView:
-    matches, count, more = find(page.text[offset:], words, most)
+def _found(view: PageView, words: str, offset: int, most: int) -> PageView:
+    matches, count, more = find(view.page.text[offset:], words, most)
     moved = tuple(Match(m.start + offset, m.end + offset, m.text) for m in matches)
     content = BETWEEN.join(match.text for match in moved)
     further = None if more is None else more + offset
     # What is cut short here is the list of passages, not the page.
-    partial = page.cut or further is not None
-    return PageView(page, content, offset, further, partial, moved, count, origin)
+    return replace(
+        view,
+        content=content,
+        next_offset=further,
+        truncated=view.truncated or further is not None,
+        matches=moved,
+        match_count=count,
+    )
 
 
 _NOT_IN_LIBRARY = Problem(

@@ -82,6 +82,19 @@ def test_a_search_that_failed_is_not_folded_away(page: Page, house: House) -> No
     expect(page.locator(".step").last).to_have_text(f"Searched “ebb” · {trail}")
 
 
+def test_what_changes_the_meaning_of_a_result_is_shown(page: Page, house: House) -> None:
+    """A search that was widened and a page that is an old copy say so in their lines."""
+    lifted = "Nothing was found with time_range=d, so the search was repeated without."
+    copy = "This is a stored copy of 2026-05-06, 200 days old."
+    notes = [[{"code": code, "message": said}] for code, said in (("x", lifted), ("y", copy))]
+    found = {"query": "ebb", "by": "local:ddg", "status": "ok", "results": 1, "notes": notes[0]}
+    read = {"url": URL, "status": "ok", "title": "Ebb", "notes": notes[1]}
+    show(page, house, answered(house, ("search_finished", found), ("page_opened", read)))
+    page.locator(".activity > summary").click()
+    expect(page.locator(".step").first).to_contain_text(lifted.removesuffix("."))
+    expect(page.locator(".step").last).to_contain_text(copy.removesuffix("."))
+
+
 SIDES = """() => {
   const of = (css) => getComputedStyle(document.querySelector(css)).direction;
   const found = {};

@@ -255,7 +255,9 @@ def test_a_stale_page_is_better_than_none(tmp_path: Path) -> None:
     house = House(tmp_path, web)
     house.open()
     house.passed, web.down = 100, True
-    assert house.open() == ("cache", 100, 2)
+    shape = house.pages.open_page(URL).as_json()
+    assert (shape["origin"], shape["age"], len(web.asked)) == ("cache", 100, 2)
+    assert shape["stale"]["message"]
     house.offline = True
     house.restart()
     assert house.open() == ("cache", 100, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,7 +92,7 @@ def test_a_source_longer_than_the_caps_is_told(tmp_path: Path) -> None:
     view = pages(tmp_path, FakeFetch(a=fetched("a", "Start", cut=True))).open_page(
         "https://example.org/a"
     )
-    assert (view.truncated, view.next_offset) == (True, None)
+    assert (view.truncated, view.next_offset, view.as_json()["cut"]) == (True, None, True)
 
 
 def test_words_are_found_on_a_page(long: tuple[Pages, FakeFetch]) -> None:
@@ -173,6 +174,22 @@ def test_a_page_read_before_is_there_without_a_network(tmp_path: Path) -> None:
     assert (stored.origin, stored.page.status, silent.urls) == ("library", "ok", [])
     down = FakeFetch(long=FetchFailed("timeout", "Too slow.", "Later."))
     assert pages(tmp_path, down).open_page("https://example.org/long").origin == "library"
+
+
+def test_a_stored_copy_says_how_old_it_is_and_why_it_is_shown(tmp_path: Path) -> None:
+    """Days later, with the site down; a page found unchanged is as old as that look."""
+    url, there = "https://example.org/long", FakeFetch(long=fetched("long", WORDS))
+    down = FakeFetch(long=FetchFailed("timeout", "Too slow.", "Later."))
+    pages(tmp_path, there).open_page(url)
+    with sqlite3.connect(tmp_path / "library.sqlite3") as db:
+        db.execute("UPDATE documents SET added = added - ?", (200 * 86_400,))
+    db.close()
+    shape = pages(tmp_path, down).open_page(url, find="kettles").as_json()
+    assert 200 * 86_400 <= shape["age"] < 200 * 86_400 + 60
+    assert (shape["origin"], shape["stale"]["message"]) == ("library", "Too slow.")
+    assert "stale" not in pages(tmp_path, FakeFetch(), offline=True).open_page(url).as_json()
+    pages(tmp_path, there).open_page(url)
+    assert pages(tmp_path, down).open_page(url).as_json().get("age", 0) < 60
 
 
 def test_offline_opens_nothing_new(tmp_path: Path) -> None:

@@ -129,6 +129,7 @@ const LINES = {
       "ended",
       outLink(step.url, { class: "plain", title: step.url }, t("step.read", { host })),
       step.title ? more(h("cite", {}, step.title)) : null,
+      ...notesOf(step).map(more),
       step.unseen ? more(t("page.unseen", { n: step.unseen })) : null,
     ];
   },
@@ -180,8 +181,14 @@ function trailOf(step) {
   const parts = attempts.filter((a) => a.status !== "ok").map(inVain);
   if (step.years?.length) parts.push(t("step.years", { years: named(step.years) }));
   if (used) parts.push(t("step.used", { engine: nameOf(used.engine) }));
+  parts.push(...notesOf(step));
   if (step.unseen) parts.push(t("page.unseen", { n: step.unseen }));
   return parts;
+}
+
+// What changes the meaning of a result: a search without its limits, a stored copy, a redirect.
+function notesOf({ notes = [] }) {
+  return notes.map((note) => translated(note).message.replace(/[.。]$/, ""));
 }
 
 // In a few words, or in the server's sentence, which may begin with the engine itself.

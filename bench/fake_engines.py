@@ -1,8 +1,8 @@
 """Five search engines on one port that behave as told: python -m bench.fake_engines [--delay MS]
 
-Each gives 20 results: 6 that all have, 4 shared with each neighbour, 6 of its own. The shapes are
-those of five real APIs. `POST /_mood {"ENGINE": "well|hang|slow|fail|limit|lie|cut"}` changes an
-engine; `GET /_count` tells how often each was asked since the last time.
+Each gives 20 results, in the shape of a real API that has no rate of its own.
+`POST /_mood {"ENGINE": "well|hang|slow|fail|limit|lie|cut"}` changes an engine; `GET /_count` tells
+how often each was asked since the last time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from urllib.parse import parse_qs, urlsplit
 
-ENGINES = ("brave", "tavily", "searxng", "perplexity", "exa")
+ENGINES = ("tavily", "searxng", "perplexity", "exa", "ollama")
 WORDS = (
     "A long description of the page as search engines give it, about two lines of text, with the "
     "searched words in it somewhere near the end of the text."
@@ -92,21 +92,18 @@ _LENGTH = "content-length:"
 
 
 def addresses(engine: str, query: str) -> list[str]:
-    """The 20 addresses that `engine` finds."""
-    words, at = query.replace(" ", "-"), ENGINES.index(engine)
+    """The 20 addresses that `engine` finds: of 4 pages if the query begins with "spell"."""
+    words = query.replace(" ", "-")
     if words.startswith("spell"):
-        return [SPELLINGS[at] % n for n in range(4)]
-    own = [f"https://own{at}.example/{words}/{n}" for n in range(6)]
-    common = [f"https://common.example/{words}/{n}" for n in range(6)]
-    pairs = [f"https://pair{(at + s) % 5}.example/{words}/{n}" for s in (0, 1) for n in range(4)]
-    return common[at:] + common[:at] + pairs + own
+        return [spelling % n for n in range(4) for spelling in SPELLINGS]
+    return [f"https://{engine}.example/{words}/{n}" for n in range(20)]
 
 
 def shaped(engine: str, found: list[str]) -> dict[str, object]:
     """As that engine writes them."""
-    text = {"brave": "description", "perplexity": "snippet", "exa": "text"}.get(engine, "content")
+    text = {"perplexity": "snippet", "exa": "text"}.get(engine, "content")
     rows = [{"url": url, "title": f"A title of {url}", text: WORDS} for url in found]
-    return {"web": {"results": rows}} if engine == "brave" else {"results": rows}
+    return {"results": rows}
 
 
 async def _main(delay: float) -> None:

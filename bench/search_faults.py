@@ -43,8 +43,7 @@ async def _case(asked: Backend, good: str, fault: str) -> tuple[float, float, fl
 def main() -> int:
     """Prints one line a fault: the worst of all places of the healthy engine."""
     parser = argparse.ArgumentParser(prog="python -m bench.search_faults", description=__doc__)
-    parser.add_argument("--width", type=int, default=5, help="engines asked together (default: 5)")
-    width = parser.parse_args().width
+    parser.parse_args()
     if len(CORES) > 1:
         os.sched_setaffinity(0, CORES[1:])
     print(
@@ -53,7 +52,7 @@ def main() -> int:
     for fault in FAULTS:
         worst = (0.0, 0.0, 0.0)
         for good in ENGINES:
-            with backend(width) as (asked, _):
+            with backend() as (asked, _):
                 found = asyncio.run(_case(asked, good, fault))
             worst = max(worst, found, key=lambda case: case[2] / max(case[0], 1))
         healthy, first, later = worst

@@ -38,10 +38,9 @@ FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 class Settings:
     """Settings of one backend. `engines` is the chain in order; `home` contains the library.
 
-    The backend asks `fanout` engines together, for at most `seconds`, and caches answers for
-    `cache_seconds` in a file of `cache_mb` (0 = in memory only). `readers` try a page in that
-    order. `rules` and `country` restrict every request; `allow_ranges` are private addresses to
-    which names may lead (see `addresses`).
+    A search takes at most `seconds`; answers are cached for `cache_seconds` in a file of `cache_mb`
+    (0 = in memory only). `readers` try a page in that order. `rules` and `country` restrict every
+    request; `allow_ranges` are private addresses to which names may lead (see `addresses`).
     """
 
     home: Path
@@ -49,7 +48,6 @@ class Settings:
     offline: bool = False
     # Keys never show up when settings are printed.
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
-    fanout: int = 1
     seconds: float = 10.0
     cache_seconds: float = 0.0
     cache_mb: float = 0.0

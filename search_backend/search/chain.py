@@ -17,8 +17,8 @@ from searchloop.search_backend.engines import Access, Engine, find_engines
 from searchloop.search_backend.fetch.client import run
 from searchloop.search_backend.fetch.engines import EngineHttp
 from searchloop.search_backend.library import Library
-from searchloop.search_backend.search.merge import filtered, fuse
-from searchloop.search_backend.search.schedule import OneSearch, Outcome, Schedule, lacks
+from searchloop.search_backend.search.merge import distinct, filtered
+from searchloop.search_backend.search.schedule import OneSearch, Schedule, lacks
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import (
     Attempt,
@@ -47,6 +47,7 @@ class Chain:
     ) -> None:
         """`clock` gives monotonic seconds; `disk` keeps answers between starts."""
         self._settings = settings
+        self._clock = clock
         self._schedule = Schedule(settings, find_engines() if engines is None else engines, clock)
         self._access = Access(settings.keys, library)
         self._http = EngineHttp()
@@ -116,7 +117,7 @@ class Chain:
         settings, chain = self._settings, self._schedule.order()
         known = [s for name in chain for s in self._schedule.engines[name].settings if not s.secret]
         values = [f"{s.name}={settings.keys.get(s.name, '')}" for s in known]
-        return "\n".join([",".join(chain), str(settings.fanout), *values])
+        return "\n".join([",".join(chain), *values])
 
     def _named(self, name: str) -> Engine:
         engine = self._schedule.engines.get(name)
@@ -131,10 +132,10 @@ class Chain:
         return engine
 
     def _search(self, query: Query, engine: str | None) -> SearchAnswer:
-        until = time.monotonic() + self._settings.seconds
+        until = self._clock() + self._settings.seconds
         answer = self._ask(query, engine, self._settings.seconds)
         wishes = {name: value for name in _LOOSENED if (value := getattr(query, name))}
-        left = until - time.monotonic()
+        left = until - self._clock()
         if answer.status != "empty" or not wishes or left <= 0:
             return answer
         # Nothing matches these options; results without them are better than none.
@@ -147,46 +148,24 @@ class Chain:
     def _ask(self, query: Query, name: str | None, seconds: float) -> SearchAnswer:
         names = [name] if name else self._schedule.order()
         chain = [self._schedule.engines[one] for one in names]
-        width = 1 if name else self._settings.fanout
         one = OneSearch(self._schedule, self._http, self._access, query, by_name=name is not None)
-        outcomes = run(one.run(chain, width, seconds), timeout=None)
-        found = [outcome for outcome in outcomes if outcome.results]
-        if width == 1:
-            found = found[:1]
+        outcomes = run(one.run(chain, seconds), timeout=None)
         attempts = tuple(outcome.attempt for outcome in outcomes)
         dropped = filtered(query, sum(o.dropped for o in outcomes), sum(o.stale for o in outcomes))
-        if not found:
+        found = next((outcome for outcome in outcomes if outcome.results), None)
+        if found is None:
             status = _status(attempts, {engine.name for engine in chain if engine.remote})
             return SearchAnswer(query.text, None, status, (), attempts, dropped)
-        results = fuse([outcome.results for outcome in found], query.max_results)
+        respected = self._schedule.engines[found.attempt.engine].respects(query)
         return SearchAnswer(
             query=query.text,
-            engine=_main(results, found),
+            engine=found.attempt.engine,
             status="ok",
-            results=results,
+            results=distinct(found.results, query.max_results),
             attempts=attempts,
             filtered=dropped,
-            not_applied=self._not_applied(query, found),
+            not_applied=tuple(o for o in _OPTIONS if getattr(query, o) and o not in respected),
         )
-
-    def _not_applied(self, query: Query, found: Sequence[Outcome]) -> tuple[str, ...]:
-        """Returns the options that at least one engine with results cannot respect."""
-        engines = [self._schedule.engines[outcome.attempt.engine] for outcome in found]
-        return tuple(
-            option
-            for option in _OPTIONS
-            if getattr(query, option)
-            and any(option not in engine.respects(query) for engine in engines)
-        )
-
-
-def _main(results: Sequence[Any], found: Sequence[Outcome]) -> str:
-    """Returns the engine that gave the most results; of equals the one asked first."""
-    counts = {outcome.attempt.engine: 0 for outcome in found}
-    for result in results:
-        if result.source in counts:
-            counts[result.source] += 1
-    return max(counts, key=lambda name: counts[name])
 
 
 def _status(attempts: Sequence[Attempt], remote: set[str]) -> SearchStatus:

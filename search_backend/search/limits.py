@@ -3,9 +3,9 @@
 Both only compute on a clock; nothing here waits. After a failure an engine rests, so the next
 search does not wait for it. Retry-After is kept to exactly. Otherwise the cause decides: a rate
 limit or a network failure begins with seconds; an empty account or a refused key with an hour,
-because only the user can help. Weaker evidence (a late answer, "no results or refused", a broken
-answer, a refused request) takes two failures in a row. A rest doubles with each further failure
-and ends with one good answer. After a rest, one search at a time tries the engine.
+because only the user can help. Weaker evidence ("no results or refused", a broken answer, a refused
+request) takes two failures in a row. A rest doubles with each further failure and ends with one
+good answer. After a rest, one search at a time tries the engine.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ MARGIN = 1.05
 RESTS: Mapping[str, tuple[float, float]] = {
     "rate": (5.0, 300.0),
     "network": (5.0, 300.0),
-    "slow": (5.0, 300.0),
     "blocked": (30.0, 1_800.0),
     "parse": (30.0, 600.0),
     "config": (30.0, 600.0),
     "quota": (3_600.0, 86_400.0),
     "auth": (3_600.0, 86_400.0),
 }
-DOUBTFUL = frozenset({"slow", "blocked", "parse", "config"})
+DOUBTFUL = frozenset({"blocked", "parse", "config"})
 DOUBTFUL_BEFORE_REST = 2
 # A trial that never reports back must not keep the engine out for ever.
 TRIAL_SECONDS = 15.0

@@ -1,16 +1,13 @@
-"""Applies the rules of a query to results, removes duplicate pages, and merges lists of engines.
+"""Applies the rules of a query to results, removes duplicate pages, and cleans what is shown.
 
-Lists are merged by reciprocal rank fusion: a page scores 1 / (60 + rank) in each list, so agreement
-weighs more than one engine's favourite. Equal scores keep the order of the chain. Addresses are
-compared by a key that is computed here, as it takes a fifth of the time of `urllib.parse`.
-
-Spec: Cormack, Clarke, Buettcher: Reciprocal Rank Fusion (SIGIR 2009)
+Addresses are compared by a key that is computed here, as it takes a fifth of the time of
+`urllib.parse`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from urllib.parse import unquote, unquote_plus
@@ -70,7 +67,6 @@ def _pairs(query: str) -> list[str]:
 
 LONGEST_TITLE = 300
 LONGEST_SNIPPET = 2_000
-RANK_CONSTANT = 60
 _DAYS = {"d": 1, "w": 7, "m": 31, "y": 366}
 
 
@@ -116,19 +112,14 @@ def keep(
     return Checked(tuple(fresh), outside, stale, len(found) - len(readable))
 
 
-def fuse(lists: Sequence[Sequence[SearchResult]], most: int) -> tuple[SearchResult, ...]:
-    """Merges lists into one of at most `most` results, best first, without duplicates."""
-    best: dict[str, SearchResult] = {}
-    scores: dict[str, float] = {}
-    # A page far down its list cannot be among the first few of all.
-    deep = most * 2 if len(lists) > 1 else most
-    for found in lists:
-        for rank, (key, result) in enumerate(_distinct(found, deep), 1):
-            scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + rank)
-            known = best.get(key)
-            best[key] = result if known is None else _joined(known, result)
-    order = sorted(best, key=lambda key: -scores[key]) if len(lists) > 1 else list(best)
-    return tuple(_cleaned(best[key]) for key in order[:most])
+def distinct(found: Sequence[SearchResult], most: int) -> tuple[SearchResult, ...]:
+    """Returns at most `most` results, cleaned, each page once."""
+    pages: dict[str, SearchResult] = {}
+    for result in found:
+        pages.setdefault(canonical_key(result.url), result)
+        if len(pages) == most:
+            break
+    return tuple(_cleaned(result) for result in pages.values())
 
 
 def filtered(query: Query, outside: int, stale: int) -> Filtered | None:
@@ -137,23 +128,6 @@ def filtered(query: Query, outside: int, stale: int) -> Filtered | None:
     told = [f"{name}={','.join(r)}" for name, r in rules if r] if outside else []
     told += [f"time_range={query.time_range}"] if stale else []
     return Filtered("; ".join(told), outside + stale) if told else None
-
-
-def _distinct(found: Sequence[SearchResult], most: int) -> Iterable[tuple[str, SearchResult]]:
-    pages: dict[str, SearchResult] = {}
-    for result in found:
-        pages.setdefault(canonical_key(result.url), result)
-        if len(pages) == most:
-            break
-    return pages.items()
-
-
-def _joined(first: SearchResult, second: SearchResult) -> SearchResult:
-    """Returns `first` with the snippet and date that it lacks from `second`."""
-    snippet, published = first.snippet or second.snippet, first.published or second.published
-    if (snippet, published) == (first.snippet, first.published):
-        return first
-    return SearchResult(first.title, first.url, snippet, first.source, published)
 
 
 def _cleaned(result: SearchResult) -> SearchResult:

@@ -1,9 +1,8 @@
-"""Asks the engines for one search: one after the other, or the first few together.
+"""Asks the engines for one search, one after the other.
 
-As a chain, the next engine is asked when the one before has failed, has found nothing, or has not
-answered within its patience; the first good answer ends the search. Together (fan-out), the first
-few are asked at once, and when one has results the others get as long again. Engines still running
-then are cancelled, so one that hangs never delays a search.
+The next engine is asked when the one before has failed, has found nothing, or has not answered
+within its patience; the first good answer ends the search. Engines still running then are
+cancelled, so one that hangs delays a search only once.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +37,6 @@ from searchloop.search_backend.types import (
 # Seconds without an answer after which an engine is late: one with `wire`, and one over a package
 # that asks several sites by itself.
 PATIENCE, PATIENCE_WITH_PACKAGES = 1.0, 3.0
-LEAST_TOGETHER = 0.4  # seconds for the others of a fan-out, at least
 
 _log = logging.getLogger(__name__)
 
@@ -71,9 +68,10 @@ class Schedule:
     def __init__(
         self, settings: Settings, engines: Mapping[str, Engine], clock: Callable[[], float]
     ) -> None:
-        """`clock` gives monotonic seconds for rates and rests."""
+        """`clock` gives monotonic seconds for rates, rests and patience."""
         self.engines = engines
         self.settings = settings
+        self.clock = clock
         self.circuits = CircuitBreakers(clock, partial(random.Random().uniform, 0.9, 1.1))
         self.buckets = TokenBuckets(clock)
         self._allow = parse_ranges(settings.allow_ranges)
@@ -161,16 +159,16 @@ class Schedule:
         attempt = Attempt(engine.name, status, ms, problem, waited_ms)
         return Outcome(attempt, kept.results, kept.outside, kept.stale)
 
-    def cancelled(self, engine: Engine, seconds: float, cause: str) -> Outcome:
-        """The engine was given up after `seconds`: as a failure with this `cause`, or without one
-        ("") because another engine has answered."""
+    def cancelled(self, engine: Engine, seconds: float, *, late: bool) -> Outcome:
+        """The engine was given up after `seconds`: as a failure if it was `late`, else without
+        blame because another engine has answered."""
         ms = max(round(seconds * 1000), 0)  # below 0 where its rate has not let it begin
-        if not cause:
+        if not late:
             self.circuits.released(engine.name)
             message = f"Another engine answered before {engine.title} did."
             problem = Problem("overtaken", message, "Nothing to do.")
             return Outcome(Attempt(engine.name, "skipped", ms, problem))
-        self.circuits.failed(engine.name, cause)
+        self.circuits.failed(engine.name, "network")
         message = f"{engine.title} had not answered after {max(seconds, 0):.1f} s."
         problem = Problem("timeout", message, "Try again later, or use another engine.")
         return Outcome(Attempt(engine.name, "error", ms, problem))
@@ -219,6 +217,7 @@ class OneSearch:
         self, schedule: Schedule, http: EngineHttp, access: Access, query: Query, *, by_name: bool
     ) -> None:
         self._schedule = schedule
+        self._clock = schedule.clock
         self._http = http
         self._access = access
         self._query = query
@@ -226,47 +225,46 @@ class OneSearch:
         self._calls: dict[asyncio.Task[object], _Call] = {}
         self._outcomes: list[Outcome] = []
 
-    async def run(self, chain: Sequence[Engine], width: int, seconds: float) -> list[Outcome]:
-        """Asks `width` engines together and, after `seconds`, gives up those still at work.
+    async def run(self, chain: Sequence[Engine], seconds: float) -> list[Outcome]:
+        """Asks until one engine has results and, after `seconds`, gives up those still at work.
 
         Returns one outcome for each engine that had a part in it, in the order of `chain`.
         """
-        began = now = time.monotonic()
-        waiting, found, end = deque(chain), False, began + seconds
+        now = self._clock()
+        waiting, end = deque(chain), now + seconds
         try:
-            self._start(waiting, width)
-            while self._calls and now < end:
+            self._start(waiting)
+            while self._calls and now < end and not self._has_results():
                 await self._wait(min([end, *self._moments(waiting)]) - now)
-                now = time.monotonic()
-                if not found and (found := self._has_results()):
-                    more = max(LEAST_TOGETHER, now - began) if width > 1 else 0.0
-                    end = min(end, now + more)
-                self._start(waiting, 1)
+                now = self._clock()
+                self._start(waiting)
+            found = self._has_results()
             for call in self._calls.values():
                 late = now >= call.late or not found
-                cause = "network" if late else "slow" if now > call.sent and width > 1 else ""
-                self._outcomes.append(self._schedule.cancelled(call.engine, now - call.sent, cause))
+                self._outcomes.append(
+                    self._schedule.cancelled(call.engine, now - call.sent, late=late)
+                )
         finally:
             for task in self._calls:
                 task.cancel()
         self._calls.clear()
-        if not found:  # the web did not answer in time; this machine may know
-            here = deque(engine for engine in waiting if not engine.remote)
-            while here and not self._has_results():
-                self._start(here, 1)
-                await self._wait(None)
+        # The web did not answer in time; this machine may know.
+        here = deque(engine for engine in waiting if not engine.remote)
+        while here and not self._has_results():
+            self._start(here)
+            await self._wait(None)
         order = {engine.name: at for at, engine in enumerate(chain)}
         return sorted(self._outcomes, key=lambda outcome: order[outcome.attempt.engine])
 
-    def _start(self, waiting: deque[Engine], count: int) -> None:
-        """Asks the next engines until `count` are at work that are not late.
+    def _start(self, waiting: deque[Engine]) -> None:
+        """Asks the next engine unless one is at work that is not late.
 
         Engines on this machine are asked only when none of the web is at work.
         """
-        now = time.monotonic()
+        now = self._clock()
         while waiting and not self._has_results():
             late = sum(call.late <= now for call in self._calls.values())
-            if len(self._calls) - late >= count or (self._calls and not waiting[0].remote):
+            if len(self._calls) > late or (self._calls and not waiting[0].remote):
                 return
             engine = waiting.popleft()
             wait = self._schedule.admit(engine, by_name=self._by_name)
@@ -298,7 +296,7 @@ class OneSearch:
         when = asyncio.ALL_COMPLETED if seconds is None else asyncio.FIRST_COMPLETED
         if self._calls:
             await asyncio.wait(self._calls, timeout=seconds, return_when=when)
-        now = time.monotonic()
+        now = self._clock()
         for task in [task for task in self._calls if task.done()]:
             call = self._calls.pop(task)
             spent = max(now - call.sent, 0.0)
@@ -310,7 +308,7 @@ class OneSearch:
         """The moments when engines become late, if another one of the web could be asked then."""
         if not waiting or not waiting[0].remote:
             return []
-        now = time.monotonic()
+        now = self._clock()
         return [call.late for call in self._calls.values() if call.late > now]
 
     def _has_results(self) -> bool:

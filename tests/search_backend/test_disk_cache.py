@@ -301,7 +301,6 @@ def test_a_search_is_answered_after_a_restart(tmp_path: Path) -> None:
         (Query("pots"), {}),
         (Query("tea", max_results=3), {}),
         (Query("tea"), {"engines": ("web",)}),
-        (Query("tea"), {"fanout": 2}),
     ):
         asked.clear()
         assert not chain(tmp_path, asked, **changes).search(query).cached

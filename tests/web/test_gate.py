@@ -54,7 +54,7 @@ def ask(
     **more: Any,
 ) -> Answer:
     """One request through a gate."""
-    gate = Gate(inner or Inner(), access or Access(PORT, TOKEN), body_seconds=0.05)
+    gate = Gate(inner or Inner(), access or Access(PORT, TOKEN))
     return asyncio.run(request(gate, method, target, headers, **more))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from searchloop.agent.types import Finished, Limits, Message, Request, TextDelta
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
 from tests.agent.scripted import SearchApp, found, page, settings
+from tests.waiting import at_cost
 
 SEARCH = ToolSpec("web_search", "Search the web.", {"type": "object"})
 PAGES = {
@@ -227,10 +227,9 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_page_can_stall_it(tmp_path: Path, name: str) -> None:
     """A hundred kilobytes of anything are read, quoted and checked within seconds."""
-    began = time.process_time()
     pages = {"https://bad.example/": HOSTILE[name], **PAGES}
-    answer = ask(tmp_path, world(pages), "When does the spring tide follow the full moon?")
-    assert time.process_time() - began < 3
+    question = "When does the spring tide follow the full moon?"
+    answer = at_cost(lambda: ask(tmp_path, world(pages), question), 3)
     assert answer.reason == "stop"
     assert all(c.verified for c in answer.citations)
 

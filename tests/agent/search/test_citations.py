@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import pytest
 from hypothesis import given
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import Citation, Mark, Message
+from tests.waiting import at_cost
 
 PAGE = (
     "The old bridge opened in 1932, after *eight* years of work. It is 1,149 metres long.[4]\n"
@@ -264,9 +264,7 @@ def test_spans_always_point_at_their_marks(pieces: list[str]) -> None:
 )
 def test_hostile_text_costs_linear_time(text: str) -> None:
     """A hundred thousand of anything is settled in less than a second."""
-    began = time.process_time()
-    settled(text, PAGE)
-    assert time.process_time() - began < 1
+    at_cost(lambda: settled(text, PAGE), 1)
 
 
 @pytest.mark.parametrize(
@@ -274,6 +272,5 @@ def test_hostile_text_costs_linear_time(text: str) -> None:
 )
 def test_hostile_pages_cost_linear_time(unit: str) -> None:
     """A page of 400,000 characters of anything is compared with in a moment."""
-    began = time.process_time()
-    settled("The bridge opened in 1932 after eight years [1].", unit * (400_000 // len(unit)))
-    assert time.process_time() - began < 2
+    page = unit * (400_000 // len(unit))
+    at_cost(lambda: settled("The bridge opened in 1932 after eight years [1].", page), 2)

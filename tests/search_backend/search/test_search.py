@@ -178,7 +178,7 @@ def test_an_engine_asked_by_name_is_asked_even_while_it_rests(tmp_path: Path) ->
     assert other.queries == []
 
 
-@pytest.mark.parametrize("kind", ["slow", "blocked", "parse", "config"])
+@pytest.mark.parametrize("kind", ["blocked", "parse", "config"])
 def test_a_doubtful_refusal_counts_only_when_it_repeats(kind: str) -> None:
     """Two such answers in a row open the circuit, one good answer closes it."""
     circuits = CircuitBreakers(Clock())

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.session import Session
 from searchloop.web.text.export import answer, close_fence, html, markdown, neutralize
-from tests.waiting import in_time
+from tests.waiting import at_cost
 
 PIECES = (
     "![a](http://e.example/x.png)",
@@ -106,7 +106,7 @@ def test_what_is_written_instead(text: str, quiet: str) -> None:
 def test_long_texts_are_done_in_time(piece: str) -> None:
     """No input makes it slow: a long paragraph is not searched for code."""
     text = f"![x](y)\n\n{piece * (16_000 // len(piece))}"
-    in_time(lambda: neutralize(text), 2.0)
+    at_cost(lambda: neutralize(text), 2)
     assert not {token.type for token in leaves(neutralize(text)[:2000], True)} & {"image"}
 
 

@@ -32,7 +32,7 @@ from typing import Any, TypeVar, get_args
 from searchloop.agent.errors import StoreError
 from searchloop.agent.settings.keys import replace_private
 from searchloop.agent.settings.secrets import given_by_flags, secrets_of
-from searchloop.agent.text import INVISIBLE
+from searchloop.agent.text import visible
 from searchloop.agent.types import Effect
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
@@ -153,7 +153,7 @@ _MORE = 4096  # hidden characters that may stand in a text before it counts as c
 
 def clean(text: str, most: int) -> str:
     """The text without hidden characters, cut after `most` characters with a word about it."""
-    seen = INVISIBLE.sub("", text[: most + _MORE].replace("\r\n", "\n").replace("\r", "\n"))
+    seen = visible(text[: most + _MORE].replace("\r\n", "\n").replace("\r", "\n"))
     if len(seen) <= most and len(text) <= most + _MORE:
         return seen
     return f"{seen[:most].rstrip()} [... cut]"
@@ -166,7 +166,7 @@ def line(text: str, most: int) -> str:
 
 def has_hidden(text: str) -> bool:
     """Whether there is a character in it that a reader would not see."""
-    return INVISIBLE.search(text) is not None
+    return visible(text) != text
 
 
 MESSAGES, BYTES = 400.0, 4e6  # a second, on and on

@@ -22,7 +22,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from searchloop.search_backend.plugin import HttpResponse
-from searchloop.search_backend.text.clean import one_line, plain
+from searchloop.search_backend.text.clean import one_line, plain, snippet_text
 from searchloop.search_backend.types import EngineError, PageStatus, Problem, Query, SearchResult
 
 SHORT_TEXT = 2_000
@@ -334,7 +334,8 @@ def result(
         if scheme.lower() not in ("http", "https"):
             return None
         url = f"{scheme.lower()}://{rest}"
-    return SearchResult(plain(title) or url, url, plain(snippet), source, iso_date(date))
+    title = snippet_text(title) or url
+    return SearchResult(title, url, snippet_text(snippet), source, iso_date(date))
 
 
 def results(

@@ -1,8 +1,8 @@
 """Decodes bytes and removes what a person does not see: characters, markup, entities.
 
 Bytes are decoded as in browsers: byte order mark, HTTP header, the page's own declaration, UTF-8.
-Encoding labels go through an allow list, because Python knows codecs that are no text encodings or
-that decode slowly or deceptively (utf-7). https://encoding.spec.whatwg.org/
+Python's own labels do not count: it knows codecs that are no text encodings or that decode slowly
+or deceptively (utf-7). https://encoding.spec.whatwg.org/
 """
 
 from __future__ import annotations
@@ -11,16 +11,41 @@ import codecs
 import html
 import re
 
+import webencodings  # type: ignore[import-untyped]
+
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+# The tags that search engines put into a snippet, mostly around the words that they found.
+_SNIPPET_TAG = re.compile(
+    r"<(/?)(a|b|code|em|font|i|mark|p|small|span|strong|sub|sup|u)"
+    r"(?:\s+[\w:-]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'))*\s*>|<w?br\s*/?>",
+    re.IGNORECASE,
+)
+_BREAK = re.compile(r"<(?:br|/?p)\b[^<>]*>", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:[a-z]\w{1,30}|#\d{1,7}|#x[\da-f]{1,6});", re.IGNORECASE)
 _INVISIBLE = re.compile(
     "["
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls other than tab and line ends
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"  # soft hyphen, fillers, Arabic mark
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f"  # zero width, bidi, invisible operators
-    "\u3164\ufeff\uffa0\ufff0-\ufffc\ufffe\uffff"  # fillers, byte order mark, specials
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\ufffe\uffff"  # selectors, byte order mark
     "\ud800-\udfff"  # half characters, which cannot be encoded again
     "\U000e0000-\U000e0fff"  # tags and variation selectors 17 to 256
-    "]+"
+    "]"
+)
+# Joiners, selectors and tags are text in these places. agent/text.py
+# holds the same two patterns, and a test compares them.
+_SHAPED = re.compile(
+    "([\u0600-\u061b\u061d-\u0dff\u1000-\u109f\u1700-\u17b3\u17b6-\u17d3\u1820-\u18aa\u1b00-\u1bff"
+    "\ua840-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010ec0-\U00011fff\U0001e900-\U0001e95f]"
+    "[\u200c\u200d](?![\u200c\u200d])|[\u1820-\u18aa][\u180b-\u180f]"  # letters that join
+    "|[\xa9\xae\u203c\u2049\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"  # emoji
+    "(?:\ufe0f?\u200d(?=[\u2100-\u2bff\U0001f000-\U0001faff])|[\ufe00\ufe0e\ufe0f])"
+    "|[0-9#*]\ufe0f(?=\u20e3)"  # keycaps
+    "|[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"  # variants of Chinese characters
+    "[\ufe00-\ufe02\U000e0100-\U000e01ef]"
+    "|\U0001f3f4(?:\U000e0067\U000e0062[\U000e0061-\U000e007a]"  # flags of gb, us and ca
+    "|\U000e0075\U000e0073|\U000e0063\U000e0061)[\U000e0061-\U000e007a]{2}\U000e007f)"
+    f"|{_INVISIBLE.pattern}"
 )
 # Of ASCII all that `_INVISIBLE` leaves and that is no strange line end.
 _SEEN = bytes((9, 10, *range(32, 127)))
@@ -44,7 +69,7 @@ def cleaned(text: str) -> tuple[str, int]:
     if text.isascii() and not text.encode().translate(None, _SEEN):
         return text, 0
     text = _LINE_ENDS.sub("\n", text)
-    seen = _INVISIBLE.sub("", text)
+    seen = _SHAPED.sub(r"\1", text) if _INVISIBLE.search(text) else text
     return seen, len(text) - len(seen)
 
 
@@ -53,8 +78,22 @@ def tidy(text: str) -> str:
     return _BLANK_LINES.sub("\n\n", _TRAILING.sub("\n", clean(text))).strip()
 
 
+def snippet_text(value: object) -> str:
+    """Returns the text of a value that an engine sent as plain text or as HTML.
+
+    HTML escapes each "<" and "&" that it means, so a value with any other one is plain text.
+    """
+    if not isinstance(value, str) or not ("<" in value or "&" in value):
+        return value.strip() if isinstance(value, str) else ""
+    tags = [(end, name.lower()) for end, name in _SNIPPET_TAG.findall(value)]
+    opened, closed = (sorted(n for e, n in tags if n and e == end) for end in ("", "/"))
+    rest = _SNIPPET_TAG.sub("", value)
+    is_html = "<" not in rest and opened == closed and (tags or "&" not in _ENTITY.sub("", rest))
+    return plain(_BREAK.sub(" ", value)) if is_html else value.strip()
+
+
 def plain(value: object) -> str:
-    """Returns text without markup and entities; "" for a value that is no text."""
+    """Returns the text of HTML; "" for a value that is no text."""
     if not isinstance(value, str):
         return ""
     text = value
@@ -84,26 +123,15 @@ _DECLARED = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{2,40})|<\?xml[^>]{0,200}?encoding=["']([\w.:-]{2,40})""",
     re.IGNORECASE,
 )
-_ALLOWED = re.compile(
-    r"utf-?8|utf-?16(-?[lb]e)?|us-ascii|ascii|latin-?1|iso-?8859-\d{1,2}|(windows|cp)-?(125\d|874|93[26]|949|950)"
-    r"|koi8-[ru]|mac(intosh|-roman)|gbk|gb2312|gb18030|big5(-hkscs)?|euc-(jp|kr)|shift[-_]jis|sjis"
-    r"|iso-2022-jp|tis-620"
-)
-# What browsers read these as.
-_WIDENED = {
-    "ascii": "cp1252",
-    "us-ascii": "cp1252",
-    "latin1": "cp1252",
-    "latin-1": "cp1252",
-    "iso-8859-1": "cp1252",
-    "iso8859-1": "cp1252",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "tis-620": "cp874",
-    "iso-8859-9": "cp1254",
-    "macintosh": "mac-roman",
-}
+_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _SNIFF = 4096
+# An XML declaration in UTF-16 without a byte order mark.
+_WIDE = {b"<\0?\0x\0": "utf-16le", b"\0<\0?\0x": "utf-16be"}
+# Where Python's table of that name is smaller than that of browsers.
+_TABLES = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext"}
+_LENIENT = frozenset(("gb18030", "gbk", "euc-jp", "iso-2022-jp"))
+# Where tables of Japanese differ: those of browsers are Microsoft's.
+_JAPANESE = str.maketrans("\u301c\u2016\u2212\xa2\xa3\xac", "\uff5e\u2225\uff0d\uffe0\uffe1\uffe2")
 
 
 def decode(body: bytes, declared: str | None = None) -> str:
@@ -111,13 +139,15 @@ def decode(body: bytes, declared: str | None = None) -> str:
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(encoding, "replace")
-    if header := _codec(declared or ""):
-        return body.decode(header, "replace")
-    if match := _DECLARED.search(body[:_SNIFF]):
-        own = (match[1] or match[2]).decode("ascii", "replace")
+    if header := webencodings.lookup((declared or "").strip("\"' ")):
+        return _decoded(body, header)
+    if wide := _WIDE.get(body[:6]):
+        return body.decode(wide, "replace")
+    for found in _DECLARED.finditer(_COMMENT.sub(b"", body[:_SNIFF])):
+        named = webencodings.lookup((found[1] or found[2]).decode("latin-1"))
         # A page that could be read this far is not in UTF-16, whatever it says.
-        if (named := _codec(own)) and not named.startswith("utf-16"):
-            return body.decode(named, "replace")
+        if named and not named.name.startswith(("utf-16", "x-user")):
+            return _decoded(body, named)
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -127,12 +157,28 @@ def decode(body: bytes, declared: str | None = None) -> str:
         return body.decode("cp1252", "replace")
 
 
-def _codec(label: str) -> str | None:
-    name = label.strip().strip("\"'").lower()
-    if not _ALLOWED.fullmatch(name):
-        return None
-    name = _WIDENED.get(name, name)
-    try:
-        return codecs.lookup(name.replace("windows-", "cp")).name
-    except LookupError:
-        return None
+def _decoded(body: bytes, encoding: webencodings.Encoding) -> str:
+    name = encoding.name
+    codec = codecs.lookup(_TABLES[name]) if name in _TABLES else encoding.codec_info
+    text = str(codec.decode(body, "as_browsers" if name in _LENIENT else "replace")[0])
+    return text.translate(_JAPANESE) if name in ("euc-jp", "iso-2022-jp") else text
+
+
+def _as_browsers(error: UnicodeError) -> tuple[str, int]:
+    """Decodes the characters that browsers have in these encodings and Python has not."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    start, end = error.start, error.end
+    if error.encoding == "gb18030":
+        return ("€" if error.object[start] == 0x80 else "\ufffd"), end
+    row, cell = (*(byte & 0x7F for byte in error.object[start : start + 2]), 0, 0)[:2]
+    if error.object[start] != 0x8F and 0x21 <= row <= 0x7E and 0x21 <= cell <= 0x7E:
+        lead = (row - 0x21 >> 1) + (0x81 if row < 0x5F else 0xC1)
+        trail = cell + (0x7E if row % 2 == 0 else 0x20 if cell >= 0x60 else 0x1F)
+        text = bytes((lead, trail)).decode("cp932", "replace")
+        if "\ufffd" not in text:
+            return text, start + 2
+    return "\ufffd", end
+
+
+codecs.register_error("as_browsers", _as_browsers)

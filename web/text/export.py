@@ -31,7 +31,7 @@ from searchloop.agent.log.branches import BRANCHING, no_turn, shown
 from searchloop.agent.log.events import DELTAS, Event, public_data
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.answer_markdown import math
-from searchloop.agent.text import INVISIBLE
+from searchloop.agent.text import INVISIBLE, visible
 from searchloop.web.text.markdown import render_known
 from searchloop.web.text.tree import KnownLinks, Node, find_marks, substitute
 
@@ -157,7 +157,7 @@ def _footnotes(cited: Iterable[Mapping[str, Any]]) -> list[str]:
     out = []
     for n, citation in sorted(notes.items()):
         said = "".join(f" “{_line(words)}”" for words in quotes[n])
-        title = _line(_seen(citation.get("title") or citation["url"]))
+        title = _line(visible(citation.get("title") or citation["url"]))
         out.append(f"[^{n}]: {title} {_address(citation['url'])}{said}")
     return out
 
@@ -165,12 +165,7 @@ def _footnotes(cited: Iterable[Mapping[str, Any]]) -> list[str]:
 def _quotes(citation: Mapping[str, Any]) -> list[str]:
     """Returns the source's words at its marks, each once."""
     said = (mark["quote"] for mark in citation.get("marks", ()))
-    return list(dict.fromkeys(_seen(quote) for quote in said if quote))
-
-
-def _seen(text: str) -> str:
-    """Removes invisible characters: they can reverse the text beside them or drive a terminal."""
-    return INVISIBLE.sub("", text)
+    return list(dict.fromkeys(visible(quote) for quote in said if quote))
 
 
 def _line(text: str) -> str:
@@ -182,7 +177,7 @@ def _line(text: str) -> str:
 def _address(url: str) -> str:
     """Returns a link to a page. Addresses of other schemes become code: no viewer opens it."""
     if not url.lower().startswith(_FOLLOWED):
-        return f"`{' '.join(_seen(url).replace('`', '').split())}`"
+        return f"`{' '.join(visible(url).replace('`', '').split())}`"
     url = url.translate({ord(" "): "%20", ord("<"): "%3C", ord(">"): "%3E", 10: None, 13: None})
     return f"<{INVISIBLE.sub(lambda found: quote(found[0], errors='replace'), url)}>"
 
@@ -213,8 +208,8 @@ def html(session: Session, events: Sequence[Event]) -> str:
 
 def _source(citation: Mapping[str, Any], turn: str) -> str:
     url = str(citation["url"])
-    words = escape(_seen(str(citation.get("title") or url)))
-    shown = f"{words} <span class=host>{escape(_seen(url))}</span>"
+    words = escape(visible(str(citation.get("title") or url)))
+    shown = f"{words} <span class=host>{escape(visible(url))}</span>"
     known = KnownLinks([citation]).find(url)
     linked = f'<a rel="{_REL}" href="{escape(known)}">{shown}</a>' if known else shown
     said = "".join(f"<br>“{escape(words)}”" for words in _quotes(citation))

@@ -277,28 +277,28 @@ FROM here"""
 def append_values(batches: Sequence[Batch], process: str) -> Mapping[str, Any]:
     """Returns the values of APPEND, which answers (session, last number) of each stored batch."""
     news = [_news(batch, process) for batch in batches]
-    rows = [
-        (batch.session, place, *row, unnumbered(batch.session, *row, batch.at))
-        for batch in batches
-        for place, row in enumerate(batch.rows, 1)
+    own = zip(batches, _packs(news, len(_head(process))), news, strict=True)
+    of_batches = [
+        (b.session, b.fence, b.after, len(b.rows), b.questions, b.at, b.clears, pack, each)
+        for b, pack, each in own
     ]
-    owners, places, types, texts, sums = map(list, zip(*rows, strict=True))
+    of_events = [
+        (b.session, place, *row, unnumbered(b.session, *row, b.at))
+        for b in batches
+        for place, row in enumerate(b.rows, 1)
+    ]
     return {
-        "sessions": [batch.session for batch in batches],
-        "fences": [batch.fence for batch in batches],
-        "afters": [batch.after for batch in batches],
-        "counts": [len(batch.rows) for batch in batches],
-        "questions": [batch.questions for batch in batches],
-        "times": [batch.at for batch in batches],
-        "clears": [batch.clears for batch in batches],
-        "packs": _packs(news, len(_head(process))),
-        "news": news,
-        **{"owners": owners, "places": places, "types": types, "texts": texts, "sums": sums},
+        **_columns("sessions fences afters counts questions times clears packs news", of_batches),
+        **_columns("owners places types texts sums", of_events),
         "deltas": list(DELTAS),
         "channel": CHANNEL,
         "head": _head(process),
         "waiting": "on" if any(batch.durable for batch in batches) else "off",
     }
+
+
+def _columns(names: str, rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+    return dict(zip(names.split(), map(list, zip(*rows, strict=True)), strict=True))
 
 
 def _head(process: str) -> str:

@@ -6,6 +6,7 @@ module of the command that was asked for is imported; `--version` and `--help` i
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -46,6 +47,7 @@ COMMANDS = {
 def main(argv: list[str] | None = None) -> int:
     """Runs one command and returns its exit code; `argv` is by default that of the process."""
     argv = sys.argv[1:] if argv is None else argv
+    gc.set_threshold(20_000, 20, 50)  # imports and long lists of readers are no garbage
     if argv in (["--version"], ["-V"]):
         print(f"searchloop {VERSION}")
         return OK

@@ -117,15 +117,12 @@ class Database(Protocol):
     def reading(self) -> AbstractContextManager[Statements]:
         """Opens a connection for one SELECT."""
 
-    def append(self, batch: Batch) -> int | None:
-        """Stores the events and returns the last one's number.
+    def append(self, batches: Sequence[Batch]) -> list[int | None]:
+        """Stores events of different sessions in one transaction; returns each one's last number.
 
-        Stores nothing and returns None when the session is gone, the fence is not its newest or
-        `after` is not its last event.
+        It is None for a batch that was not stored: the session is gone, the fence is not its newest
+        or `after` is not its last event.
         """
-
-    def append_deltas(self, batches: Sequence[Batch]) -> list[int | None]:
-        """Stores deltas of different sessions in one transaction; see `append` for each."""
 
     def at_once(self) -> AbstractContextManager[None]:
         """In here this thread does not wait for a lock: it gets the error `locked` instead."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import platform
 import secrets
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -177,7 +177,7 @@ def no_session(session_id: str) -> Conflict:
 
 def holder() -> str:
     """Returns a unique name for a holder in this process: machine, process, random part."""
-    return f"{platform.node()}/{os.getpid()}/{secrets.token_hex(4)}"
+    return f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
 
 
 def gone(lease: Lease) -> bool:
@@ -185,7 +185,7 @@ def gone(lease: Lease) -> bool:
     if not lease.owner:  # handed over
         return True
     host, pid, _ = lease.owner.rsplit("/", 2)
-    if host != platform.node() or os.name != "posix":
+    if host != socket.gethostname() or os.name != "posix":
         return False
     try:
         os.kill(int(pid), 0)

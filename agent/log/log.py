@@ -154,7 +154,7 @@ class EventLog:
         session's last event: Conflict('moved') when there is a newer one.
         """
         batch = batch_of(session_id, events, durable=durable, fence=fence, after=after)
-        last = self._db.append(batch)
+        [last] = self._db.append([batch])
         if last is None:
             if self.last_seq(session_id) is None:
                 raise no_session(session_id)
@@ -167,7 +167,7 @@ class EventLog:
         Returns the events of each, or the reason why its run may no longer write.
         """
         batches = [batch_of(each.session, each.events, fence=each.fence) for each in deltas]
-        both = zip(batches, self._db.append_deltas(batches), strict=True)
+        both = zip(batches, self._db.append(batches), strict=True)
         return [_fenced() if last is None else self._published(each, last) for each, last in both]
 
     def _published(self, batch: Batch, last: int) -> list[Event]:

@@ -125,20 +125,11 @@ class PostgresDatabase:
         with self._connection(writes=False) as db:
             yield _ReadOnly(db)
 
-    def append(self, batch: Batch) -> int | None:
+    def append(self, batches: Sequence[Batch]) -> list[int | None]:
         """Raises UnsureError when the connection broke before the answer came."""
-        values = append_values(batch, self._process)
-        row = self._settled(
-            lambda db: db.execute(APPEND, values).fetchone(), lambda: self._found(batch)
-        )
-        return None if row is None else int(row[0])
-
-    def append_deltas(self, batches: Sequence[Batch]) -> list[int | None]:
-        """Raises UnsureError as `append` does."""
-        values = deltas_values(batches, self._process)
+        values = append_values(batches, self._process)
         rows = self._settled(
-            lambda db: db.execute(DELTAS_OF_ALL, values).fetchall(),
-            lambda: self._deltas_found(batches),
+            lambda db: db.execute(APPEND, values).fetchall(), lambda: self._found(batches)
         )
         lasts = {row[0]: int(row[1]) for row in rows}
         return [lasts.get(batch.session) for batch in batches]
@@ -176,23 +167,18 @@ class PostgresDatabase:
             return self.connections.settled(lost), found()
         return False, None
 
-    def _found(self, batch: Batch) -> tuple[int] | None:
-        """Looks up a batch whose append got no answer; returns its last number if it is stored."""
+    def _found(self, batches: Sequence[Batch]) -> list[tuple[str, int]] | None:
+        """Looks up batches that got no answer: (session, last number) of those that are stored."""
         parts = (f"SELECT type, data, seq FROM {table}" for table in ("events", "deltas"))
-        where = "WHERE session = ? AND at = ?"
-        query = " UNION ALL ".join(f"{part} {where}" for part in parts)
+        query = " UNION ALL ".join(f"{part} WHERE session = ? AND at = ?" for part in parts)
+        found = []
         with self.reading() as db:
-            found = db.execute(f"{query} ORDER BY seq", (batch.session, batch.at) * 2).fetchall()
-        whole = [tuple(row[:2]) for row in found] == list(batch.rows)
-        return (int(found[-1][2]),) if whole else None
-
-    def _deltas_found(self, batches: Sequence[Batch]) -> list[tuple[str, int]] | None:
-        """Looks up deltas that got no answer: (session, last number) of those that are stored."""
-        query = "SELECT max(seq) FROM deltas WHERE session = ? AND at = ?"
-        with self.reading() as db:
-            lasts = [db.execute(query, (b.session, b.at)).fetchone()[0] for b in batches]
-        pairs = zip(batches, lasts, strict=True)
-        return [(b.session, last) for b, last in pairs if last is not None] or None
+            for batch in batches:
+                values = (batch.session, batch.at) * 2
+                rows = db.execute(f"{query} ORDER BY seq", values).fetchall()
+                if [tuple(row[:2]) for row in rows] == list(batch.rows):
+                    found.append((batch.session, int(rows[-1][2])))
+        return found or None
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -256,91 +242,63 @@ MOST_BYTES = 7900  # of a notification, with room for the numbers that the serve
 _NUMBER = 20  # bytes of them for each session
 
 APPEND = f"""
-WITH here AS (
-  UPDATE sessions SET last_seq = last_seq + %(count)s, messages = messages + %(questions)s,
-    updated = %(at)s
-  WHERE id = %(session)s AND fence = coalesce(%(fence)s::integer, fence)
-    AND last_seq = coalesce(%(after)s::integer, last_seq) RETURNING last_seq),
+WITH batches AS (
+  SELECT * FROM unnest(%(sessions)s::text[], %(fences)s::integer[], %(afters)s::integer[],
+    %(counts)s::integer[], %(questions)s::integer[], %(times)s::double precision[],
+    %(clears)s::boolean[], %(packs)s::integer[], %(news)s::text[])
+    AS g(session, fence, after, count, questions, at, clears, pack, news)),
+here AS (
+  UPDATE sessions SET last_seq = last_seq + b.count, messages = messages + b.questions,
+    updated = b.at
+  FROM batches b WHERE id = b.session AND sessions.fence = coalesce(b.fence, sessions.fence)
+    AND last_seq = coalesce(b.after, last_seq)
+  RETURNING id, last_seq, b.count, b.at, b.clears, b.pack, b.news),
 given AS (
-  SELECT (last_seq - %(count)s + place)::integer AS seq, type, data, sum
-  FROM here, unnest(%(types)s::text[], %(texts)s::text[], %(sums)s::bigint[])
-    WITH ORDINALITY AS g(type, data, sum, place)),
+  SELECT id, (last_seq - count + place)::integer AS seq, type, data, at, sum
+  FROM here JOIN unnest(%(owners)s::text[], %(places)s::integer[], %(types)s::text[],
+    %(texts)s::text[], %(sums)s::bigint[]) AS r(session, place, type, data, sum)
+    ON r.session = id),
 cleared AS (
-  DELETE FROM deltas USING here WHERE %(clears)s AND session = %(session)s),
+  DELETE FROM deltas USING here WHERE clears AND session = id),
 stored AS (
-  INSERT INTO events SELECT %(session)s, seq, type, data, %(at)s, (sum + seq) %% {MODULUS}
-  FROM given
+  INSERT INTO events SELECT id, seq, type, data, at, (sum + seq) %% {MODULUS} FROM given
   WHERE type <> ALL (%(deltas)s::text[])),
 passing AS (
-  INSERT INTO deltas SELECT %(session)s, seq, type, data, %(at)s FROM given
-  WHERE type = ANY (%(deltas)s::text[]))
-SELECT last_seq, pg_notify(%(channel)s, %(head)s || %(news)s || last_seq || '}}]}}'),
+  INSERT INTO deltas SELECT id, seq, type, data, at FROM given
+  WHERE type = ANY (%(deltas)s::text[])),
+told AS (
+  SELECT pg_notify(%(channel)s,
+    %(head)s || string_agg(news || last_seq || '}}', ',') || ']}}') FROM here GROUP BY pack)
+SELECT id, last_seq, (SELECT count(*) FROM told),
   set_config('synchronous_commit', %(waiting)s, true)
 FROM here"""
 
-DELTAS_OF_ALL = """
-WITH given AS (
-  SELECT * FROM unnest(%(sessions)s::text[], %(fences)s::integer[], %(counts)s::integer[],
-    %(packs)s::integer[], %(news)s::text[]) AS g(session, fence, count, pack, news)),
-here AS (
-  UPDATE sessions SET last_seq = last_seq + given.count, updated = %(at)s FROM given
-  WHERE id = given.session AND sessions.fence = coalesce(given.fence, sessions.fence)
-  RETURNING id, last_seq, given.count, pack, news),
-passing AS (
-  INSERT INTO deltas SELECT id, (last_seq - count + place)::integer, type, data, %(at)s
-  FROM here JOIN unnest(%(owners)s::text[], %(places)s::integer[], %(types)s::text[],
-    %(texts)s::text[]) AS r(session, place, type, data) ON r.session = id),
-told AS (
-  SELECT pg_notify(%(channel)s,
-    %(head)s || string_agg(news || last_seq || '}', ',') || ']}') FROM here GROUP BY pack)
-SELECT id, last_seq, (SELECT count(*) FROM told), set_config('synchronous_commit', 'off', true)
-FROM here"""
 
-
-def append_values(batch: Batch, process: str) -> Mapping[str, Any]:
-    """Returns the values of APPEND, which answers with the last number if it was done."""
-    return {
-        "session": batch.session,
-        "count": len(batch.rows),
-        "questions": batch.questions,
-        "at": batch.at,
-        "fence": batch.fence,
-        "after": batch.after,
-        "types": [kind for kind, _ in batch.rows],
-        "texts": [text for _, text in batch.rows],
-        "sums": [unnumbered(batch.session, *row, batch.at) for row in batch.rows],
-        "deltas": list(DELTAS),
-        "clears": batch.clears,
-        "channel": CHANNEL,
-        "head": _head(process),
-        "news": _news(batch, process),
-        "waiting": "on" if batch.durable else "off",
-    }
-
-
-def deltas_values(batches: Sequence[Batch], process: str) -> Mapping[str, Any]:
-    """Returns the values of DELTAS_OF_ALL, which answers (session, last number) of each batch."""
+def append_values(batches: Sequence[Batch], process: str) -> Mapping[str, Any]:
+    """Returns the values of APPEND, which answers (session, last number) of each stored batch."""
     news = [_news(batch, process) for batch in batches]
-    rows = [
-        (batch.session, place, kind, text)
-        for batch in batches
-        for place, (kind, text) in enumerate(batch.rows, 1)
+    own = zip(batches, _packs(news, len(_head(process))), news, strict=True)
+    of_batches = [
+        (b.session, b.fence, b.after, len(b.rows), b.questions, b.at, b.clears, pack, each)
+        for b, pack, each in own
     ]
-    owners, places, types, texts = map(list, zip(*rows, strict=True))
+    of_events = [
+        (b.session, place, *row, unnumbered(b.session, *row, b.at))
+        for b in batches
+        for place, row in enumerate(b.rows, 1)
+    ]
     return {
-        "sessions": [batch.session for batch in batches],
-        "fences": [batch.fence for batch in batches],
-        "counts": [len(batch.rows) for batch in batches],
-        "packs": _packs(news, len(_head(process))),
-        "news": news,
-        "at": batches[0].at,
-        "owners": owners,
-        "places": places,
-        "types": types,
-        "texts": texts,
+        **_columns("sessions fences afters counts questions times clears packs news", of_batches),
+        **_columns("owners places types texts sums", of_events),
+        "deltas": list(DELTAS),
         "channel": CHANNEL,
         "head": _head(process),
+        "waiting": "on" if any(batch.durable for batch in batches) else "off",
     }
+
+
+def _columns(names: str, rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+    return dict(zip(names.split(), map(list, zip(*rows, strict=True)), strict=True))
 
 
 def _head(process: str) -> str:

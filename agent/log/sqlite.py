@@ -175,12 +175,8 @@ class SqliteDatabase:
                 else:
                     db.close()
 
-    def append(self, batch: Batch) -> int | None:
-        with self.transaction(durable=batch.durable) as db:
-            return _append(db, batch)
-
-    def append_deltas(self, batches: Sequence[Batch]) -> list[int | None]:
-        with self.transaction() as db:
+    def append(self, batches: Sequence[Batch]) -> list[int | None]:
+        with self.transaction(durable=any(batch.durable for batch in batches)) as db:
             return [_append(db, batch) for batch in batches]
 
     @contextmanager

@@ -232,11 +232,10 @@ _FILES = 65_536
 def be_a_server() -> None:
     """Makes room for many readers: each is an open file and some objects that live long.
 
-    The garbage collector runs less often than in a script and leaves out what was there at the
-    start: to go over some hundred thousand long-lived objects makes pauses that readers can see.
+    The garbage collector leaves out what was there at the start: going over some hundred thousand
+    long-lived objects makes pauses that readers can see.
     """
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
     try:  # usual systems start a program with room for 1,024 files and let it ask for more
         import resource
 

@@ -8,22 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import Event
 from searchloop.agent.observe import Observer, ProviderRequest
 
-try:
-    import prometheus_client
-except ImportError:
-    client: Any = None
-else:
-    client = prometheus_client
-
 CONTENT_TYPE = "text/plain; version=0.0.4"
-_APPENDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)  # seconds
-_ANSWERS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _MOST = 200  # label sets of one counter; those that come later count as "other"
 _NAME = re.compile(r"[\w.:/-]{1,60}")
 _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -39,8 +32,16 @@ _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "tool_calls_total": ("Tool calls, by effect.", ("effect", "status")),
     "approvals_total": ("Approvals asked for, and what was decided.", ("decision",)),
 }
-_APPEND = "Time of one append to the log."
-_ANSWER = "Time of one answer of a provider, to its end."
+_HISTOGRAMS: Mapping[str, tuple[str, tuple[str, ...], tuple[float, ...]]] = {
+    "append_seconds": (
+        *("Time of one append to the log.", ()),
+        (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0),
+    ),
+    "provider_answer_seconds": (
+        *("Time of one answer of a provider, to its end.", ("provider",)),
+        (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+    ),
+}
 
 
 class Metrics(Observer):
@@ -49,39 +50,41 @@ class Metrics(Observer):
     def __init__(self) -> None:
         self._effects: dict[str, dict[str, str]] = {}  # session -> effects of its open calls
         self._labels: dict[str, set[tuple[str, ...]]] = {name: set() for name in _COUNTERS}
-        if client is None:
-            return
-        client.disable_created_metrics()
-        self._registry = own = client.CollectorRegistry()
-        self._counters = {
-            name: client.Counter(f"searchloop_{name}", words, labels, registry=own)
-            for name, (words, labels) in _COUNTERS.items()
-        }
-        append, answer = "searchloop_append_seconds", "searchloop_provider_answer_seconds"
-        self._appends = client.Histogram(append, _APPEND, buckets=_APPENDS, registry=own)
-        self._answers = client.Histogram(
-            answer, _ANSWER, ["provider"], buckets=_ANSWERS, registry=own
-        )
-        client.ProcessCollector("searchloop", registry=own)
+        self._client: Any = None
+        with suppress(ImportError):
+            client: Any = import_module("prometheus_client")  # slow, and only a server counts
+            self._client = client
+            client.disable_created_metrics()
+            self._registry = own = client.CollectorRegistry()
+            self._counters = {
+                name: client.Counter(f"searchloop_{name}", words, labels, registry=own)
+                for name, (words, labels) in _COUNTERS.items()
+            }
+            self._appends, self._answers = (
+                client.Histogram(f"searchloop_{name}", words, labels, buckets=times, registry=own)
+                for name, (words, labels, times) in _HISTOGRAMS.items()
+            )
+            client.ProcessCollector("searchloop", registry=own)
         self.gauge("runs_active", "Runs under way in this process.", lambda: len(self._effects))
 
     def gauge(self, name: str, words: str, ask: Callable[[], float]) -> None:
         """Adds a number that each scrape asks for."""
-        if client is not None:
-            client.Gauge(f"searchloop_{name}", words, registry=self._registry).set_function(ask)
+        if self._client:
+            gauge = self._client.Gauge(f"searchloop_{name}", words, registry=self._registry)
+            gauge.set_function(ask)
 
     def text(self) -> str:
         """Returns all numbers in Prometheus' text format. Raises ConfigError without the extra."""
-        if client is None:
+        if not self._client:
             raise ConfigError(
                 "missing_extra",
                 "Numbers for Prometheus need a package that is not installed.",
                 "Install it with `pip install 'searchloop[metrics]'`.",
             )
-        return str(client.generate_latest(self._registry).decode())
+        return str(self._client.generate_latest(self._registry).decode())
 
     def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
-        if client is not None:
+        if self._client:
             self._appends.observe(seconds)
             for event in events:
                 self._fold(event.type, event.data, session_id)
@@ -90,7 +93,7 @@ class Metrics(Observer):
         self._effects.pop(session_id, None)
 
     def requested(self, request: ProviderRequest) -> None:
-        if client is not None:
+        if self._client:
             self._count("provider_requests_total", request.provider)
             if request.problem:
                 self._count("provider_errors_total", request.problem, request.provider)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from searchloop.agent.errors import ToolError
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
@@ -25,6 +24,8 @@ def current_time() -> Tool:
 
 
 async def _run(arguments: Mapping[str, Any], context: ToolContext) -> str:
+    from zoneinfo import ZoneInfo  # a slow import, and few questions need it
+
     name = str(arguments.get("timezone", ""))
     try:
         now = datetime.now(ZoneInfo(name)) if name else datetime.now().astimezone()

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import ssl
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any
-
-import aiohttp
-from yarl import URL
+from typing import Any
 
 from searchloop.agent.transport.exchange import (
     Origin,
@@ -28,8 +27,29 @@ from searchloop.agent.transport.exchange import (
 )
 from searchloop.agent.transport.trust import certificates, proxy_for
 
-if TYPE_CHECKING:
-    import ssl
+
+@contextmanager
+def _no_certificates() -> Iterator[None]:
+    """Makes TLS contexts of this thread trust nobody, without reading the system's certificates.
+
+    Importing aiohttp makes two contexts, for 40 ms. We use neither: `_context` makes our own.
+    """
+    thread, load = threading.get_ident(), ssl.SSLContext.set_default_verify_paths
+
+    def skip(self: ssl.SSLContext) -> None:
+        if threading.get_ident() != thread:
+            load(self)
+
+    ssl.SSLContext.set_default_verify_paths = skip  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del ssl.SSLContext.set_default_verify_paths
+
+
+with _no_certificates():
+    import aiohttp
+    from yarl import URL
 
 _LARGE = 1024 * 1024  # bytes; aiohttp warns about a larger body that is not a file
 _socket: ContextVar[asyncio.Transport | None] = ContextVar("socket", default=None)

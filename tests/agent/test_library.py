@@ -291,6 +291,14 @@ def test_importing_the_package_costs_nothing() -> None:
     assert not hasattr(package, "Nothing")
 
 
+def test_a_question_loads_no_part_of_the_server() -> None:
+    """`searchloop ask` loads neither what counts for a scraper nor the search backend."""
+    heavy = "prometheus_client", "flask", "uvicorn", "searchloop.search_backend", "zoneinfo"
+    code = f"import sys, searchloop.cli.ask; print([m for m in {heavy!r} if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"
+
+
 def test_a_ctrl_c_that_comes_as_one_falls_asleep_is_seen(make: Made) -> None:
     """A signal handled by another thread wakes nobody: the wait has to look by itself."""
     hold = Hold()

@@ -253,9 +253,8 @@ def test_a_clock_that_jumps_changes_no_order(log: EventLog, session: str) -> Non
     """
     times = [2e9, 2e9 - 3.2e7, 2e9 + 3.2e7, 2e9 - 3600, 2e9]
     for number, at in enumerate(times):
-        log._db.append(
-            Batch(session, [("user_message", f'{{"text": "{number}"}}')], at, questions=1)
-        )
+        rows = [("user_message", f'{{"text": "{number}"}}')]
+        log._db.append([Batch(session, rows, at, questions=1)])
     events = log.read(session)
     assert [event.data["text"] for event in events] == ["0", "1", "2", "3", "4"]
     assert [event.at for event in events] == times

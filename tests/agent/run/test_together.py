@@ -16,7 +16,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import STEPS, Batch, RunDeltas
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.leases import holder
-from searchloop.agent.log.postgres import MOST_BYTES, deltas_values
+from searchloop.agent.log.postgres import MOST_BYTES, append_values
 from searchloop.agent.log.sqlite import SqliteDatabase
 from searchloop.agent.run.recorder import BatchWriter, Recorder
 from searchloop.agent.run.runner import Runner
@@ -115,7 +115,7 @@ def test_a_notification_is_never_too_long(sizes: list[tuple[str, int]]) -> None:
     texts = [letter * count for letter, count in sizes]
     rows = [("text_delta", json.dumps({"text": text}, ensure_ascii=False)) for text in texts]
     batches = [Batch(f"s{n}", [row], 1.0) for n, row in enumerate(rows)]
-    values = deltas_values(batches, "p" * 12)
+    values = append_values(batches, "p" * 12)
     notes: dict[int, str] = {}
     for pack, news in zip(values["packs"], values["news"], strict=True):
         before = f"{notes[pack]}," if pack in notes else values["head"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -18,6 +20,7 @@ from searchloop.agent.transport.transport import Timeouts, Transport
 from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.ports import closed_port
 
+CERTIFICATE = Path(__file__).parents[2] / "search_backend" / "data" / "ca.pem"
 KEY = "sk-canary-0123456789abcdef"
 HEADERS = {"authorization": f"Bearer {KEY}"}
 Work = Callable[[Transport], Awaitable[Any]]
@@ -430,3 +433,38 @@ def test_importing_is_cheap() -> None:
     """The HTTP library loads with the first request, not with our module."""
     program = "import sys, agent.transport.transport; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_the_http_library_reads_no_certificates_when_it_is_imported() -> None:
+    """Only https needs them, and reading them takes longer than a local answer. A context that
+    another thread makes meanwhile has its certificates all the same."""
+    program = """
+import ssl, sys, threading
+
+found = {}
+
+
+def count(name):
+    found[name] = ssl.create_default_context().cert_store_stats()["x509"]
+
+
+class Finder:
+    def find_spec(name, *rest):
+        if name == "aiohttp.connector":
+            count("importing thread")
+            other = threading.Thread(target=count, args=["another thread"])
+            other.start()
+            other.join()
+
+
+sys.meta_path.insert(0, Finder)
+import searchloop.agent.transport.pool
+
+count("afterwards")
+print(found)
+"""
+    env = {**os.environ, "SSL_CERT_FILE": str(CERTIFICATE)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=True)
+    found = {"importing thread": 0, "another thread": 1, "afterwards": 1}
+    assert ast.literal_eval(done.stdout) == found

@@ -1,15 +1,18 @@
-"""Parts that several providers share: JSON, names and ids that APIs accept, and base classes."""
+"""Parts that several providers share: JSON, names, transcripts, and base classes."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
+from searchloop.agent.providers import Codec, HttpProvider
 from searchloop.agent.transport.exchange import Endpoint
+from searchloop.agent.transport.refusals import Refusal, quoted, with_wishes
 from searchloop.agent.transport.sse import (
     ResponseBody,
     document_of,
@@ -18,7 +21,14 @@ from searchloop.agent.transport.sse import (
     unreadable,
 )
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Capabilities, Message, ModelInfo, StreamEvent
+from searchloop.agent.types import (
+    Capabilities,
+    Message,
+    ModelInfo,
+    Request,
+    StreamEvent,
+    ToolCall,
+)
 
 LOST = "No result: the call was interrupted."
 
@@ -39,6 +49,7 @@ OVERLOAD_CODES = frozenset(
 LIST_SECONDS = 2.0
 _BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
+T = TypeVar("T")
 
 
 def dump(value: Any) -> bytes:
@@ -56,6 +67,22 @@ def hashed_id(call_id: str, prefix: str) -> str:
     return prefix + blake2b(call_id.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
+def by_prefix(table: Mapping[str, T], name: str, default: T) -> T:
+    """Returns the entry under the longest prefix of `name`."""
+    prefix = max((p for p in table if name.startswith(p)), key=len, default=None)
+    return default if prefix is None else table[prefix]
+
+
+def error_in(value: Any) -> Mapping[str, Any] | None:
+    """Returns the error object of a body or an event, also inside a list; None without one."""
+    if isinstance(value, list):
+        return next((error for error in map(error_in, value) if error), None)
+    error = value.get("error") if isinstance(value, dict) else None
+    if isinstance(error, str) and error:
+        return {"message": error}
+    return error if isinstance(error, dict) and error else None
+
+
 def remembered(message: Message, key: str, encode: Callable[[], bytes]) -> bytes:
     """Returns `message.encoded[key]`; calls `encode` for it the first time."""
     encoded = message.encoded.get(key)
@@ -67,7 +94,7 @@ def remembered(message: Message, key: str, encode: Callable[[], bytes]) -> bytes
 def result_text(message: Message) -> str:
     """Returns the text of a tool result; one of a failed call begins with "Error"."""
     text = message.content or "(empty)"
-    if message.is_error and not text.lower().startswith("error"):
+    if message.is_error and text is not LOST and not text.lower().startswith("error"):
         return f"Error: {text}"
     return text
 
@@ -77,17 +104,77 @@ def stray_text(message: Message) -> str:
     return f"(Result of {message.tool_name or 'a tool'}, out of order)\n{message.content}"
 
 
-class CodecBase:
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A message with one result for each of its calls; `strays` answer no call."""
+
+    message: Message | None
+    results: Mapping[str, Message]
+    strays: Sequence[Message]
+
+
+def steps(messages: Iterable[Message]) -> Iterator[Step]:
+    """Yields the transcript in steps. A call without a result gets LOST: APIs refuse it alone."""
+    head: Message | None = None
+    calls: dict[str, ToolCall] = {}
+    results: dict[str, Message] = {}
+    strays: list[Message] = []
+    for message in (*messages, None):
+        if message is not None and message.role == "tool":
+            call_id = message.tool_call_id or ""
+            if call_id in calls and call_id not in results:
+                results[call_id] = message
+            else:
+                strays.append(message)
+            continue
+        yield Step(head, {i: results.get(i) or _lost(call) for i, call in calls.items()}, strays)
+        calls = {call.id: call for call in message.tool_calls} if message else {}
+        head, results, strays = message, {}, []
+
+
+def _lost(call: ToolCall) -> Message:
+    return Message("tool", LOST, tool_call_id=call.id, tool_name=call.name, is_error=True)
+
+
+class CodecBase(Codec):
     """Base of a `Codec` for one endpoint. Sends the key as a bearer token, if there is one."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint = endpoint
+    vendor: ClassVar[str]
+    home: ClassVar[str]
+    setting: ClassVar[str]
+
+    def __init__(self, key: str = "", base_url: str = "") -> None:
+        self.endpoint = Endpoint(
+            base_url or self.home, key, vendor=self.vendor, home=self.home, setting=self.setting
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.endpoint.name})"
 
     def headers(self) -> Mapping[str, str]:
         return {"authorization": f"Bearer {self.endpoint.key}"} if self.endpoint.key else {}
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        details = self.details_of(document_of(body))
+        return with_wishes(self.refused(details, status), headers)
+
+    def details_of(self, document: Any) -> Mapping[str, Any]:
+        """Returns the error object in the body of an error answer."""
+        return error_in(document) or {}
+
+    @staticmethod
+    def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
+        """Returns our error for an error object {message, type, code ...}."""
+        raise NotImplementedError
+
+    def refused(self, details: Mapping[str, Any], status: int | None = None) -> ProviderError:
+        """Returns the error for an error object; `status` is None inside a stream."""
+        return self.classify(details, self.refusal(details, status))
+
+    def refusal(self, details: Mapping[str, Any], status: int | None) -> Refusal:
+        """Returns the server's refusal, in its own words."""
+        said = quoted(details.get("message"), self.endpoint.key)
+        return Refusal(self.endpoint.name, said, status)
 
     def explain(self, error: ProviderError) -> ProviderError:
         return self.endpoint.explain(error)
@@ -104,9 +191,10 @@ class DecoderBase:
     api: ClassVar[str]
     begins: ClassVar[tuple[bytes, ...]] = (b"{",)
 
-    def __init__(self, server: str, content_type: str) -> None:
-        self._server = server
-        self._body = ResponseBody(server, content_type, self.begins)
+    def __init__(self, codec: CodecBase, content_type: str) -> None:
+        self._codec = codec
+        self._server = codec.endpoint.name
+        self._body = ResponseBody(self._server, content_type, self.begins)
         self._finished = False
 
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
@@ -129,7 +217,7 @@ class DecoderBase:
         """Reads the end of the bytes where no terminal event came."""
         raise incomplete(self._server)
 
-    def _read_payloads(self, events: list[StreamEvent], payloads: list[bytes]) -> None:
+    def _read_payloads(self, events: list[StreamEvent], payloads: Sequence[bytes]) -> None:
         for payload in payloads:
             if self._finished:
                 return
@@ -150,27 +238,22 @@ class DecoderBase:
 
 
 class KeyedProvider:
-    """Base of a `Provider` whose vendor requires a key; a subclass adds `capabilities`, `stream`.
+    """Base of a `Provider` whose vendor requires a key; a subclass adds `capabilities`.
 
     `list_path` is the address of the server's list of models; `offered` maps names to titles, for
     the picker while the server lists none.
     """
 
-    name: str
-    list_path = "models"
+    name: ClassVar[str]
+    key_setting: ClassVar[str]
+    offered: ClassVar[Mapping[str, str]]
+    list_path: ClassVar[str] = "models"
 
-    def __init__(
-        self,
-        codec: CodecBase,
-        transport: Transport,
-        key_setting: str,
-        offered: Mapping[str, str],
-    ) -> None:
+    def __init__(self, codec: CodecBase, transport: Transport) -> None:
         self._codec = codec
         self._transport = transport
-        self._key_setting = key_setting
-        self._offered = offered
-        self._remedy = f"Set {key_setting} in the environment or in .env."
+        self._http = HttpProvider(codec, transport)
+        self._remedy = f"Set {self.key_setting} in the environment or in .env."
         self._ready = not codec.endpoint.needs_key
 
     def capabilities(self, model: str) -> Capabilities:
@@ -178,9 +261,11 @@ class KeyedProvider:
 
     def check(self, model: str) -> None:
         if not self._ready:
-            vendor = self._codec.endpoint.vendor
-            what = f"{vendor} needs a key, and none is set."
+            what = f"{self._codec.vendor} needs a key, and none is set."
             raise ConfigError("missing_key", what, self._remedy)
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        return self._http.stream(request)
 
     async def models(self) -> list[ModelInfo]:
         """See `Provider.models`. Without a key, marks all models as not available."""
@@ -191,20 +276,22 @@ class KeyedProvider:
                 title,
                 self.capabilities(name),
                 available=self._ready,
-                missing=None if self._ready else self._key_setting,
+                missing=None if self._ready else self.key_setting,
                 remedy=None if self._ready else self._remedy,
             )
-            for name, title in (listed or self._offered).items()
+            for name, title in (listed or self.offered).items()
         ]
 
     async def _listed(self) -> dict[str, str]:
         """Returns names and titles as the server lists them; empty if it fails to."""
+        url = self._codec.endpoint.address(self.list_path)
         try:
             answer = await self._transport.get_json(
-                self._codec.endpoint.address(self.list_path),
-                self._codec.headers(),
-                timeout=LIST_SECONDS,
+                url, self._codec.headers(), timeout=LIST_SECONDS
             )
-            return {str(m["id"]): str(m.get("display_name") or m["id"]) for m in answer["data"]}
+            return self._read_list(answer)
         except (AgentError, AttributeError, KeyError, TypeError):
             return {}
+
+    def _read_list(self, answer: Any) -> dict[str, str]:
+        return {str(m["id"]): str(m.get("display_name") or m["id"]) for m in answer["data"]}

@@ -11,6 +11,7 @@ Spec: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-strea
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from searchloop.agent.types import StreamEvent
 MAX_EVENT = 16 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 _DONE = b"[DONE]"
+_BARE = re.compile(rb"(?m)^[\[{]")
 # Reading something of an unexpected shape raises these.
 _MISREAD = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
 
@@ -120,7 +122,7 @@ class SseSplitter:
 
 
 def _data(block: bytes) -> bytes:
-    """The data lines of one event block; empty when there is nothing to dispatch."""
+    """Returns the data lines of one event block, or the JSON of an error that came without them."""
     start = block.find(b"\n") + 1 if block.startswith(b"event: ") else 0
     if block.startswith(b"data: ", start) and block.find(b"\n", start) < 0:
         return block[start + 6 :]
@@ -130,6 +132,9 @@ def _data(block: bytes) -> bytes:
             lines.append(line[6:] if line[5:6] == b" " else line[5:])
         elif line == b"data":
             lines.append(b"")
+    bare = None if lines else _BARE.search(block)
+    if bare and document_of(block[bare.start() :]) is not None:
+        return block[bare.start() :]
     return b"\n".join(lines)
 
 
@@ -187,12 +192,7 @@ class ResponseBody:
     def rest(self) -> list[bytes]:
         """The payload of a last event without its blank line, if its JSON is complete."""
         last = self._splitter.close()
-        return [p for p in last if p.strip() == _DONE or isinstance(document_of(p), dict)]
-
-
-def event_of(text: str) -> Any:
-    """The JSON of a payload; None for the end mark of other interfaces."""
-    return None if text.startswith("[DONE]") else json.loads(text)
+        return [p for p in last if p.strip() == _DONE or isinstance(document_of(p), dict | list)]
 
 
 def document_of(body: bytes) -> Any:

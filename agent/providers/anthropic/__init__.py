@@ -20,7 +20,7 @@ from typing import Any
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import Features, HttpProvider
 from searchloop.agent.providers._common import CodecBase, KeyedProvider, dump
-from searchloop.agent.providers.anthropic.errors import from_answer, replay_after
+from searchloop.agent.providers.anthropic.errors import REPLAY_AFTER, SPENT, classify
 from searchloop.agent.providers.anthropic.models import OFFERED, capabilities, known
 from searchloop.agent.providers.anthropic.request import (
     CACHED,
@@ -33,7 +33,7 @@ from searchloop.agent.providers.anthropic.request import (
 )
 from searchloop.agent.providers.anthropic.response import MessagesDecoder
 from searchloop.agent.settings import Setting
-from searchloop.agent.transport.exchange import Endpoint
+from searchloop.agent.transport.sse import document_of
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Request, StreamEvent
 
@@ -62,11 +62,11 @@ class Anthropic(KeyedProvider):
     without them, as long as nothing was shown; later requests of the session begin that way.
     """
 
-    name = "anthropic"
-    list_path = "models?limit=1000"
+    name, key_setting = "anthropic", "ANTHROPIC_API_KEY"
+    list_path, offered = "models?limit=1000", OFFERED
 
     def __init__(self, key: str, base_url: str, transport: Transport) -> None:
-        super().__init__(MessagesCodec(key, base_url), transport, "ANTHROPIC_API_KEY", OFFERED)
+        super().__init__(MessagesCodec(key, base_url), transport)
         self._https: dict[Replay, HttpProvider] = {
             replay: HttpProvider(MessagesCodec(key, base_url, replay), transport)
             for replay in _LESS
@@ -87,7 +87,7 @@ class Anthropic(KeyedProvider):
                         yield event
                 return
             except ProviderError as error:
-                less = replay_after(error)
+                less = REPLAY_AFTER.get(error.code)
                 if shown or less is None or _LESS[less] <= _LESS[replay]:
                     raise
                 replay = less
@@ -110,16 +110,16 @@ class MessagesCodec(CodecBase):
     `neutral` (text and calls only).
     """
 
+    vendor, home, setting = "Anthropic", DEFAULT_BASE, "ANTHROPIC_BASE_URL"
+    classify = staticmethod(classify)
+
     def __init__(
         self, key: str = "", base_url: str = DEFAULT_BASE, replay: Replay = "whole"
     ) -> None:
-        self._replay = replay
         base = base_url.rstrip("/")
         # Both forms are in use: the vendor's own without the version, proxies' with it.
-        base = base if base.endswith("/v1") else f"{base}/v1"
-        super().__init__(
-            Endpoint(base, key, vendor="Anthropic", home=DEFAULT_BASE, setting="ANTHROPIC_BASE_URL")
-        )
+        super().__init__(key, base if base.endswith("/v1") else f"{base}/v1")
+        self._replay = replay
 
     def url(self, request: Request) -> str:
         return self.endpoint.address("messages")
@@ -141,10 +141,14 @@ class MessagesCodec(CodecBase):
         return b"".join((head[:-1], b',"messages":[', messages, b"],", dump(_tail(request))[1:]))
 
     def decoder(self, request: Request, content_type: str) -> MessagesDecoder:
-        return MessagesDecoder(request, self._start(request)[1], self.endpoint.name, content_type)
+        return MessagesDecoder(self, request, self._start(request)[1], content_type)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        return from_answer(status, headers, body, self.endpoint.name, self.endpoint.key)
+        """See `Codec.error`. A rate limit names its time, a spending cap does not."""
+        error = super().error(status, headers, body)
+        if status == 429 and error.retry_after is None:
+            return self.refusal(self.details_of(document_of(body)), status).no_credit(SPENT)
+        return error
 
     def _start(self, request: Request) -> tuple[bytes, str]:
         """Returns the members that stay the same while a conversation goes on, and their hash."""

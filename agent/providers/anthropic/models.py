@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from searchloop.agent.providers._common import by_prefix
 from searchloop.agent.types import Capabilities
 
 
@@ -57,7 +58,6 @@ BY_PREFIX: dict[str, ClaudeModel] = {
     "claude-fable-5": ClaudeModel(_LONG, 32_000, *_NEWEST),
     "claude-mythos-5": ClaudeModel(_LONG, 32_000, *_NEWEST),
 }
-_LONGEST_FIRST = sorted(BY_PREFIX, key=len, reverse=True)
 
 # Limits of one fetched page in tokens, and of the fetches in one request.
 FETCH_TOKENS = {"low": 8_000, "medium": 20_000, "high": 50_000}
@@ -79,8 +79,7 @@ OFFERED = {
 
 def known(model: str) -> ClaudeModel:
     """Returns the row for `model`."""
-    prefix = next((p for p in _LONGEST_FIRST if model.startswith(p)), None)
-    return BY_PREFIX[prefix] if prefix else OTHERS
+    return by_prefix(BY_PREFIX, model, OTHERS)
 
 
 def capabilities(model: str) -> Capabilities:

@@ -15,16 +15,17 @@ Spec: https://platform.claude.com/docs/en/build-with-claude/working-with-message
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from searchloop.agent.providers._common import (
-    LOST,
     dump,
     function_name,
     hashed_id,
     remembered,
+    steps,
     stray_text,
 )
 from searchloop.agent.providers.anthropic.models import BASIC, FETCH_TOKENS, FETCHES, ClaudeModel
@@ -149,22 +150,6 @@ def call_id(given: str) -> str:
     return given if _ID.fullmatch(given) else hashed_id(given, "toolu_")
 
 
-def open_calls(blocks: Iterable[Mapping[str, Any]]) -> tuple[Sequence[str], Sequence[str]]:
-    """Returns ids of server calls without their result, and of results without their call."""
-    opened: dict[str, None] = {}
-    late: list[str] = []
-    for block in blocks:
-        own_id, answers = _server_call(block), block.get("tool_use_id")
-        if own_id:
-            opened[own_id] = None
-        elif isinstance(answers, str):
-            if answers in opened:
-                del opened[answers]
-            else:
-                late.append(answers)
-    return list(opened), late
-
-
 def _server_call(block: Mapping[str, Any]) -> str | None:
     kind = str(block.get("type"))
     own_id = block.get("id")
@@ -267,42 +252,26 @@ def container(messages: Sequence[Message], model: str) -> str | None:
 
 
 def assemble(messages: Sequence[Message], view: ReplayView) -> bytes:
-    """Returns the elements of `messages`, joined by commas. Encodes each message once."""
+    """Returns the elements of `messages`, joined by commas. Encodes each message once.
+
+    The user message that answers the calls of a step contains nothing else.
+    """
     pieces: list[Piece] = []
-    results: list[bytes] = []
-    strays: list[bytes] = []
-    waiting: dict[str, None] = {}
     left_out = _unpaired(messages, view) if view.searching else {}
-    for index, message in enumerate(messages):
-        if message.role == "tool":
-            known = message.tool_call_id in waiting
-            waiting.pop(message.tool_call_id or "", None)
-            (results if known else strays).append(_result(message, view, stray=not known))
-            continue
-        _answer_calls(pieces, results, strays, waiting)
-        data = _encoded(message, view, left_out.get(index, ()))
-        if data:
-            size = len(message.provider_data.blocks) if message.provider_data else 1
-            pieces.append((message.role, data, size))
-            waiting.update((call.id, None) for call in message.tool_calls)
-    _answer_calls(pieces, results, strays, waiting)
+    for step in steps(messages):
+        if step.message is not None:
+            data = _encoded(step.message, view, left_out.get(step.message, ()))
+            if data:
+                blocks = step.message.provider_data.blocks if step.message.provider_data else ("",)
+                pieces.append((step.message.role, data, len(blocks)))
+        results = [_result(result, view) for result in step.results.values()]
+        strays = [_stray(stray) for stray in step.strays]
+        pieces += [
+            ("user", _message("user", each), len(each)) for each in (results, strays) if each
+        ]
     _open_and_close(pieces, messages, view)
     _mark_long_step(pieces)
     return b",".join(piece[1] for piece in pieces)
-
-
-def _answer_calls(
-    pieces: list[Piece], results: list[bytes], strays: list[bytes], waiting: dict[str, None]
-) -> None:
-    """Adds the user message that answers the calls before it; it contains nothing else."""
-    for call_id in waiting:
-        lost = Message("tool", LOST, tool_call_id=call_id, is_error=True)
-        results.append(dump(result_block(lost, cites=False)))
-    for blocks in (results, strays):
-        if blocks:
-            pieces.append(("user", _message("user", blocks), len(blocks)))
-        blocks.clear()
-    waiting.clear()
 
 
 def _open_and_close(pieces: list[Piece], messages: Sequence[Message], view: ReplayView) -> None:
@@ -374,36 +343,40 @@ def _blocks(message: Message, view: ReplayView, left_out: Collection[str]) -> It
     )
 
 
-def _result(message: Message, view: ReplayView, *, stray: bool) -> bytes:
-    """Encodes a result; one without its call becomes text, because the API refuses it."""
-    if stray:
-        return remembered(message, "anthropic:stray", lambda: dump(text_block(stray_text(message))))
+def _result(message: Message, view: ReplayView) -> bytes:
     variant = f"anthropic:{'cited' if view.cites else 'plain'}"
     return remembered(message, variant, lambda: dump(result_block(message, cites=view.cites)))
 
 
-def _unpaired(messages: Sequence[Message], view: ReplayView) -> dict[int, set[str]]:
+def _stray(message: Message) -> bytes:
+    return remembered(message, "anthropic:stray", lambda: dump(text_block(stray_text(message))))
+
+
+def _unpaired(messages: Sequence[Message], view: ReplayView) -> Mapping[Message, set[str]]:
     """Returns, by message, ids of server calls without a result and of results without a call.
 
     A result may come one answer later than its call, after a pause or after the results of calls
     beside it. At the end of the transcript a call may still wait for its result.
     """
-    left_out: dict[int, set[str]] = {}
-    pending: dict[str, int] = {}
+    left_out = defaultdict[Message, set[str]](set)
+    pending: dict[str, Message] = {}
     calls: set[str] = set()
-    for index, message in enumerate(messages):
+    for message in messages:
         if message.role == "tool" and message.tool_call_id in calls:
             continue
+        opened: dict[str, Message] = {}
         data = message.provider_data if is_own(message, view) else None
-        if data is None and not pending:
-            continue
-        opened, late = open_calls(data.blocks if data else ())
-        for call_id in late:
-            if pending.pop(call_id, None) is None:
-                left_out.setdefault(index, set()).add(call_id)
+        for block in data.blocks if data else ():
+            own_id, answers = _server_call(block), block.get("tool_use_id")
+            if own_id:
+                opened[own_id] = message
+            elif isinstance(answers, str) and not (
+                opened.pop(answers, None) or pending.pop(answers, None)
+            ):
+                left_out[message].add(answers)
         for call_id, where in pending.items():
-            left_out.setdefault(where, set()).add(call_id)
-        pending = dict.fromkeys(opened, index)
+            left_out[where].add(call_id)
+        pending = opened
         calls = {call.id for call in message.tool_calls}
     return left_out
 

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.providers._common import DecoderBase
-from searchloop.agent.providers.anthropic.errors import classify, details_of
+from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
 from searchloop.agent.providers.anthropic.passages import Block
 from searchloop.agent.providers.anthropic.request import PROVIDER, version_of
 from searchloop.agent.providers.anthropic.searches import ServerTools
@@ -218,8 +217,8 @@ class MessagesDecoder(DecoderBase):
 
     api = "the Messages API"
 
-    def __init__(self, request: Request, prefix: str, server: str, content_type: str) -> None:
-        super().__init__(server, content_type)
+    def __init__(self, codec: CodecBase, request: Request, prefix: str, content_type: str) -> None:
+        super().__init__(codec, content_type)
         self._model = request.model
         self._prefix = prefix
         self._answer = MessageText()
@@ -238,7 +237,7 @@ class MessagesDecoder(DecoderBase):
         if not isinstance(document, dict):
             raise incomplete(self._server)
         if document.get("type") == "error" or document.get("error"):
-            raise classify(details_of(document), None, self._server)
+            raise self._codec.refused(error_in(document) or {})
         if not isinstance(document.get("content"), list):
             raise incomplete(self._server)
         for index, block in enumerate(document["content"]):
@@ -253,7 +252,7 @@ class MessagesDecoder(DecoderBase):
         if read is not None:
             return read(self, event)
         if event.get("type") == "error" or event.get("error"):
-            raise classify(details_of(event), None, self._server)
+            raise self._codec.refused(error_in(event) or {})
         return ()
 
     def _message_start(self, event: Event) -> Iterable[StreamEvent]:

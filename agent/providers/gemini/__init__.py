@@ -1,81 +1,85 @@
-"""Google's Gemini models and servers that speak their API, with the provider's own web search.
+"""Gemini: the Developer API, with the provider's own search and its tool that reads pages.
 
-Requests go to generateContent, stateless and streamed. System text and tools come first, then the
-conversation, so that each request extends the one before and implicit caching hits; values that
-differ from step to step come last. Functions and the provider's own tools share one tool object.
-Together they need a flag that only newer models know, as does a history with the server's searches.
+The body begins with what stays the same and ends with what may change, so that the provider's
+prompt cache is hit. Gemini's search has no filter for domains, and older models refuse functions
+beside it: then the codec raises NativeSearchRejected and the run falls back to local search. Both
+together need a flag that only newer models know, as does a history with the server's searches.
 
 Spec: https://ai.google.dev/api/generate-content
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from searchloop.agent.errors import AgentError, ConfigError, NativeSearchRejected, ProviderError
-from searchloop.agent.providers import Features, HttpProvider
-from searchloop.agent.providers.gemini.errors import from_answer
+from searchloop.agent.errors import NativeSearchRejected
+from searchloop.agent.providers import Features
+from searchloop.agent.providers._common import CodecBase, KeyedProvider, dump
+from searchloop.agent.providers.gemini.errors import classify
 from searchloop.agent.providers.gemini.links import Links
-from searchloop.agent.providers.gemini.models import OFFERED, answers_questions, model, short
+from searchloop.agent.providers.gemini.models import OFFERED, answers_questions, model
 from searchloop.agent.providers.gemini.request import Contents, encode_contents
 from searchloop.agent.providers.gemini.response import GeminiDecoder
 from searchloop.agent.settings import Setting
-from searchloop.agent.transport.exchange import Endpoint
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Capabilities, Finished, ModelInfo, Request, StreamEvent, ToolSpec
+from searchloop.agent.types import Capabilities, Finished, Request, StreamEvent, ToolSpec
 
-DEFAULT_BASE = "https://generativelanguage.googleapis.com/v1beta"
+__all__ = ["FEATURES", "SETTINGS", "SYSTEM", "Gemini", "create"]
+
+SYSTEM = "gcp.gemini"
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "GEMINI_API_KEY",
+        "Key for Gemini: https://aistudio.google.com/apikey",
+        aliases=("GOOGLE_API_KEY",),
+        secret=True,
+    ),
+    Setting(
+        "GEMINI_BASE_URL",
+        "Another server of the Gemini API",
+        "https://generativelanguage.googleapis.com/v1beta",
+    ),
+)
+FEATURES = Features(
+    needs="GEMINI_API_KEY",
+    pages="its own tool",
+    citations="passages, with spans",
+    replay="raw parts, byte-equal",
+)
 
 
-class GeminiCodec:
+class GeminiCodec(CodecBase):
     """See `agent.providers.Codec`. Without a key no request names one."""
 
-    def __init__(self, key: str = "", base_url: str = DEFAULT_BASE) -> None:
-        self.endpoint = Endpoint(
-            base_url, key, vendor="Gemini", home=DEFAULT_BASE, setting="GEMINI_BASE_URL"
-        )
-
-    def __repr__(self) -> str:
-        return f"GeminiCodec({self.endpoint.name})"
+    vendor, home, setting = "Gemini", SETTINGS[1].default, "GEMINI_BASE_URL"
+    classify = staticmethod(classify)
 
     def url(self, request: Request) -> str:
-        """See `Codec.url`."""
         name = request.model if "/" in request.model else f"models/{request.model}"
         return self.endpoint.address(f"{quote(name)}:streamGenerateContent?alt=sse")
 
     def headers(self) -> Mapping[str, str]:
-        """See `Codec.headers`."""
         return {"x-goog-api-key": self.endpoint.key} if self.endpoint.key else {}
 
     def encode(self, request: Request) -> bytes:
         """See `Codec.encode`. Raises NativeSearchRejected before anything is sent."""
         known = model(request.model)
-        searching = request.native_search is not None
         _check_search(request, both=known.can.tools_with_native_search)
+        searching = request.native_search is not None
         contents = encode_contents(
             request.messages, request.model, searching=searching, signs=known.signs
         )
-        head = _dump(_head(request, reads=known.reads))[1:-1]
-        tail = _dump(_tail(request, contents, thinking=known.can.thinking))[1:-1]
+        head = dump(_head(request, reads=known.reads))[1:-1]
+        tail = dump(_tail(request, contents, thinking=known.can.thinking))[1:-1]
         conversation = b'"contents":[%s]' % contents.body
         return b"{%s}" % b",".join(filter(None, (head, conversation, tail)))
 
     def decoder(self, request: Request, content_type: str) -> GeminiDecoder:
-        """See `Codec.decoder`."""
-        return GeminiDecoder(request, self.endpoint.name, content_type)
-
-    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        """See `Codec.error`."""
-        return from_answer(status, headers, body, self.endpoint.name, self.endpoint.key)
-
-    def explain(self, error: ProviderError) -> ProviderError:
-        """See `Codec.explain`."""
-        return self.endpoint.explain(error)
+        return GeminiDecoder(self, request, content_type)
 
 
 def _check_search(request: Request, *, both: bool) -> None:
@@ -93,7 +97,7 @@ def _check_search(request: Request, *, both: bool) -> None:
 
 
 def _head(request: Request, *, reads: bool) -> dict[str, Any]:
-    """The fields that stay the same during a conversation."""
+    """Returns the fields that stay the same during a conversation."""
     head: dict[str, Any] = {}
     if request.system:
         head["systemInstruction"] = {"parts": [{"text": request.system}]}
@@ -110,7 +114,7 @@ def _head(request: Request, *, reads: bool) -> dict[str, Any]:
 
 
 def _tail(request: Request, contents: Contents, *, thinking: bool) -> dict[str, Any]:
-    """The fields that may differ from step to step."""
+    """Returns the fields that may differ from step to step."""
     chosen: dict[str, Any] = {}
     if request.tools and request.answer_now:
         chosen["functionCallingConfig"] = {"mode": "NONE"}
@@ -136,76 +140,25 @@ def _function(tool: ToolSpec) -> dict[str, Any]:
     return declared
 
 
-def _dump(value: Mapping[str, Any]) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace")
-
-
-__all__ = ["FEATURES", "SETTINGS", "SYSTEM", "Gemini", "create"]
-
-SYSTEM = "gcp.gemini"
-
-SETTINGS: tuple[Setting, ...] = (
-    Setting(
-        "GEMINI_API_KEY",
-        "Key for Gemini: https://aistudio.google.com/apikey",
-        aliases=("GOOGLE_API_KEY",),
-        secret=True,
-    ),
-    Setting("GEMINI_BASE_URL", "Another server of the Gemini API", DEFAULT_BASE),
-)
-_LIST_SECONDS = 2.0
-_REMEDY = "Set GEMINI_API_KEY in the environment or in .env."
-FEATURES = Features(
-    needs="GEMINI_API_KEY",
-    pages="its own tool",
-    citations="passages, with spans",
-    replay="raw parts, byte-equal",
-)
-
-
-class Gemini:
+class Gemini(KeyedProvider):
     """See `agent.providers.Provider`."""
 
-    name = "gemini"
+    name, key_setting = "gemini", "GEMINI_API_KEY"
+    list_path, offered = "models?pageSize=1000", OFFERED
 
-    def __init__(self, key: str, base_url: str, transport: Transport) -> None:
-        self._codec = GeminiCodec(key, base_url)
-        self._transport = transport
-        self._http = HttpProvider(self._codec, transport)
-        endpoint = self._codec.endpoint
+    def __init__(self, codec: GeminiCodec, transport: Transport) -> None:
+        super().__init__(codec, transport)
+        endpoint = codec.endpoint
         self._links = Links(transport, None if endpoint.official else endpoint.address(""))
-        self._ready = not endpoint.needs_key
+        self._windows: dict[str, int] = {}
 
     def capabilities(self, model_name: str) -> Capabilities:
-        """See `Provider.capabilities`."""
-        return model(model_name).can
-
-    def check(self, model_name: str) -> None:
-        """See `Provider.check`."""
-        if not self._ready:
-            raise ConfigError("missing_key", "Gemini needs a key, and none is set.", _REMEDY)
+        can = model(model_name).can
+        return replace(can, context=self._windows.get(model_name, can.context))
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """See `Provider.stream`."""
-        events = self._http.stream(request)
+        events = super().stream(request)
         return events if request.native_search is None else self._with_pages(events)
-
-    async def models(self) -> list[ModelInfo]:
-        """See `Provider.models`. Without a key it lists OFFERED as not available."""
-        missing = (None, None) if self._ready else ("GEMINI_API_KEY", _REMEDY)
-        listed = await self._listed() if self._ready else None
-        return [
-            ModelInfo(
-                f"gemini:{name}",
-                title or name,
-                replace(model(name).can, context=context or model(name).can.context),
-                available=self._ready,
-                missing=missing[0],
-                remedy=missing[1],
-            )
-            for name, title, context in listed or ((name, "", None) for name in OFFERED)
-        ]
 
     async def _with_pages(
         self, events: AsyncGenerator[StreamEvent, None]
@@ -216,35 +169,20 @@ class Gemini:
                     event = replace(event, message=await self._links.resolve(event.message))
                 yield event
 
-    async def _listed(self) -> list[tuple[str, str, int | None]]:
-        try:
-            answer = await self._transport.get_json(
-                self._codec.endpoint.address("models?pageSize=1000"),
-                self._codec.headers(),
-                timeout=_LIST_SECONDS,
-            )
-            found = [_entry(entry) for entry in answer["models"] if _generates(entry)]
-        except (AgentError, KeyError, TypeError, AttributeError):
-            return []
-        if self._codec.endpoint.official:
-            found = [entry for entry in found if answers_questions(entry[0])]
-        return sorted(found, reverse=True, key=lambda entry: entry[0])
-
-
-def _entry(entry: Mapping[str, Any]) -> tuple[str, str, int | None]:
-    context = entry.get("inputTokenLimit")
-    return (
-        short(str(entry["name"])),
-        str(entry.get("displayName") or ""),
-        context if isinstance(context, int) else None,
-    )
-
-
-def _generates(entry: Mapping[str, Any]) -> bool:
-    return "generateContent" in (entry.get("supportedGenerationMethods") or ["generateContent"])
+    def _read_list(self, answer: Any) -> dict[str, str]:
+        found = {}
+        for entry in answer["models"]:
+            name = str(entry["name"]).removeprefix("models/")
+            does = entry.get("supportedGenerationMethods") or ["generateContent"]
+            wanted = answers_questions(name) or not self._codec.endpoint.official
+            if "generateContent" in does and wanted:
+                found[name] = str(entry.get("displayName") or name)
+                if isinstance(window := entry.get("inputTokenLimit"), int):
+                    self._windows[name] = window
+        return dict(sorted(found.items(), reverse=True))
 
 
 def create(env: Mapping[str, str], transport: Transport) -> Gemini:
-    """The provider with the settings of `env`."""
+    """Returns the provider as the settings describe it."""
     key = (env.get("GEMINI_API_KEY") or env.get("GOOGLE_API_KEY") or "").strip()
-    return Gemini(key, env.get("GEMINI_BASE_URL") or DEFAULT_BASE, transport)
+    return Gemini(GeminiCodec(key, env.get("GEMINI_BASE_URL") or ""), transport)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.transport.refusals import Refusal, quoted, with_wishes
-from searchloop.agent.transport.sse import document_of
+from searchloop.agent.transport.refusals import Refusal
 
 _KEY_REASONS = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_MISSING"})
 _BUSY = frozenset({"UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED", "ABORTED", "UNKNOWN"})
-_DELAY = re.compile(r"(\d{1,9}(?:\.\d{0,9})?)s")
+_DELAY = re.compile(r"(\d{1,9}(?:\.\d{0,9})?)s")  # 47.434392449s
 _SEARCH_WORDS = re.compile(
     r"google_?\s?search|search grounding|search as (?:a )?tool|grounding is not|url_?\s?context"
     r"|built-in tools|server_?side_?tool|tool use with function calling",
@@ -29,41 +29,28 @@ _TOO_LONG = re.compile(
 )
 
 
-def from_answer(
-    status: int, headers: Mapping[str, str], body: bytes, server: str, key: str
-) -> ProviderError:
-    """The error of an HTTP answer with `status` >= 400; `server` is the name in messages."""
-    error = error_of(document_of(body)) or {}
-    return with_wishes(classify(error, status, server, key), headers)
-
-
-def error_of(value: Any) -> Mapping[str, Any] | None:
-    """The error object of an answer, also inside a list; None if there is none."""
-    if isinstance(value, list):
-        return next((found for found in map(error_of, value) if found), None)
-    error = value.get("error") if isinstance(value, dict) else None
-    if isinstance(error, str) and error:
-        return {"message": error}
-    return error if isinstance(error, dict) and error else None
-
-
-def classify(
-    error: Mapping[str, Any], status: int | None, server: str, key: str = ""
-) -> ProviderError:
-    """The ProviderError for an error object: {code, message, status, details}."""
-    if status is None:
-        status = error["code"] if isinstance(error.get("code"), int) else None
-    name, details = str(error.get("status") or ""), list(_details(error))
-    refusal = Refusal(server, quoted(error.get("message"), key), status)
-    text = str(error.get("message") or "")
-    bad_key = any(d.get("reason") in _KEY_REASONS for d in details) or "API key not valid" in text
+def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
+    """Returns our error for an error object {code, message, status, details}."""
+    if refusal.status is None and isinstance(details.get("code"), int):
+        refusal = replace(refusal, status=details["code"])
+    status, name = refusal.status or 0, str(details.get("status") or "")
+    text, causes = str(details.get("message") or ""), list(_details(details))
+    bad_key = any(d.get("reason") in _KEY_REASONS for d in causes) or "API key not valid" in text
     if status == 401 or bad_key:
         return refusal.unauthorized("GEMINI_API_KEY")
     if status == 429 or name == "RESOURCE_EXHAUSTED":
-        return _exhausted(details, text, refusal)
-    if name in _BUSY or (status is not None and (status >= 500 or status in (408, 409, 499))):
-        return refusal.failed(_delay(details))
-    return _lasting(error, name, status, refusal)
+        return _exhausted(causes, text, refusal)
+    if name in _BUSY or status >= 500 or status in (408, 409, 499):
+        return refusal.failed(_delay(causes))
+    if status == 403 or name in ("PERMISSION_DENIED", "FAILED_PRECONDITION"):
+        remedy = "Check the key's project, its billing and where the service is offered."
+        return refusal.forbidden(remedy)
+    if status == 404 or name == "NOT_FOUND":
+        remedy = "Check GEMINI_BASE_URL; it usually ends in /v1beta."
+        return refusal.no_model() if details else refusal.wrong_address("the Gemini API", remedy)
+    if _SEARCH_WORDS.search(text):
+        return refusal.no_search(" here")
+    return refusal.too_long() if _TOO_LONG.search(text) else refusal.bad_request()
 
 
 def _exhausted(details: list[Mapping[str, Any]], text: str, refusal: Refusal) -> ProviderError:
@@ -79,31 +66,12 @@ def _exhausted(details: list[Mapping[str, Any]], text: str, refusal: Refusal) ->
     return refusal.too_many(_delay(details))
 
 
-def _lasting(
-    error: Mapping[str, Any], name: str, status: int | None, refusal: Refusal
-) -> ProviderError:
-    """Errors that a retry would meet again."""
-    text = str(error.get("message") or "")
-    if status == 403 or name in ("PERMISSION_DENIED", "FAILED_PRECONDITION"):
-        remedy = "Check the key's project, its billing and where the service is offered."
-        return refusal.forbidden(remedy)
-    if status == 404 or name == "NOT_FOUND":
-        remedy = "Check GEMINI_BASE_URL; it usually ends in /v1beta."
-        return refusal.no_model() if error else refusal.wrong_address("the Gemini API", remedy)
-    if _SEARCH_WORDS.search(text):
-        return refusal.no_search(" here")
-    return refusal.too_long() if _TOO_LONG.search(text) else refusal.bad_request()
-
-
 def _details(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     found = error.get("details")
     yield from (d for d in found if isinstance(d, dict)) if isinstance(found, list) else ()
 
 
 def _delay(details: list[Mapping[str, Any]]) -> float | None:
-    """Seconds to wait, given as `47.434392449s`."""
-    for detail in details:
-        match = _DELAY.fullmatch(str(detail.get("retryDelay") or ""))
-        if match:
-            return float(match[1])
-    return None
+    """Returns the seconds to wait."""
+    delays = (_DELAY.fullmatch(str(detail.get("retryDelay") or "")) for detail in details)
+    return next((float(delay[1]) for delay in delays if delay), None)

@@ -184,6 +184,11 @@ class Grounding:
         self._html = ""
         self._queries: list[str] = []
 
+    @property
+    def used(self) -> bool:
+        """True once the server has searched or read a page."""
+        return bool(self.searches or self.pages)
+
     def called(self, call: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Reads a toolCall: the server began a search."""
         kind = str(call.get("toolType")).lower()
@@ -216,8 +221,7 @@ class Grounding:
 
     def merge(self, candidate: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Reads the metadata of one chunk."""
-        grounding = candidate.get("groundingMetadata")
-        if grounding:
+        if grounding := candidate.get("groundingMetadata"):
             self.data.update({name: value for name, value in grounding.items() if value})
             yield from self._new_searches(grounding.get("webSearchQueries") or ())
         opened = candidate.get("urlContextMetadata") or {}

@@ -12,13 +12,13 @@ Spec: https://ai.google.dev/gemini-api/docs/thought-signatures
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from searchloop.agent.providers._common import dump, remembered, steps, stray_text
 from searchloop.agent.types import Message, ToolCall
 
 PROVIDER = "gemini"
@@ -27,7 +27,6 @@ TOKEN = "continuationToken"  # in a block of its own: continues a paused answer
 UNSIGNED = "skip_thought_signature_validator"
 SERVER_SIDE = frozenset({"toolCall", "toolResponse"})
 _BAD_NAME = re.compile(r"[^a-zA-Z0-9_.:\-]")
-_LOST = "No result: the call was interrupted."
 
 Part = dict[str, Any]
 
@@ -43,11 +42,9 @@ class Contents:
 
     def add(self, role: str, parts: bytes) -> None:
         """Adds parts to the current turn, or begins the next one."""
-        if not parts:
-            return
-        if self.turns and self.turns[-1][0] == role:
+        if parts and self.turns and self.turns[-1][0] == role:
             self.turns[-1][1].append(parts)
-        else:
+        elif parts:
             self.turns.append((role, [parts]))
 
     def forget_question(self, question: bytes) -> None:
@@ -60,9 +57,9 @@ class Contents:
     def close(self) -> None:
         """Makes the conversation begin and end with the user, and joins it."""
         if self.turns and self.turns[0][0] == "model":
-            self.turns.insert(0, ("user", [_dump({"text": "(The conversation goes on.)"})]))
+            self.turns.insert(0, ("user", [dump({"text": "(The conversation goes on.)"})]))
         if not self.turns or self.turns[-1][0] == "model":
-            self.turns.append(("user", [_dump({"text": "Continue."})]))
+            self.turns.append(("user", [dump({"text": "Continue."})]))
         self.body = b",".join(
             b'{"role":"%s","parts":[%s]}' % (role.encode(), b",".join(parts))
             for role, parts in self.turns
@@ -72,63 +69,32 @@ class Contents:
 def encode_contents(
     messages: Sequence[Message], model: str, *, searching: bool, signs: bool
 ) -> Contents:
-    """Encodes the conversation. `Message.encoded` caches the bytes of each message."""
+    """Encodes the conversation, each message once."""
     contents = Contents()
     messages, contents.token = _resumed(messages, model)
-    waiting: dict[str, tuple[ToolCall, bool]] = {}
-    results: dict[str, Message] = {}
-    strays: list[Message] = []
     question = b""
-    for message in messages:
-        if message.role == "tool":
-            if message.tool_call_id in waiting and message.tool_call_id not in results:
-                results[str(message.tool_call_id)] = message
-            else:
-                strays.append(message)
-            continue
-        _answer(contents, waiting, results, strays)
-        if message.role == "user":
+    for step in steps(messages):
+        message, ids = step.message, frozenset[str]()
+        if message is not None and message.role == "user":
             question = _cached(message, "gemini")
             contents.add("user", question)
-            continue
-        if message.details.get("blocked") == "prompt":
+        elif message is not None and message.details.get("blocked") == "prompt":
             contents.forget_question(question)
-            continue
-        variant = _variant(message, model, searching, signs)
-        contents.server_side |= variant.endswith("+search")
-        contents.add("model", _cached(message, variant))
-        ids = _server_ids(message) if ":raw" in variant else frozenset()
-        waiting = {call.id: (call, call.id in ids) for call in message.tool_calls}
-        results, strays = {}, []
-    _answer(contents, waiting, results, strays)
+        elif message is not None:
+            variant = _variant(message, model, searching, signs)
+            contents.server_side |= variant.endswith("+search")
+            contents.add("model", _cached(message, variant))
+            ids = _server_ids(message) if ":raw" in variant else ids
+            for call in message.tool_calls:
+                contents.add("user", _result(call, call.id in ids, step.results[call.id]))
+        for stray in step.strays:
+            contents.add("user", _cached(stray, "gemini:stray"))
     contents.close()
     return contents
 
 
-def _answer(
-    contents: Contents,
-    waiting: dict[str, tuple[ToolCall, bool]],
-    results: dict[str, Message],
-    strays: list[Message],
-) -> None:
-    """Adds one result for each call, in the order of the calls, then results without a call."""
-    for call_id, (call, known) in waiting.items():
-        lost = Message("tool", _LOST, is_error=True)
-        result = results.get(call_id, lost)
-        key = "gemini:id" if known else "gemini"
-        if key not in result.encoded:
-            part = _result(call, known, result.content, error=result.is_error)
-            result.encoded[key] = _dump(part)
-        contents.add("user", result.encoded[key])
-    for stray in strays:
-        contents.add("user", _cached(stray, "gemini:stray"))
-    waiting.clear()
-    results.clear()
-    strays.clear()
-
-
 def _resumed(messages: Sequence[Message], model: str) -> tuple[Sequence[Message], str | None]:
-    """The messages without the paused beginning of an answer, and the token that replaces it."""
+    """Returns the messages without the paused beginning of an answer, and its token."""
     token, end = None, len(messages)
     while end and messages[end - 1].role == "assistant" and _own(messages[end - 1], model):
         found = _token(messages[end - 1])
@@ -166,22 +132,19 @@ def _calls(message: Message) -> list[Part]:
 
 
 def _server_ids(message: Message) -> frozenset[str]:
-    """The ids that the server made; it does not know ours."""
+    """Returns the ids that the server made; it does not know ours."""
     return frozenset(call["id"] for call in _calls(message) if call.get("id"))
 
 
 def _cached(message: Message, variant: str) -> bytes:
-    if variant not in message.encoded:
-        message.encoded[variant] = b",".join(map(_dump, _parts(message, variant)))
-    return message.encoded[variant]
+    return remembered(message, variant, lambda: b",".join(map(dump, _parts(message, variant))))
 
 
 def _parts(message: Message, variant: str) -> Iterable[Part]:
     if message.role == "user":
         return ({"text": message.content or "(empty)"},)
     if message.role == "tool":
-        name = message.tool_name or "a tool"
-        return ({"text": f"(Result of {name}, out of order)\n{message.content}"},)
+        return ({"text": stray_text(message)},)
     raw, searching = ":raw" in variant, variant.endswith("+search")
     parts = _replayed(message, searching) if raw else _neutral(message)
     return _signed(parts) if ":signed" in variant else parts
@@ -222,21 +185,21 @@ def _signed(parts: Iterable[Part]) -> list[Part]:
     return parts
 
 
-def _result(call: ToolCall, known: bool, text: str, *, error: bool) -> Part:
-    named: Part = {"id": call.id} if known else {}
-    named["name"] = _name(call.name)
-    named["response"] = {"error" if error else "output": text}
-    return {"functionResponse": named}
+def _result(call: ToolCall, known: bool, result: Message) -> bytes:
+    """Encodes a result; only a server that made the id gets it back."""
+
+    def encode() -> bytes:
+        said = {"error" if result.is_error else "output": result.content}
+        named: Part = {"id": call.id} if known else {}
+        return dump({"functionResponse": named | {"name": _name(call.name), "response": said}})
+
+    return remembered(result, "gemini:id" if known else "gemini", encode)
 
 
 def _name(name: str) -> str:
     """Sanitizes names from other providers; a call and its result change alike."""
     name = _BAD_NAME.sub("_", name)[:128] or "unknown"
     return name if name[0].isalpha() or name[0] == "_" else f"_{name[:127]}"
-
-
-def _dump(part: Part) -> bytes:
-    return json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\[['\"]([^'\"]*)['\"]\]")

@@ -2,8 +2,7 @@
 
 Every chunk is a whole response with more parts. There is no terminal event: a late chunk names the
 finish reason and more parts may follow, so an answer ends with its bytes. Without a reason, or with
-an unknown one, the answer is incomplete: new reasons usually mean that something was withheld. Some
-servers send an array without framing, or an error without framing in the middle of a stream.
+an unknown one, the answer is incomplete: new reasons usually mean that something was withheld.
 
 Spec: https://ai.google.dev/api/generate-content#FinishReason
 """
@@ -12,22 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from searchloop.agent.errors import IncompleteError, ProviderError
-from searchloop.agent.providers.gemini.errors import classify, error_of
-from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding
+from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
+from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding, Part
 from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION, FunctionCalls
-from searchloop.agent.transport.sse import (
-    MAX_EVENT,
-    SseSplitter,
-    document_of,
-    endless,
-    guarded,
-    incomplete,
-    unreadable,
-)
+from searchloop.agent.transport.sse import SseSplitter, incomplete
 from searchloop.agent.types import (
     Finished,
     Message,
@@ -69,7 +60,7 @@ WITHHELD: Mapping[str, str] = {
 
 
 def refusal(server: str, reason: str, words: Any, *, question: bool) -> str:
-    """The text that the user reads instead of an answer."""
+    """Returns the text that the user reads instead of an answer."""
     cause = WITHHELD.get(reason, "one of its filters")
     text = (
         f"{server} did not answer: the question was stopped by {cause} ({reason})."
@@ -80,7 +71,7 @@ def refusal(server: str, reason: str, words: Any, *, question: bool) -> str:
 
 
 def usage(counts: Mapping[str, Any], searches: int, pages: int) -> Usage:
-    """The reported counts: input includes the server's own tools, output includes thoughts."""
+    """Returns the reported counts; the server's own tools are input, thoughts are output."""
     read, written, thoughts = counts.get("promptTokenCount"), None, counts.get("thoughtsTokenCount")
     if read is not None:  # the server omits zeros once there are counts at all
         read += counts.get("toolUsePromptTokenCount") or 0
@@ -95,24 +86,18 @@ def usage(counts: Mapping[str, Any], searches: int, pages: int) -> Usage:
     )
 
 
-_parse = json.JSONDecoder().decode
-_BARE = re.compile(rb"(?m)^[\[{]")
-_ENDS = (b"\n\n", b"\n\r", b"\r\r")
 _LISTED = re.compile(r"[\s,\[]*")
-Part = dict[str, Any]
 
 
-class GeminiDecoder:
-    """See `agent.providers.Decoder`."""
+class GeminiDecoder(DecoderBase):
+    """Decodes the answer to one request. See `agent.providers.Decoder`."""
 
-    def __init__(self, request: Request, server: str, content_type: str) -> None:
+    api = "the Gemini API"
+    begins = (b"{", b"[")
+
+    def __init__(self, codec: CodecBase, request: Request, content_type: str) -> None:
+        super().__init__(codec, content_type)
         self._model = request.model
-        self._server = server
-        self._splitter = SseSplitter()
-        self._whole = "json" in content_type
-        self._rest: list[bytes] = []  # the piece that ended the last event, and those after it
-        self._read_any = False
-        self._size = 0
         self._answer = AnswerParts()
         self._calls = FunctionCalls()
         self._grounding = Grounding(request.messages)
@@ -121,77 +106,45 @@ class GeminiDecoder:
         self._words: Any = None
         self._token: str | None = None
         self._blocked: Mapping[str, Any] = {}
-        self._seen = False
 
-    def feed(self, data: bytes) -> Iterable[StreamEvent]:
-        """See `Decoder.feed`."""
-        payloads = () if self._whole else self._splitter.feed(data)
-        if payloads:
-            self._rest, self._size, self._read_any = [], 0, True
-        self._rest.append(data)
-        self._size += len(data)
-        if self._size > 4 * MAX_EVENT:
-            raise endless(self._server)
-        return self._decode(payloads)
+    def _read_end(self, events: list[StreamEvent], document: bytes | None) -> None:
+        rest = self._body.rest() if document is None else _documents(document)
+        self._read_payloads(events, rest)
+        events.extend(self._end())
 
-    def close(self) -> Iterable[StreamEvent]:
-        """See `Decoder.close`."""
-        if self._read_any:
-            self._rest[0] = _after_events(self._rest[0])
-        rest = b"".join(self._rest)
-        if self._whole:
-            yield from self._decode(_listed(rest) or SseSplitter().feed(rest + b"\n\n"))
-        else:
-            last = [p for p in self._splitter.close() if isinstance(document_of(p), dict | list)]
-            yield from self._decode(last or _bare(rest))
-        yield from self._end()
-
-    def _decode(self, payloads: Iterable[bytes]) -> Iterable[StreamEvent]:
-        return guarded(self._unreadable, self._read_all, payloads)
-
-    def _read_all(self, events: list[StreamEvent], payloads: Iterable[bytes]) -> None:
-        for payload in payloads:
-            if payload != b"[DONE]":  # the end mark of another interface, which some servers share
-                self._read(_parse(payload.decode()), events)
-
-    def _unreadable(self) -> ProviderError:
-        return unreadable(self._server, "the Gemini API", "a chunk")
-
-    def _read(self, chunk: Any, events: list[StreamEvent]) -> None:
-        error = error_of(chunk)
+    def _read(self, event: Any) -> Iterator[StreamEvent]:
+        error = error_in(event)
         if error is not None:
-            raise classify(error, None, self._server)
-        if isinstance(chunk, list):
-            for each in chunk:
-                self._read(each, events)
+            raise self._codec.refused(error)
+        if isinstance(event, list):
+            for each in event:
+                yield from self._read(each)
             return
-        self._usage = chunk.get("usageMetadata") or self._usage
-        feedback = chunk.get("promptFeedback")
+        self._usage = event.get("usageMetadata") or self._usage
+        feedback = event.get("promptFeedback")
         if feedback and feedback.get("blockReason"):
             self._blocked = feedback
-        for candidate in chunk.get("candidates") or ():
+        for candidate in event.get("candidates") or ():
             if not candidate.get("index"):
-                self._candidate(candidate, events)
-        self._seen |= bool(events)
+                yield from self._candidate(candidate)
 
-    def _candidate(self, candidate: Mapping[str, Any], events: list[StreamEvent]) -> None:
+    def _candidate(self, candidate: Mapping[str, Any]) -> Iterator[StreamEvent]:
         content = candidate.get("content") or {}
         for part in content.get("parts") or ():
-            self._part(part, events)
-        if "groundingMetadata" in candidate or "urlContextMetadata" in candidate:
-            events.extend(self._grounding.merge(candidate))
+            yield from self._part(part)
+        yield from self._grounding.merge(candidate)
         self._reason = candidate.get("finishReason") or self._reason
         self._words = candidate.get("finishMessage") or self._words
         self._token = candidate.get(TOKEN) or self._token
 
-    def _part(self, part: Part, events: list[StreamEvent]) -> None:
+    def _part(self, part: Part) -> Iterator[StreamEvent]:
         text = part.get("text")
         if isinstance(text, str):
             self._answer.keep(part)
             if text and part.get("thought"):
-                events.append(ThinkingDelta(self._answer.think(text)))
+                yield ThinkingDelta(self._answer.think(text))
             elif text and (shown := self._answer.say(text)):
-                events.append(TextDelta(shown))
+                yield TextDelta(shown)
             return
         self._answer.interrupt()
         if part.get("functionCall") is not None:
@@ -201,9 +154,9 @@ class GeminiDecoder:
             return
         self._answer.keep(part)
         if part.get("toolCall"):
-            events.extend(self._grounding.called(part["toolCall"]))
+            yield from self._grounding.called(part["toolCall"])
         elif part.get("toolResponse"):
-            events.extend(self._grounding.answered(part["toolResponse"]))
+            yield from self._grounding.answered(part["toolResponse"])
 
     def _end(self) -> Iterator[StreamEvent]:
         if self._blocked and not self._reason:
@@ -230,12 +183,12 @@ class GeminiDecoder:
             raise incomplete(server)
         if reason == "STOP" and not (self._answer.text.strip() or self._calls.done):
             text = f"{server} ended its answer without saying anything."
-            make = IncompleteError if self._seen else ProviderError
-            code = "incomplete" if self._seen else "empty_answer"
-            raise make(code, text, "Try again.", retryable=True)
+            if self._answer.text or self._answer.thinking or self._grounding.used:
+                raise IncompleteError("incomplete", text, "Try again.", retryable=True)
+            raise ProviderError("empty_answer", text, "Try again.", retryable=True)
         suggestions = self._grounding.suggestions()
         details = {"search_suggestions": suggestions} if suggestions else {}
-        yield self._finished(_STOPS[reason], details=details)
+        yield self._result(_STOPS[reason], details=details)
 
     def _last_words(self) -> Iterator[StreamEvent]:
         text = self._answer.end()
@@ -252,9 +205,9 @@ class GeminiDecoder:
         notice = f"\n\n{text}" if before else text
         yield TextDelta(notice)
         details = {"blocked": "prompt" if question else "answer", "reason": reason}
-        yield self._finished("refusal", before + notice, details)
+        yield self._result("refusal", before + notice, details)
 
-    def _finished(
+    def _result(
         self, why: StopReason, text: str | None = None, details: Mapping[str, Any] | None = None
     ) -> Finished:
         calls = tuple(self._calls.done) if why == "stop" else ()
@@ -274,7 +227,7 @@ class GeminiDecoder:
         return Finished(message, "tool_calls" if calls else why, counts)
 
     def _raw(self, why: StopReason) -> ProviderData | None:
-        """The blocks to send back, without the calls of an answer that was cut."""
+        """Returns the blocks to send back, without the calls of an answer that was cut."""
         blocks = self._answer.blocks
         if why != "stop":
             blocks = [block for block in blocks if "functionCall" not in block]
@@ -292,8 +245,8 @@ _STOPS: Mapping[str, StopReason] = {
 }
 
 
-def _listed(body: bytes) -> list[bytes]:
-    """The responses in a body without framing: one, or an array of them that may be cut."""
+def _documents(body: bytes) -> list[bytes]:
+    """Returns the responses in a body that is no stream: one, or an array that may be cut."""
     text = body.decode("utf-8", "replace")
     found: list[bytes] = []
     start, decoder = _LISTED.match(text), json.JSONDecoder()
@@ -304,16 +257,4 @@ def _listed(body: bytes) -> list[bytes]:
             break
         found.append(text[start.end() : end].encode("utf-8", "replace"))
         start = _LISTED.match(text, end)
-    return found
-
-
-def _bare(rest: bytes) -> list[bytes]:
-    """JSON that a server wrote between or after its events without the framing of one."""
-    start = _BARE.search(rest)
-    return _listed(rest[start.start() :]) if start else []
-
-
-def _after_events(data: bytes) -> bytes:
-    """The bytes after the last event that ends in `data`, from its line end on."""
-    ends = [at for at in (data.rfind(end) for end in _ENDS) if at >= 0]
-    return data[max(ends) :] if ends else data
+    return found or SseSplitter().feed(body + b"\n\n")  # a proxy may name the wrong type

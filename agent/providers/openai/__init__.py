@@ -13,19 +13,23 @@ wrong guess the other way would hide the feature.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers import Features, HttpProvider
-from searchloop.agent.providers._common import CodecBase, KeyedProvider, dump, hashed_id
-from searchloop.agent.providers.openai.errors import from_answer
+from searchloop.agent.providers import Features
+from searchloop.agent.providers._common import (
+    CodecBase,
+    KeyedProvider,
+    by_prefix,
+    dump,
+    hashed_id,
+)
+from searchloop.agent.providers.openai.errors import classify
 from searchloop.agent.providers.openai.request import encode_items, is_strict
 from searchloop.agent.providers.openai.response import ResponsesDecoder
 from searchloop.agent.settings import Setting
-from searchloop.agent.transport.exchange import Endpoint
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Capabilities, NativeSearch, Request, StreamEvent, ToolSpec
+from searchloop.agent.types import Capabilities, NativeSearch, Request, ToolSpec
 
 _REASONING = {"thinking": True, "vision": True}
 _SEARCHES = {"native_search": True, "tools_with_native_search": True}
@@ -47,7 +51,6 @@ BY_PREFIX: dict[str, Capabilities] = {
     "gpt-5.": Capabilities(**_SEARCHES, **_REASONING),
     "gpt-6": Capabilities(**_SEARCHES, **_REASONING),
 }
-_LONGEST_FIRST = sorted(BY_PREFIX, key=len, reverse=True)
 
 # The picker's list while the server gives none; any other name works too.
 OFFERED = (
@@ -64,9 +67,7 @@ _NOT_CHAT = (
 
 def capabilities(model: str) -> Capabilities:
     """Returns what `model` can do; a fine-tuned model can do what its base can."""
-    name = model.removeprefix("ft:")
-    prefix = next((p for p in _LONGEST_FIRST if name.startswith(p)), None)
-    return BY_PREFIX[prefix] if prefix else UNKNOWN
+    return by_prefix(BY_PREFIX, model.removeprefix("ft:"), UNKNOWN)
 
 
 def answers_questions(model: str) -> bool:
@@ -92,21 +93,14 @@ FEATURES = Features(
 class OpenAI(KeyedProvider):
     """See `agent.providers.Provider`."""
 
-    name = "openai"
-
-    def __init__(self, key: str, base_url: str, transport: Transport) -> None:
-        codec = ResponsesCodec(key, base_url)
-        super().__init__(codec, transport, "OPENAI_API_KEY", {name: name for name in OFFERED})
-        self._http = HttpProvider(codec, transport)
+    name, key_setting = "openai", "OPENAI_API_KEY"
+    offered: ClassVar = {name: name for name in OFFERED}
 
     def capabilities(self, model: str) -> Capabilities:
         return capabilities(model)
 
-    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        return self._http.stream(request)
-
-    async def _listed(self) -> dict[str, str]:
-        names = sorted(await super()._listed(), reverse=True)
+    def _read_list(self, answer: Any) -> dict[str, str]:
+        names = sorted((str(model["id"]) for model in answer["data"]), reverse=True)
         official = self._codec.endpoint.official
         return {name: name for name in names if answers_questions(name) or not official}
 
@@ -114,16 +108,14 @@ class OpenAI(KeyedProvider):
 def create(env: Mapping[str, str], transport: Transport) -> OpenAI:
     """Returns the provider as the settings describe it."""
     key = (env.get("OPENAI_API_KEY") or "").strip()
-    return OpenAI(key, env.get("OPENAI_BASE_URL") or DEFAULT_BASE, transport)
+    return OpenAI(ResponsesCodec(key, env.get("OPENAI_BASE_URL") or ""), transport)
 
 
 class ResponsesCodec(CodecBase):
     """See `agent.providers.Codec`. Without a key no authorization is sent."""
 
-    def __init__(self, key: str = "", base_url: str = DEFAULT_BASE) -> None:
-        super().__init__(
-            Endpoint(base_url, key, vendor="OpenAI", home=DEFAULT_BASE, setting="OPENAI_BASE_URL")
-        )
+    vendor, home, setting = "OpenAI", DEFAULT_BASE, "OPENAI_BASE_URL"
+    classify = staticmethod(classify)
 
     def url(self, request: Request) -> str:
         return self.endpoint.address("responses")
@@ -137,10 +129,7 @@ class ResponsesCodec(CodecBase):
         return b"".join((head, b',"input":[', items, b"]", b"," if len(tail) > 1 else b"", tail))
 
     def decoder(self, request: Request, content_type: str) -> ResponsesDecoder:
-        return ResponsesDecoder(request.model, self.endpoint.name, content_type)
-
-    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        return from_answer(status, headers, body, self.endpoint.name, self.endpoint.key)
+        return ResponsesDecoder(self, request.model, content_type)
 
 
 def _head(request: Request) -> dict[str, Any]:

@@ -10,44 +10,21 @@ from typing import Any
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers._common import CREDIT_CODES, OVERLOAD_CODES, RATE_CODES
-from searchloop.agent.transport.refusals import Refusal, quoted, with_wishes
-from searchloop.agent.transport.sse import document_of
+from searchloop.agent.transport.refusals import Refusal
 
 
-def from_answer(
-    status: int, headers: Mapping[str, str], body: bytes, server: str, key: str
-) -> ProviderError:
-    """Returns the error for an HTTP answer with `status` >= 400 from `server`."""
-    value = document_of(body)
-    details = value.get("error") if isinstance(value, dict) else None
-    if isinstance(details, str):
-        details = {"message": details}
-    error = classify(details if isinstance(details, dict) else {}, status, server, key)
-    return with_wishes(error, headers)
-
-
-def classify(
-    details: Mapping[str, Any], status: int | None, server: str, key: str = ""
-) -> ProviderError:
+def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
     """Returns our error for an error object {message, type, param, code}."""
-    codes = {str(details.get("code")), str(details.get("type"))}
-    refusal = Refusal(server, quoted(details.get("message"), key), status)
+    codes, status = {str(details.get("code")), str(details.get("type"))}, refusal.status or 0
+    param, text = str(details.get("param") or ""), str(details.get("message") or "").lower()
     if codes & CREDIT_CODES:
         return refusal.no_credit()
     if status == 401 or "invalid_api_key" in codes:
         return refusal.unauthorized("OPENAI_API_KEY")
     if status == 429 or codes & RATE_CODES:
         return refusal.too_many()
-    if codes & OVERLOAD_CODES or (status is not None and (status >= 500 or status in (408, 409))):
+    if codes & OVERLOAD_CODES or status >= 500 or status in (408, 409):
         return refusal.failed()
-    return _lasting(details, codes, status, refusal)
-
-
-def _lasting(
-    details: Mapping[str, Any], codes: set[str], status: int | None, refusal: Refusal
-) -> ProviderError:
-    """Classifies errors that the same request would meet again."""
-    param, text = str(details.get("param") or ""), str(details.get("message") or "").lower()
     if status == 403:
         return refusal.forbidden("Use a key of a project that has access, or another model.")
     if "context_length_exceeded" in codes or "context window" in text:

@@ -16,12 +16,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from searchloop.agent.providers._common import (
-    LOST,
     dump,
     function_name,
     hashed_id,
     remembered,
     result_text,
+    steps,
     stray_text,
 )
 from searchloop.agent.types import Message
@@ -35,22 +35,12 @@ Item = dict[str, Any]
 def encode_items(messages: Sequence[Message], model: str, searching: bool) -> bytes:
     """Returns the elements of `input`, joined by commas. Encodes each message once."""
     pieces: list[bytes] = []
-    waiting: dict[str, None] = {}
-    strays: list[bytes] = []  # results without a call: after those that have one
-    for message in messages:
-        if message.role == "tool":
-            if message.tool_call_id in waiting:
-                del waiting[message.tool_call_id]
-                pieces.append(_remembered(message, "openai"))
-            else:
-                strays.append(_remembered(message, "openai:stray"))
-            continue
-        if waiting or strays:
-            pieces += [*_interrupted(waiting), *strays]
-            waiting, strays = {}, []
-        pieces.append(_remembered(message, _variant(message, model, searching)))
-        waiting.update((call.id, None) for call in message.tool_calls)
-    pieces += [*_interrupted(waiting), *strays]
+    for step in steps(messages):
+        if step.message is not None:
+            variant = _variant(step.message, model, searching)
+            pieces.append(_remembered(step.message, variant))
+        pieces += [_remembered(result, "openai") for result in step.results.values()]
+        pieces += [_remembered(stray, "openai:stray") for stray in step.strays]
     return b",".join(filter(None, pieces))
 
 
@@ -70,7 +60,9 @@ def _items(message: Message, variant: str) -> Iterator[Item]:
         if variant.endswith("stray"):
             yield {"role": "user", "content": stray_text(message)}
         else:
-            yield _output(message.tool_call_id or "", result_text(message))
+            call_id = _short(message.tool_call_id or "")
+            text = result_text(message)
+            yield {"type": "function_call_output", "call_id": call_id, "output": text}
     elif message.role == "user":
         yield {"role": "user", "content": message.content}
     elif variant == "openai":
@@ -168,15 +160,6 @@ def _call(call_id: str, name: str, arguments: str) -> Item:
         "name": function_name(name),
         "arguments": arguments,
     }
-
-
-def _output(call_id: str, text: str) -> Item:
-    return {"type": "function_call_output", "call_id": _short(call_id), "output": text}
-
-
-def _interrupted(call_ids: Iterable[str]) -> Iterator[bytes]:
-    for call_id in call_ids:
-        yield dump(_output(call_id, LOST))
 
 
 def _short(call_id: str) -> str:

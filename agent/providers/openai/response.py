@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.providers._common import DecoderBase
-from searchloop.agent.providers.openai.errors import classify
+from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
 from searchloop.agent.providers.openai.request import PROVIDER, VERSION
 from searchloop.agent.search.citations import locate, numbered, sources, widen
 from searchloop.agent.search.vendor_marks import Residue
@@ -275,8 +274,8 @@ class ResponsesDecoder(DecoderBase):
 
     api = "the Responses API"
 
-    def __init__(self, model: str, server: str, content_type: str) -> None:
-        super().__init__(server, content_type)
+    def __init__(self, codec: CodecBase, model: str, content_type: str) -> None:
+        super().__init__(codec, content_type)
         self._model = model
         self._last: Event = {}
         self._numbered = False
@@ -291,7 +290,7 @@ class ResponsesDecoder(DecoderBase):
         if not isinstance(document, dict):
             raise incomplete(self._server)
         if document.get("error"):
-            raise classify(_error(document), None, self._server)
+            raise self._codec.refused(error_in(document) or document)
         if document.get("status") in ("queued", "in_progress"):
             raise incomplete(self._server)
         return self._terminal({"response": document})
@@ -301,7 +300,7 @@ class ResponsesDecoder(DecoderBase):
             return ()
         kind = event.get("type") or ""
         if kind == "error" or (event.get("error") and not kind.startswith("response.")):
-            raise classify(_error(event), None, self._server)
+            raise self._codec.refused(error_in(event) or event)
         read = _READERS.get(kind)
         return read(self, event) if read else ()
 
@@ -372,7 +371,7 @@ class ResponsesDecoder(DecoderBase):
         response = event["response"]
         status = response.get("status")
         if status in ("failed", "cancelled") or event.get("type") == "response.failed":
-            raise classify(_error(response), None, self._server)
+            raise self._codec.refused(error_in(response) or response)
         yield from self._missed(response.get("output") or ())
         yield from self._show(self._text.end())
         self._finished = True
@@ -426,11 +425,3 @@ _READERS: dict[str, Callable[[ResponsesDecoder, Event], Iterable[StreamEvent]]] 
 
 def _key(event: Event) -> tuple[int, int]:
     return event.get("output_index", 0), event.get("content_index", 0)
-
-
-def _error(value: Event) -> Mapping[str, Any]:
-    """Returns the error object, which an event contains flat or nested."""
-    inner = value.get("error")
-    if isinstance(inner, dict):
-        return inner
-    return {"message": inner} if isinstance(inner, str) else value

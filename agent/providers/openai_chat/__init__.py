@@ -19,7 +19,7 @@ from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.log.context import Budget, fit
 from searchloop.agent.providers import Features, HttpProvider
 from searchloop.agent.providers._common import LIST_SECONDS, CodecBase, dump, function_name
-from searchloop.agent.providers.openai_chat.errors import from_answer
+from searchloop.agent.providers.openai_chat.errors import classify, find_error
 from searchloop.agent.providers.openai_chat.models import (
     DEFAULT_BASE,
     SETTINGS,
@@ -150,8 +150,7 @@ class ChatCodec(CodecBase):
     """See `agent.providers.Codec`. While `counting` is True, asks the server to count tokens."""
 
     def __init__(self, server: ChatServer) -> None:
-        super().__init__(server)
-        self._server = server
+        self.endpoint = self._server = server
         self.counting = True
 
     def url(self, request: Request) -> str:
@@ -173,10 +172,14 @@ class ChatCodec(CodecBase):
         return b"".join((*parts, b"," if len(tail) > 1 else b"", tail))
 
     def decoder(self, request: Request, content_type: str) -> ChatDecoder:
-        return ChatDecoder(request, self._server, content_type)
+        return ChatDecoder(self, request, self._server, content_type)
 
-    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        return from_answer(status, headers, body, self._server)
+    def details_of(self, document: Any) -> Mapping[str, Any]:
+        return find_error(document, failed=True) or {}
+
+    def refused(self, details: Mapping[str, Any], status: int | None = None) -> ProviderError:
+        sent = "the key" if self.endpoint.key else "requests without key"
+        return classify(details, self.refusal(details, status), sent)
 
     def _tail(self, request: Request) -> dict[str, Any]:
         """Returns the members that may differ from step to step."""

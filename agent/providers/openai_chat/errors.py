@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers._common import CREDIT_CODES, OVERLOAD_CODES, RATE_CODES
-from searchloop.agent.providers.openai_chat.models import ChatServer
-from searchloop.agent.transport.refusals import Refusal, quoted, with_wishes
-from searchloop.agent.transport.sse import document_of
+from searchloop.agent.transport.refusals import Refusal
 
 _CONTEXT = re.compile(
     r"context (?:length|size|window)|maximum context|exceed_context_size|too many tokens"
@@ -34,14 +33,6 @@ _TOOLS = re.compile(
 )
 
 
-def from_answer(
-    status: int, headers: Mapping[str, str], body: bytes, server: ChatServer
-) -> ProviderError:
-    """Returns the error for an HTTP answer with `status` >= 400."""
-    details = find_error(document_of(body), failed=True) or {}
-    return with_wishes(classify(details, status, server), headers)
-
-
 def find_error(value: Any, *, failed: bool = False) -> dict[str, Any] | None:
     """Returns the error object in a body or in a piece of a stream; None if there is none.
 
@@ -51,11 +42,11 @@ def find_error(value: Any, *, failed: bool = False) -> dict[str, Any] | None:
         return {"message": value} if failed and isinstance(value, str) else None
     inner = value.get("error")
     if isinstance(inner, dict):
-        return inner
+        return {**inner, "message": _words(inner)}
     if inner:
         return {**value, "message": _as_text(inner)}
     if value.get("object") == "error" or (failed and "message" in value):
-        return value
+        return {**value, "message": _words(value)}
     return {"message": _as_text(value["detail"])} if failed and value.get("detail") else None
 
 
@@ -63,19 +54,19 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def classify(details: Mapping[str, Any], status: int | None, server: ChatServer) -> ProviderError:
-    """Returns our error for an error object. In a stream its code replaces the status."""
+def classify(details: Mapping[str, Any], refusal: Refusal, sent: str) -> ProviderError:
+    """Returns our error for an error object. In a stream its code replaces the status.
+
+    `sent` names what the server may not accept: the key, or requests without one.
+    """
     code = details.get("code")
-    if status is None:
-        status = _status(code) or _status(details.get("status"))
-    codes = {str(code), str(details.get("type"))}
-    text = _words(details)
-    refusal = Refusal(server.name, quoted(text, server.key), status)
+    status = refusal.status or _status(code) or _status(details.get("status"))
+    codes, text = {str(code), str(details.get("type"))}, details.get("message") or ""
+    refusal = replace(refusal, status=status)
     if status == 402 or codes & CREDIT_CODES:
         return refusal.no_credit()
     if status == 401 or "invalid_api_key" in codes:
-        what = "the key" if server.key else "requests without key"
-        return refusal.unauthorized("OPENAI_CHAT_API_KEY", what)
+        return refusal.unauthorized("OPENAI_CHAT_API_KEY", sent)
     if status == 429 or codes & RATE_CODES:
         return refusal.too_many()
     lasting = _lasting(details, codes, text, refusal)

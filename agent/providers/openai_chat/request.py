@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from searchloop.agent.providers._common import (
-    LOST,
     dump,
     function_name,
     hashed_id,
     remembered,
     result_text,
+    steps,
     stray_text,
 )
 from searchloop.agent.types import Message, Request, ToolCall
@@ -41,19 +42,19 @@ def encode_messages(request: Request, host: str) -> bytes:
     out = _Transcript(request.model, version(host))
     if request.system:
         out.items.append(b'{"role":"system","content":"' + _text(request.system) + b'"}')
-    for message in request.messages:
-        match message.role:
-            case "tool":
-                out.result(message)
-            case "assistant":
-                out.answer(message)
-            case _:
-                out.say("user", _content(message) or _text("(empty)"))
-    return out.encoded()
+    for step in steps(request.messages):
+        if step.message is not None and step.message.role == "user":
+            out.say("user", _content(step.message) or _text("(empty)"))
+        elif step.message is not None:
+            out.answer(step.message, step.results)
+        for stray in step.strays:  # APIs refuse a result without its call
+            out.say("user", _text(stray_text(stray)))
+    out.end()
+    return b",".join(out.items)
 
 
 class _Transcript:
-    """Builds the list. `_waiting` maps calls without a result yet to their ids on the wire."""
+    """Builds the list; neighbours of one role become one message."""
 
     def __init__(self, model: str, version: str) -> None:
         self.items: list[bytes] = []
@@ -61,64 +62,37 @@ class _Transcript:
         self._version = version
         self._role = ""
         self._open: list[bytes] = []
-        self._waiting: dict[str, str] = {}
-        self._strays: list[Message] = []
         self._used: set[str] = set()
 
     def say(self, role: str, text: bytes) -> None:
         """Adds text of one side."""
-        self._settle()
         if self._role == role:
             self._open += [_GAP, text]
             return
-        self._end()
+        self.end()
         self._role = role
         self._open = [b'{"role":"', role.encode(), b'","content":"', text]
 
-    def answer(self, message: Message) -> None:
-        """Adds an answer of the model, unless it is empty."""
-        text = _content(message)
+    def answer(self, message: Message, results: Mapping[str, Message]) -> None:
+        """Adds an answer of the model, unless it is empty, and the results of its calls."""
+        if text := _content(message):
+            self.say("assistant", text)
         if not message.tool_calls:
-            if text:
-                self.say("assistant", text)
             return
-        self._settle()
-        if text or self._role == "assistant":
-            if text:
-                self.say("assistant", text)
+        if self._role == "assistant":
             start = b"".join((*self._open, b'"'))
         else:
-            self._end()
+            self.end()
             start = b'{"role":"assistant","content":null'
         self._role, self._open = "", []
         ids, calls = self._calls(message)
-        self._waiting = ids
         self.items.append(start + calls + b"}")
+        for call_id, wire in ids.items():
+            key, result = f"{_TEXT} result {wire}", results[call_id]
+            self.items.append(remembered(result, key, partial(_result, wire, result)))
 
-    def result(self, message: Message) -> None:
-        """Adds the result of a call; one without its call becomes text, because APIs refuse it."""
-        wire = self._waiting.pop(message.tool_call_id or "", None)
-        if wire is None:
-            self._strays.append(message)
-            return
-        key = f"{_TEXT} result {wire}"
-        self.items.append(remembered(message, key, lambda: _result(wire, result_text(message))))
-
-    def encoded(self) -> bytes:
-        """Ends the list and returns its elements."""
-        self._settle()
-        self._end()
-        return b",".join(self.items)
-
-    def _settle(self) -> None:
-        """Answers all open calls before anybody speaks again."""
-        lost, self._waiting = self._waiting, {}
-        self.items += [_result(wire, LOST) for wire in lost.values()]
-        strays, self._strays = self._strays, []
-        for stray in strays:
-            self.say("user", _text(stray_text(stray)))
-
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Ends the message that is open."""
         if self._role:
             self.items.append(b"".join((*self._open, b'"}')))
             self._role, self._open = "", []
@@ -166,8 +140,8 @@ def _call(call: ToolCall, raw: Mapping[str, Any], wire: str) -> dict[str, Any]:
     return {"id": wire, "type": "function", "function": function, **extra}
 
 
-def _result(wire: str, text: str) -> bytes:
-    return dump({"role": "tool", "tool_call_id": wire, "content": text})
+def _result(wire: str, result: Message) -> bytes:
+    return dump({"role": "tool", "tool_call_id": wire, "content": result_text(result)})
 
 
 def _free(call_id: str, used: set[str]) -> str:

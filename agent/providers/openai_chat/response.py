@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.calls.as_text import TextCalls
-from searchloop.agent.providers._common import DecoderBase
+from searchloop.agent.providers._common import CodecBase, DecoderBase
 from searchloop.agent.providers._thinking import ThinkSplitter
 from searchloop.agent.providers.openai_chat.calls import StreamedCalls
-from searchloop.agent.providers.openai_chat.errors import classify, find_error
+from searchloop.agent.providers.openai_chat.errors import find_error
 from searchloop.agent.providers.openai_chat.models import ChatServer
 from searchloop.agent.providers.openai_chat.request import PROVIDER, version
 from searchloop.agent.search.citations import locate, numbered, sources, widen
@@ -318,9 +318,10 @@ class ChatDecoder(DecoderBase):
     api = "the Chat Completions API"
     begins = (b"{", b"[")
 
-    def __init__(self, request: Request, server: ChatServer, content_type: str) -> None:
-        super().__init__(server.name, content_type)
-        self._endpoint = server
+    def __init__(
+        self, codec: CodecBase, request: Request, server: ChatServer, content_type: str
+    ) -> None:
+        super().__init__(codec, content_type)
         tools = () if server.official else request.tools  # its calls are never printed
         self._answer = ChatAnswer(request.model, server.host, tools)
         # The API reports no searches, but these models always make one.
@@ -343,7 +344,7 @@ class ChatDecoder(DecoderBase):
         answer = document[0] if isinstance(document, list) and document else document
         error = find_error(answer)
         if error is not None:
-            raise classify(error, None, self._endpoint)
+            raise self._codec.refused(error)
         if not isinstance(answer, dict) or not answer.get("choices"):
             raise self._unreadable()
         yield from self._read(answer)
@@ -351,7 +352,7 @@ class ChatDecoder(DecoderBase):
 
     def _read(self, event: Any) -> Iterable[StreamEvent]:
         if event.get("error") or event.get("object") == "error":
-            raise classify(find_error(event) or {}, None, self._endpoint)
+            raise self._codec.refused(find_error(event) or {})
         if "usage" in event or "search_results" in event or "timings" in event:
             self._answer.note(event)
         for choice in event.get("choices") or ():
@@ -375,7 +376,7 @@ class ChatDecoder(DecoderBase):
         reason = choice.get("finish_reason")
         if reason:
             if reason == "error" or choice.get("error"):
-                raise classify(find_error(choice) or {}, None, self._endpoint)
+                raise self._codec.refused(find_error(choice) or {})
             self._ended = True
             self._answer.reason = str(reason)
 

@@ -29,6 +29,11 @@ CASES = {
     "empty data": (b"data:\n\ndata: \n\ndata: a\n\n", [b"a"]),
     "unknown fields and garbage": (b"dataset: 1\n<html>\ndata: a\n\n", [b"a"]),
     "no last blank line": (b"data: a\n\ndata: b", [b"a", b"b"]),
+    "an error without framing": (
+        b'data: a\n\n{\n "error": {}\n}\n\ndata: b\n\n[{"error": 1}]',
+        [b"a", b'{\n "error": {}\n}', b"b", b'[{"error": 1}]'],
+    ),
+    "half an error without framing": (b'data: a\n\n{"error": {', [b"a"]),
     "nothing": (b"", []),
 }
 

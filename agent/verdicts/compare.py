@@ -15,7 +15,7 @@ from typing import NamedTuple
 from searchloop.agent.verdicts.text import Token
 from searchloop.agent.verdicts.vocabulary import OPPOSITES
 
-ENOUGH = 0.68  # share of the claim's content, by weight, that must stand in the window
+ENOUGH = 0.66  # share of the claim's content, by weight, that must stand in the window
 LEAST = 0.5  # the same for a short sentence of the source in which something differs
 SAME = 0.95  # share of the claim's content in the window, in whatever order: likewise
 NEAR = 0.80  # share of the claim's tokens in the window's order: it is the source's own sentence

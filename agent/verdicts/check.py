@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from searchloop.agent.types import VerdictName
 from searchloop.agent.verdicts.compare import ENOUGH, FAULTS, TURNED, Comparison, compare
-from searchloop.agent.verdicts.language import language
+from searchloop.agent.verdicts.language import SCRIPTS, language
 from searchloop.agent.verdicts.page import Page, words_of
 from searchloop.agent.verdicts.quotes import elided, place_of, quotations, same_language
 from searchloop.agent.verdicts.text import blanked, sentences, tokens
@@ -15,6 +15,7 @@ from searchloop.agent.verdicts.text import blanked, sentences, tokens
 _LONGEST = 2_000  # characters of a claim that are compared
 _TOKENS = 300  # and tokens, of a claim and of a window
 _WINDOWS = 16  # compared word by word
+_TELLING = 8  # words that tell a language, if it is known here
 _REPEATS = 5  # places of one wording that are looked at
 _MOST = 0.95  # share of a claim that a quotation fills, where nothing else needs to be compared
 _SHAPES = ((0, 0), (-1, 0), (0, 1), (-2, 0), (-1, 1), (0, 2))  # around a sentence that is near
@@ -51,7 +52,7 @@ def check(claim: str, page: Page) -> Verdict:
     if not page.readable:
         return Verdict("unclear", reason="The source is no readable text.")
     lang = language(claim)
-    foreign = bool(lang and page.lang and lang != page.lang)
+    foreign = _foreign(claim, lang, page)
     quotes = quotations(claim, lang or page.lang)
     if quotes:
         return _quoted(claim, quotes, page, foreign)
@@ -75,11 +76,24 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
         return said if said.reason in FAULTS and not may_turn else verdict
     nearest = _compared(claim, page, foreign)
     missing = quotes[places.index(None)]
-    if foreign or not same_language(missing, page):
+    if foreign or _unsure(claim, page) or not same_language(missing, page):
         reason = "The quoted words are in another language than the source."
         return replace(nearest, verdict="unclear", reason=reason)
     reason = "The quoted words are not in the source."
     return replace(nearest, verdict="misquoted", reason=reason, quote=missing)
+
+
+def _foreign(claim: str, lang: str, page: Page) -> bool:
+    """Tells whether claim and page differ in language, or at least in script."""
+    if lang and page.lang:
+        return lang != page.lang
+    return lang in SCRIPTS or (page.lang in SCRIPTS and len(claim.split()) > _TELLING)
+
+
+def _unsure(claim: str, page: Page) -> bool:
+    """Tells whether only one of claim and page is in a language that is known here."""
+    lang = language(claim)
+    return lang != page.lang and (bool(lang) or len(claim.split()) >= _TELLING)
 
 
 def _says_little(claim: str, quotes: list[str], page: Page) -> bool:

@@ -19,8 +19,10 @@ _SCRIPTS = (
     ("he", re.compile("[\u0590-\u05ff]")),
     ("", re.compile("[a-z\u00c0-\u024f]", re.IGNORECASE)),
 )
+SCRIPTS = frozenset(lang for lang, _ in _SCRIPTS if lang)  # languages that their script tells
 _WORD = re.compile(r"[^\W\d_]+")
 _READ = 20_000  # characters: enough to tell
+_SHARE, _LONG = 0.22, 25  # of the words of a text that are function words; words of a long text
 _MARKS = {lang: words | NEGATIONS[lang] for lang, words in STOPS.items() if lang != "ru"}
 
 
@@ -46,4 +48,6 @@ def language(text: str) -> str:
         ((sum(w in m for w in words), lang) for lang, m in _MARKS.items()), reverse=True
     )
     (most, lang), (second, _) = ranked[:2]
-    return lang if most >= 1 and most >= 1.25 * second + 0.5 else ""
+    # Romanian, Turkish or Vietnamese share some function words with the languages known here.
+    enough = (_SHARE if len(words) >= _LONG else _SHARE / 2) * len(words)
+    return lang if most >= max(1, enough, 1.25 * second + 0.5) else ""

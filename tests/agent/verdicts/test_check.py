@@ -229,3 +229,28 @@ def test_random_prose_is_recognised_and_its_denial_is_not(seed: int) -> None:
     subject, verb, rest = rng.choice(prose)
     assert check(f"{subject} {verb} {rest}", page).verdict == "supported"
     assert check(f"{subject} never {verb} {rest}", page).verdict in ("contradicted", "unclear")
+
+
+ENGLISH = (
+    "In his essay he rejected compulsory confession and encouraged private confession, since "
+    '"every Christian is a confessor." He wrote that the practice of the old church was wrong, and '
+    "that nobody may be forced to name what he has done."
+)
+VIETNAMESE = (
+    "Trong bài tiểu luận, ông bác bỏ việc xưng tội bắt buộc và khuyến khích xưng tội riêng, vì "
+    "“mọi Kitô hữu đều là người giải tội”. Ông viết rằng thực hành của giáo hội cũ là sai lầm, và "
+    "không ai bị ép buộc phải kể ra những gì mình đã làm."
+)
+TURKISH = (
+    "Denemesinde zorunlu günah çıkarmayı reddetti ve özel günah çıkarmayı teşvik etti, çünkü "
+    '"her Hristiyan bir günah çıkartan kişidir." Eski kilisenin uygulaması yanlıştı, dedi.'
+)
+GREEK = "Στο δοκίμιό του απέρριψε την εξομολόγηση, γιατί «κάθε χριστιανός είναι εξομολογητής»."
+
+
+@pytest.mark.parametrize("claim", [ENGLISH, VIETNAMESE, TURKISH, GREEK])
+@pytest.mark.parametrize("page", [ENGLISH, VIETNAMESE, TURKISH, GREEK])
+def test_a_translated_quotation_accuses_nobody(claim: str, page: str) -> None:
+    """Also between languages of which one, or none, is known here."""
+    verdict = check(claim, Page(page)).verdict
+    assert verdict in (("quoted", "supported") if claim is page else ("unclear",))

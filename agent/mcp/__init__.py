@@ -1,10 +1,10 @@
 """MCP: tools of other programs and other machines, under the same rules as all tools.
 
-    catalogue    which servers there are (`mcp.json`, a trusted project's `.mcp.json`)
-    connection   one server, over `stdio` (held by `supervisor`) or `http`
-    manager      McpServers: the servers of a process as a source of tools
+    config       reads the files of servers (`mcp.json`, a trusted project's `.mcp.json`)
+    connection   one server, over `stdio` (its program runs under `supervisor`) or `http`
+    manager      McpServers: offers the servers of a process as a source of tools
 
-The official SDK speaks the protocol and is imported when the first server is connected to.
+The official SDK speaks the protocol; it is imported when the first server is connected.
 
 Others may import: config, login, manager, server.
 """

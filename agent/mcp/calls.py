@@ -1,17 +1,15 @@
-"""An MCP tool as one of ours: called over its connection, held to the definition that was shown.
+"""Makes tools of ours from MCP tools, and text for a model from their results.
 
-What an MCP tool answered, as text for a model.
-
-Text stays text. Pictures, sounds and other bytes are told of, with kind and size. A link to a
-resource is an address that somebody wrote, not one that was found: it is shown, and `open_page`
-does not take it for that.
+A tool runs only while its definition is the one that was offered. Pictures, sounds and other bytes
+are described by kind and size. A link to a resource is shown, but it was not found by a search, so
+`open_page` does not open it for that.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from searchloop.agent.errors import ToolError
@@ -29,7 +27,7 @@ _PARTS = 1000
 
 
 def result_of(call_id: str, name: str, answer: CallToolResult, **details: Any) -> ToolResult:
-    """The result of a call, with `details` and what it held beside text."""
+    """Makes the result of a call; `details` also list its parts that are no text."""
     texts, media = [], []
     parts = list(answer.content[:_PARTS])
     for part in parts:
@@ -50,13 +48,14 @@ def result_of(call_id: str, name: str, answer: CallToolResult, **details: Any) -
 
 
 def _part(part: Any) -> tuple[str, dict[str, Any] | None]:
-    """One content block (MCP specification, "Tool Result") as text, and its bytes as a note."""
+    """Returns a content block as text, and the description of its bytes, if it has any."""
     if part.type == "text":
         return part.text, None
     if part.type in ("image", "audio"):
         return _media(part.type, part.mime_type, part.data)
     if part.type == "resource_link":
-        about = " ".join(_facts(part.title, part.description, part.mime_type))
+        facts = (part.title, part.description, part.mime_type)
+        about = " ".join(f"({line(fact, 400)})" for fact in facts if fact)
         return f"Resource {line(part.name, 200)}: {line(str(part.uri), 2000)} {about}".strip(), None
     resource = part.resource
     where = line(str(resource.uri), 2000)
@@ -67,23 +66,14 @@ def _part(part: Any) -> tuple[str, dict[str, Any] | None]:
     return f"Resource {where}: {said}", media
 
 
-def _facts(*words: str | None) -> Iterator[str]:
-    for word in words:
-        if word:
-            yield f"({line(word, 400)})"
-
-
 def _media(kind: str, mime: str, data: str) -> tuple[str, dict[str, Any]]:
-    size = len(data) * 3 // 4
-    mime = line(mime, 80)
-    return (
-        f"[{kind}: {mime}, {size} bytes; the model is not shown it]",
-        {"kind": kind, "mime": mime, "bytes": size},
-    )
+    size, mime = len(data) * 3 // 4, line(mime, 80)
+    about = f"[{kind}: {mime}, {size} bytes; the model is not shown it]"
+    return about, {"kind": kind, "mime": mime, "bytes": size}
 
 
 def _structured(answer: CallToolResult, texts: list[str]) -> list[str]:
-    """Structured content, unless a text says the same, as the specification asks servers to do."""
+    """Returns the structured content, unless a text repeats it: servers should send both."""
     value = answer.structured_content
     if value is None:
         return []
@@ -98,17 +88,17 @@ def _structured(answer: CallToolResult, texts: list[str]) -> list[str]:
     return [json.dumps(value, ensure_ascii=False)]
 
 
-_NOTICES, _APART = 50, 0.5  # progress that is passed on: how often, and seconds between two
+_NOTICES, _APART = 50, 0.5  # progress notices of a call, seconds between two
 
 
 def tool_of(
     connection: Connection, definition: Definition, spec: ToolSpec, suspended: str | None
 ) -> Tool:
-    """The tool. Its result is other people's text; it is private where its server is."""
+    """Makes the tool. Its result is untrusted text, and private if its server is."""
     server, switch = connection.server, connection.server.switch(definition.name)
 
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        own = connection.server  # its switches may be others by now
+        own = connection.server  # the user may have changed its switches
         if own.switch(definition.name) != switch or own.private != server.private:
             what = f"The user has changed the switches of {spec.name} since it was offered."
             raise ToolError("mcp_changed", what, "Go on without it.")
@@ -138,7 +128,7 @@ def tool_of(
 
 
 class _Progress:
-    """Progress of a call, as notices: not too many, none after the end."""
+    """Shows the progress of a call as notices, a limited number and none after its end."""
 
     def __init__(self, context: ToolContext, server: str) -> None:
         self._context = context
@@ -154,11 +144,6 @@ class _Progress:
         self._last, self._left = now, self._left - 1
         far = f"{progress:g}{f' of {total:g}' if total else ''}"
         said = f": {line(message, 200)}" if message else ""
-        await self._context.emit.event(
-            "notice",
-            {
-                "code": "mcp_progress",
-                "message": f"{self._server} {far}{said}",
-                "call_id": self._context.call_id,
-            },
-        )
+        notice = {"code": "mcp_progress", "message": f"{self._server} {far}{said}"}
+        call_id = self._context.call_id
+        await self._context.emit.event("notice", {**notice, "call_id": call_id})

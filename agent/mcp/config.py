@@ -1,9 +1,9 @@
-"""Files of MCP servers (`mcpServers` JSON, as other programs do): reads, trusts, changes them.
+"""Reads, trusts and changes the files of MCP servers (`mcpServers` JSON, as other programs write).
 
-A mistake in one server is a Problem with file and place and leaves the others alone; see
-docs/mcp.md for the fields. A project's `.mcp.json` comes with somebody's repository and names
-programs to run: it is used only when the user has trusted this very content at this very path.
-Only a user's own act changes the user's file, and what else stands in it stays as it is.
+A mistake in one server is a Problem with file and place and leaves the others alone; docs/mcp.md
+describes the fields. A project's `.mcp.json` comes with a repository and names programs to run: it
+is used only if the user has trusted this content at this path. Only the user's own act changes the
+user's file, and its other content stays as it is.
 """
 
 from __future__ import annotations
@@ -11,31 +11,28 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.mcp.fields import read_server
-from searchloop.agent.mcp.server import (
-    Problem,
-    Server,
-    change_object,
-    read_object,
-)
+from searchloop.agent.mcp.server import Problem, Server, change_object, read_object
+
+Parsed = tuple[list[Server], list[Problem]]
 
 
 def parse(
-    text: str, file: str, variables: Mapping[str, str], workspace: str | None = None
-) -> tuple[list[Server], list[Problem]]:
-    """The servers of a file and what is wrong with it."""
+    text: str, file: str, variables: Mapping[str, str] | None, workspace: str | None = None
+) -> Parsed:
+    """Returns the servers of a file and its problems."""
     try:
         raw = raw_servers(text, file)
     except ConfigError as error:
-        line, column = getattr(error, "place", (1, 1))
-        whole = Problem(file, line, column, None, error.code, error.message, error.remedy)
-        return [], [whole]
+        cause = error.__cause__
+        at = (cause.lineno, cause.colno) if isinstance(cause, json.JSONDecodeError) else (1, 1)
+        return [], [Problem.of(error, file, at=at)]
     servers, problems = [], []
     for name, given in raw.items():
         try:
@@ -47,44 +44,38 @@ def parse(
                 )
             servers.append(read_server(name, given, file, variables, workspace))
         except ConfigError as error:
-            line, column = _place(text, name, 1 if name in raw.twice else 0)
-            told = (error.code, error.message, error.remedy)
-            problems.append(Problem(file, line, column, name, *told))
+            at = _place(text, name, 1 if name in raw.twice else 0)
+            problems.append(Problem.of(error, file, name, at))
     return servers, problems
 
 
 class Raw(dict[str, Any]):
-    """Servers by name as they stand in a file; `twice` are the names that stand there twice."""
+    """The servers of a file by name; `twice` are the names that it has twice."""
 
     twice: frozenset[str] = frozenset()
 
 
 def raw_servers(text: str, file: str) -> Raw:
-    """The object of servers in the text: under `mcpServers` or `servers`, or by itself.
-
-    Raises ConfigError with `place`, (line, column), when it is not JSON or holds no such object.
-    """
+    """Returns the object under `mcpServers` or `servers`, or the whole. Raises ConfigError."""
     if not text.strip():
         return Raw()
     try:
         value = json.loads(text, object_pairs_hook=_pairs)
     except json.JSONDecodeError as error:
-        words = (
-            f"{file} is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}."
-        )
-        raise _placed(ConfigError("bad_json", words, "Correct it there."), error) from error
+        where = f"{error.msg} at line {error.lineno}, column {error.colno}"
+        what = f"{file} is not valid JSON: {where}."
+        raise ConfigError("bad_json", what, "Correct it there.") from error
     except RecursionError as error:
         raise ConfigError("bad_json", f"{file} is nested too deeply.", "Correct it.") from error
-    found = value
     if isinstance(value, Raw):
-        found = value.get("mcpServers", value.get("servers", value))
-    if not isinstance(found, Raw):
+        value = value.get("mcpServers", value.get("servers", value))
+    if not isinstance(value, Raw):
         raise ConfigError(
             "bad_servers",
             f"{file} holds no object of servers.",
             'Write {"mcpServers": {"name": {"command": "...", "args": []}}}.',
         )
-    return found
+    return value
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> Raw:
@@ -95,18 +86,13 @@ def _pairs(pairs: list[tuple[str, Any]]) -> Raw:
     return raw
 
 
-def _placed(error: ConfigError, at: json.JSONDecodeError) -> ConfigError:
-    error.place = (at.lineno, at.colno)  # type: ignore[attr-defined]
-    return error
-
-
 def _place(text: str, name: str, nth: int) -> tuple[int, int]:
-    """Line and column of a server's name in the text."""
+    """Finds line and column of a server's name."""
     quoted = {json.dumps(name), json.dumps(name, ensure_ascii=False)}
-    found = [m for q in quoted for m in re.finditer(re.escape(q) + r"\s*:", text)]
-    if not found:
-        return 1, 1
-    start = sorted(m.start() for m in found)[min(nth, len(found) - 1)]
+    found = sorted(
+        m.start() for q in quoted for m in re.finditer(re.escape(q) + r"\s*:", text)
+    ) or [0]
+    start = found[min(nth, len(found) - 1)]
     return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
 
 
@@ -116,7 +102,7 @@ _LARGEST = 1_000_000  # bytes of a file of servers
 
 @dataclass(frozen=True, slots=True)
 class Untrusted:
-    """A project's file that waits for the user; `commands` is what its servers would run or ask."""
+    """A project's file that the user has not trusted; `commands` is what its servers would run."""
 
     file: str
     hash: str
@@ -125,7 +111,7 @@ class Untrusted:
 
 @dataclass(frozen=True, slots=True)
 class ServerList:
-    """What a session's files say."""
+    """The servers of a folder: the user's own, and those of its project once it is trusted."""
 
     servers: tuple[Server, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -133,34 +119,32 @@ class ServerList:
 
 
 class Catalogue:
-    """Reads the files; one that has not changed is read once."""
+    """Reads the files, and each again only when it has changed."""
 
     def __init__(self, home: Path, variables: Mapping[str, str]) -> None:
         self._home = home
         self._variables = variables
-        self._read: dict[Path, tuple[str, tuple[Server, ...], tuple[Problem, ...]]] = {}
+        self._read: dict[Path, tuple[str, Parsed]] = {}
 
     @property
     def user_file(self) -> Path:
-        """Where the user's own servers are."""
+        """The file of the user's own servers."""
         return self._home / USER_FILE
 
     def find(self, workspace: str | None) -> ServerList:
-        """Whatever holds in this folder. Raises nothing: what is wrong is among the problems."""
-        _, servers, problems = self._parsed(self.user_file, None)
+        """Returns the servers for a folder. Never raises: a broken file is among the problems."""
+        _, (servers, problems) = self._parsed(self.user_file, None)
         if workspace is None:
-            return ServerList(servers, problems)
+            return ServerList(tuple(servers), tuple(problems))
         file = Path(workspace) / PROJECT_FILE
-        text, theirs, wrong = self._parsed(file, workspace)
-        if not text:
-            return ServerList(servers, (*problems, *wrong))
-        if not self._trusted(file, text):
+        text, (theirs, wrong) = self._parsed(file, workspace)
+        if text and not self._trusted(file, text):
             commands = tuple((server.name, server.shown) for server in theirs)
             waits = Untrusted(str(file), content_hash(text), commands)
-            return ServerList(servers, (*problems, *wrong), waits)
+            return ServerList(tuple(servers), (*problems, *wrong), waits)
         known = {server.name for server in servers}
         double = [_shadowed(server) for server in theirs if server.name in known]
-        more = tuple(server for server in theirs if server.name not in known)
+        more = [server for server in theirs if server.name not in known]
         return ServerList((*servers, *more), (*problems, *wrong, *double))
 
     def trust(self, workspace: str, seen: str) -> None:
@@ -170,11 +154,7 @@ class Catalogue:
         if now != seen:
             words = f"{file} is not the file that you looked at."
             raise Conflict("file_changed", words, "Look at it again.")
-
-        def put(value: dict[str, str]) -> None:
-            value[str(file)] = now
-
-        change_object(self._home / TRUST_FILE, put)
+        change_object(self._home / TRUST_FILE, lambda value: value.update({str(file): now}))
 
     def _trusted(self, file: Path, text: str) -> bool:
         try:
@@ -182,28 +162,24 @@ class Catalogue:
         except StoreError:  # nothing is trusted then
             return False
 
-    def _parsed(
-        self, file: Path, workspace: str | None
-    ) -> tuple[str, tuple[Server, ...], tuple[Problem, ...]]:
+    def _parsed(self, file: Path, workspace: str | None) -> tuple[str, Parsed]:
         try:
             text = read_text(file)
         except ConfigError as error:
-            told = (error.code, error.message, error.remedy)
-            return "", (), (Problem(str(file), 1, 1, None, *told),)
+            return "", ([], [Problem.of(error, str(file))])
         kept = self._read.get(file)
         if kept is None or kept[0] != text:
-            servers, problems = parse(text, str(file), self._variables, workspace)
-            kept = self._read[file] = text, tuple(servers), tuple(problems)
+            kept = self._read[file] = text, parse(text, str(file), self._variables, workspace)
         return kept
 
 
 def content_hash(text: str) -> str:
-    """SHA-256 of a file's text, in hex."""
+    """Returns the SHA-256 of a file's text, in hex."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def read_text(file: Path) -> str:
-    """The file's text, empty when there is no such file. Raises ConfigError."""
+    """Reads a file, "" without one. Raises ConfigError."""
     try:
         with file.open("rb") as opened:
             data = opened.read(_LARGEST + 1)
@@ -219,36 +195,21 @@ def read_text(file: Path) -> str:
 
 
 def _shadowed(server: Server) -> Problem:
-    return Problem(
-        *(server.file, 1, 1, server.name, "duplicate_server"),
-        f"A server called {server.name!r} is in your own file, which goes before the project's.",
-        "Rename one of them to use both.",
-    )
+    what = f"A server called {server.name!r} is in your own file, which goes before the project's."
+    remedy = "Rename one of them to use both."
+    return Problem.of(ConfigError("duplicate_server", what, remedy), server.file, server.name)
 
 
 _PLACES = ("mcpServers", "servers")
 _ONLY = ("enabledTools", "includeTools")
 
 
-class _Anything(Mapping[str, str]):
-    """Variables that are all set: whether they are is told where the server is used."""
-
-    def __getitem__(self, name: str) -> str:
-        return "set"
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
-
-
 def pasted(text: str) -> tuple[dict[str, Any], list[Server]]:
-    """Servers as somebody pasted them, raw and read. Raises ConfigError for the first mistake."""
+    """Reads servers that the user pasted: (raw, read). Raises ConfigError for a mistake."""
     raw = raw_servers(text, "The text")
-    servers, problems = parse(text, "The text", _Anything())
-    for problem in problems:
-        raise ConfigError(problem.code, problem.message, problem.remedy)
+    servers, problems = parse(text, "The text", None)
+    if problems:
+        raise problems[0].error
     if not servers:
         raise ConfigError(
             "no_servers",
@@ -264,18 +225,15 @@ def add(file: Path, raw: Mapping[str, Any], *, replace: bool = False) -> None:
     def put(servers: dict[str, Any]) -> None:
         taken = [name for name in raw if name in servers]
         if taken and not replace:
-            raise Conflict(
-                "server_exists",
-                f"There is an MCP server {taken[0]!r} already.",
-                "Choose another name, or replace it.",
-            )
+            what = f"There is an MCP server {taken[0]!r} already."
+            raise Conflict("server_exists", what, "Choose another name, or replace it.")
         servers.update(raw)
 
     _change(file, put)
 
 
 def remove(file: Path, name: str) -> None:
-    """Takes a server out. Raises ConfigError when it is not in this file."""
+    """Removes a server. Raises ConfigError if it is not in this file."""
 
     def take(servers: dict[str, Any]) -> None:
         _known(servers, name)
@@ -285,9 +243,9 @@ def remove(file: Path, name: str) -> None:
 
 
 def switch(file: Path, name: str, changes: Mapping[str, Any]) -> None:
-    """Changes `disabled`, `private`, `effect` and `tools` of a server.
+    """Changes `disabled`, `private`, `effect` and `tools` of a server. Raises ConfigError.
 
-    `tools` is {tool: {enabled?, effect?}}; None takes a setting back. Raises ConfigError.
+    `tools` is {tool: {enabled?, effect?}}; None removes a setting.
     """
 
     def change(servers: dict[str, Any]) -> None:
@@ -308,10 +266,9 @@ def switch(file: Path, name: str, changes: Mapping[str, Any]) -> None:
 
 
 def _merge(into: dict[str, Any], changes: Mapping[str, Any]) -> None:
-    for key, value in changes.items():
-        into[key] = value
-        if value is None:
-            del into[key]
+    into.update(changes)
+    for key in [key for key, value in changes.items() if value is None]:
+        del into[key]
 
 
 def _known(servers: dict[str, Any], name: str) -> dict[str, Any]:
@@ -323,11 +280,11 @@ def _known(servers: dict[str, Any], name: str) -> dict[str, Any]:
     return server
 
 
-def _change(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Changes the object of servers in the file; one that is broken is left alone."""
+def _change(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Changes the servers in the file. Raises ConfigError for a broken file or a new mistake."""
     text = read_text(file)
     before = raw_servers(text, str(file))
-    broken = {problem.server for problem in parse(text, str(file), _Anything())[1]}
+    broken = {problem.server for problem in parse(text, str(file), None)[1]}
     if before.twice:
         words = f"{file} names {', '.join(sorted(before.twice))} twice."
         raise ConfigError("duplicate_server", words, "Rename or remove one of them first.")
@@ -335,11 +292,9 @@ def _change(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
     def inside(value: dict[str, Any]) -> None:
         place = next((place for place in _PLACES if place in value), None)
         bare = place is None and bool(value)
-        servers = value if bare else value.setdefault(place or _PLACES[0], {})
-        change(servers)
-        _, problems = parse(json.dumps(value), str(file), _Anything())
-        for problem in problems:
+        change(value if bare else value.setdefault(place or _PLACES[0], {}))
+        for problem in parse(json.dumps(value), str(file), None)[1]:
             if problem.server not in broken:
-                raise ConfigError(problem.code, problem.message, problem.remedy)
+                raise problem.error
 
     change_object(file, inside)

@@ -1,9 +1,7 @@
-"""One server's connection: made when first needed, watched, mended after a pause.
+"""Connects one server when it is first needed, and again, after a pause, when it has failed.
 
-A task of its own enters and leaves the SDK's client, whose scopes belong to one task. Whatever a
-server does ends in a state and an error of ours; nobody waits for it longer than was said.
-
-What it means when a server cannot be reached or used, in words for the user.
+One task enters and leaves the SDK's client, because the client's scopes belong to one task. Every
+failure of a server ends in a state and an error of ours, within the time that the user has set.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
 from searchloop.agent.mcp.definitions import Definition, list_tools
@@ -25,11 +23,12 @@ from searchloop.agent.mcp.stdio import Said, launch_of, open_stdio
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.shared.dispatcher import ProgressFnT
     from mcp.types import CallToolResult
 
 
 def lost(server: Server, said: Said) -> AgentError:
-    """The connection has ended, as it was seen from outside."""
+    """Returns the error for a connection that has ended."""
     if said.fault:
         return said.fault
     how = f"ended with exit code {said.code}" if said.code is not None else "broke off"
@@ -40,16 +39,18 @@ def lost(server: Server, said: Said) -> AgentError:
 def meaning(
     server: Server, error: BaseException, ended: AgentError | None, status: int | None
 ) -> AgentError:
-    """What an exception of the SDK says of the server.
+    """Returns our error for an exception of the SDK.
 
-    `ended` is there when the connection was over; `status` is the last one over HTTP.
+    `ended` is the error of a connection that has ended; `status` is the last one over HTTP.
     """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     name = server.name
     if isinstance(error, AgentError):
         return error
-    if isinstance(error, ValueError):  # the SDK's validation; its second and third line say where
+    if isinstance(
+        error, ValueError
+    ):  # of the SDK's validation: its second and third line say where
         said = " ".join(str(error).splitlines()[1:3]).partition(" [type=")[0]
         what = f"The MCP server {name!r} breaks the protocol: {line(said or str(error), 300)}."
         return ToolError("mcp_bad_answer", what, "Tell its authors; until then disable it.")
@@ -73,24 +74,17 @@ def meaning(
 
 
 State = Literal["idle", "connecting", "ready", "failed"]
-LONGEST = 60.0  # seconds between two attempts
-_RELIST = 1.0  # seconds between two listings, however often a server says that they changed
-_LISTEN_AGAIN = (1.0, 10.0, 60.0, 300.0)  # seconds before a lost stream is asked for again
+LONGEST = 60.0  # seconds between two attempts at most
+_RELIST = 1.0  # seconds between two listings at least
+_LISTEN_AGAIN = (1.0, 10.0, 60.0, 300.0)  # seconds before a lost stream is opened again
 _CLOSE = 8.0  # seconds for a connection to end
 _CLOSED = -32000  # the SDK's error code for a connection that is closed
 
 _log = logging.getLogger(__name__)
 
 
-class Progress(Protocol):
-    """Told how far a call is."""
-
-    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """So much of so much, and what the server says of it."""
-
-
 class Connection:
-    """A server, reached or not. `listing` is what it last said of its tools, by name."""
+    """A server and the way to it. `listing` are the tools that it listed last, by name."""
 
     def __init__(
         self, server: Server, variables: Mapping[str, str], home: Path, *, offline: bool = False
@@ -119,17 +113,17 @@ class Connection:
 
     @property
     def idle(self) -> float:
-        """Seconds since somebody wanted it."""
+        """Seconds since it was last needed."""
         return time.monotonic() - self._wanted
 
     @property
     def retry_in(self) -> float | None:
-        """Seconds until another attempt may be made; None when there is nothing to wait for."""
+        """Seconds until the next attempt; None unless it waits for one."""
         wait = self._again - time.monotonic()
         return round(wait, 1) if self.state == "failed" and wait > 0 else None
 
     async def ready(self, patience: float) -> bool:
-        """Whether it can be used, after trying for so many seconds at the most."""
+        """Tries to connect for `patience` seconds. Returns True once it can be used."""
         self._wanted = time.monotonic()
         self._begin()
         if self.state == "connecting":
@@ -139,13 +133,13 @@ class Connection:
         return self.state == "ready"
 
     def retry_now(self) -> None:
-        """Forgets that it failed: the user asks for another attempt."""
+        """Ends the pause after a failure."""
         self._again = 0.0
 
     async def call(
-        self, tool: str, arguments: Mapping[str, Any], progress: Progress
+        self, tool: str, arguments: Mapping[str, Any], progress: ProgressFnT
     ) -> CallToolResult:
-        """Calls a tool. Raises ToolError; cancelling it tells the server so."""
+        """Calls a tool. Raises ToolError. If it is cancelled, the server is informed."""
         if not await self.ready(self.server.startup_seconds):
             raise self._trouble()
         from mcp.shared.exceptions import MCPError
@@ -156,7 +150,7 @@ class Connection:
             params=CallToolRequestParams(name=tool, arguments=dict(arguments))
         )
         try:
-            # Not `call_tool`, which would hold results to the server's own schema, with regular
+            # `call_tool` would check results against the server's own schema, with regular
             # expressions of the server's choice.
             return await self._client.session.send_request(
                 request, CallToolResult, progress_callback=progress
@@ -167,21 +161,18 @@ class Connection:
             words = line(error.error.message, 2000)
             raise ToolError("mcp_error", f"{self.server.name} answered: {words}") from error
         except ValueError as error:
-            raise ToolError(
-                "mcp_bad_answer",
-                f"{self.server.name} answered with something that is no result of a tool.",
-                "Try something else.",
-            ) from error
-        except RuntimeError as error:  # the client was left while we waited for it
+            words = f"{self.server.name} answered with something that is no result of a tool."
+            raise ToolError("mcp_bad_answer", words, "Try something else.") from error
+        except RuntimeError as error:  # the client was closed meanwhile
             raise await self._why_lost() from error
 
     async def aclose(self) -> None:
-        """Ends the connection and all that belongs to it, for good."""
+        """Closes the connection for good."""
         self._closed = True
         task, self._task = self._task, None
         self._over.set()
         if task:
-            if self.state != "ready":  # nothing is under way that could end well
+            if self.state != "ready":  # no call can still succeed
                 self.said.hurry = True
                 task.cancel()
             await asyncio.wait([task], timeout=_CLOSE)
@@ -203,7 +194,7 @@ class Connection:
     async def _live(self) -> None:
         began = time.monotonic()
         try:
-            await asyncio.to_thread(_load)  # in our own time, not in the server's
+            await asyncio.to_thread(_load)  # outside the server's time limit
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self.server.startup_seconds):
                     client = await self._open(stack)
@@ -211,9 +202,10 @@ class Connection:
                 self._client, self.state = client, "ready"
                 self._settled.set()
                 await self._attend(client)
-            self._failed(self._lost(), began)
+            self._failed(lost(self.server, self.said), began)
         except Exception as error:
-            ended = self._lost() if self._over.is_set() or self.said.fault else None
+            over = self._over.is_set() or self.said.fault
+            ended = lost(self.server, self.said) if over else None
             status = self._watch.status if self._watch else None
             self._failed(meaning(self.server, error, ended, status), began)
         finally:
@@ -226,10 +218,7 @@ class Connection:
 
         server = self.server
         if server.kind == "stdio":
-            launch = launch_of(
-                *(server.name, server.command, server.args, server.env, server.cwd),
-                self._variables,
-            )
+            launch = launch_of(server, self._variables)
             transport: Any = open_stdio(launch, self.said, self._over.set)
         else:
             transport = await self._http(stack)
@@ -254,7 +243,7 @@ class Connection:
         return streamable_http_client(server.url, http_client=http, max_sse_event_size=BODY)
 
     async def _attend(self, client: Client) -> None:
-        """Until it is over; lists the tools again when the server says that they changed."""
+        """Waits for the end; lists the tools again when the server says that they changed."""
         helpers = [
             asyncio.create_task(self._subscribe(client)),
             asyncio.create_task(self._list_again(client)),
@@ -278,7 +267,7 @@ class Connection:
             await asyncio.sleep(_RELIST)
 
     async def _subscribe(self, client: Client) -> None:
-        """Newer servers tell of changes on a stream that has to be asked for, and may be lost."""
+        """Opens the stream on which newer servers announce changes."""
         from mcp.client.subscriptions import ListenNotSupportedError
 
         for pause in _LISTEN_AGAIN:
@@ -289,9 +278,9 @@ class Connection:
             except ListenNotSupportedError:
                 return
             except Exception as error:
-                _log.debug("MCP server %s: changes are not told: %r", self.server.name, error)
+                _log.debug("MCP server %s: no stream of changes: %r", self.server.name, error)
             await asyncio.sleep(pause)
-            self._changed.set()  # what was missed in between
+            self._changed.set()  # a change may have been missed
 
     async def _heard(self, message: Any) -> None:
         from mcp.types import ToolListChangedNotification
@@ -304,7 +293,7 @@ class Connection:
         self.on_listing(self)
 
     def _failed(self, error: AgentError, began: float) -> None:
-        """One that was ready may be tried again at once, after that the pauses double."""
+        """Notes a failure. A server that was ready is tried again at once, then pauses double."""
         lasted = time.monotonic() - began
         self._failures = 1 if lasted > LONGEST else self._failures + 1
         pauses = self._failures - (2 if self.listing else 1)
@@ -312,18 +301,15 @@ class Connection:
         self.state, self.error = "failed", error
         _log.info("MCP server %s: %s", self.server.name, error.message)
 
-    def _lost(self) -> AgentError:
-        return lost(self.server, self.said)
-
     async def _why_lost(self) -> ToolError:
-        """The end of the connection, once it is known how it ended."""
+        """Waits until the cause of the lost connection is known, and returns its error."""
         self._over.set()
         if self._task:
             await asyncio.wait([self._task], timeout=_CLOSE)
         return self._trouble()
 
     def _trouble(self) -> ToolError:
-        """Why it cannot be used, for the model; the reasons for the user stay in `error`."""
+        """Returns the error for the model; `error` is the one for the user."""
         wait = self.retry_in
         later = f" It is tried again in {wait:g} s." if wait else ""
         words = self.error.message if self.error else "It is still starting."
@@ -331,9 +317,9 @@ class Connection:
 
 
 def _load() -> None:
-    """Imports the SDK, which takes a good part of a second, on a thread."""
+    """Imports the SDK, which takes a good part of a second."""
     import mcp
     import mcp.client.streamable_http  # noqa: F401
 
-    for name in ("mcp", "client"):  # what they log is what servers sent, tokens included
+    for name in ("mcp", "client"):  # they log what servers send, tokens included
         logging.getLogger(name).setLevel(logging.CRITICAL)

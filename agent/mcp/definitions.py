@@ -1,14 +1,9 @@
-"""What a server says of its tools: measured, hashed, compared, and made fit to be sent to a model.
+"""Definitions of tools: lists, compares and pins them, and makes them fit to be sent to a model.
 
-The hash is over all that a model or a user is shown. It is taken of what the server sent, before
-anything is cleaned away, so that no change goes unnoticed.
-
-What a server lists: page by page, and not without end.
-
-What each tool said of itself when it was first seen, or last approved.
-
-A server that changes a definition afterwards (a "rug pull") finds its tool suspended until the user
-has seen the difference. Kept in `mcp_pins.json` by file of configuration, server and tool.
+The hash is over all that a model or a user is shown, as the server sent it, so that no change goes
+unnoticed. A definition is pinned when it is first seen. If a server changes it later (a "rug
+pull"), its tool is suspended until the user has seen the difference. `mcp_pins.json` keeps the
+pins by workspace, server and tool.
 """
 
 from __future__ import annotations
@@ -17,7 +12,7 @@ import difflib
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,14 +27,14 @@ if TYPE_CHECKING:
     from mcp.types import Tool
 
 DESCRIPTION, SCHEMA, DEPTH = 4000, 60_000, 24  # characters, characters of JSON, levels
-_WORDS = ("description", "title", "$comment")  # of a schema: read by the model, checked by nobody
+_WORDS = ("description", "title", "$comment")  # text for the model
 _OBJECTS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _ONE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
 
 
 class Unusable(ValueError):
-    """A definition that is not passed on; says why."""
+    """The reason why a definition is not offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +49,15 @@ class Definition:
 
     @property
     def text(self) -> str:
-        """All of it as JSON, in one way only."""
-        return json.dumps(
-            {
-                "name": self.name,
-                "title": self.title,
-                "description": self.description,
-                "inputSchema": self.schema,
-                "annotations": self.hints,
-            },
-            ensure_ascii=True,  # hidden characters show as escapes when two versions are compared
-            sort_keys=True,
-            indent=2,
-        )
+        """All of it as canonical JSON."""
+        said: dict[str, Any] = {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+        }
+        said |= {"inputSchema": self.schema, "annotations": self.hints}
+        # ASCII, so that hidden characters show as escapes when two versions are compared.
+        return json.dumps(said, ensure_ascii=True, sort_keys=True, indent=2)
 
     @property
     def hash(self) -> str:
@@ -75,20 +66,15 @@ class Definition:
 
 
 def difference(before: str, after: str) -> str:
-    """A unified diff of two definitions' texts."""
-    lines = difflib.unified_diff(
-        _readable(before), _readable(after), "approved", "now", lineterm="", n=2
-    )
-    return clean("\n".join(lines), 20_000)
-
-
-def _readable(text: str) -> list[str]:
-    """Lines; a long description in a JSON text is cut where its own lines end."""
-    return text.replace("\\n", "\\n\n    ").splitlines()
+    """Returns a unified diff of the texts of two definitions."""
+    # A long description is cut where its own lines end.
+    old, new = (text.replace("\\n", "\\n\n    ").splitlines() for text in (before, after))
+    diff = difflib.unified_diff(old, new, "approved", "now", lineterm="", n=2)
+    return clean("\n".join(diff), 20_000)
 
 
 def spec_of(definition: Definition, name: str, server: str, effect: Effect) -> ToolSpec:
-    """What the model is told. Raises Unusable."""
+    """Makes the tool as the model sees it. Raises Unusable."""
     schema = plain_schema(definition.schema)
     if len(json.dumps(schema)) > SCHEMA:
         raise Unusable(f"its schema has more than {SCHEMA} characters")
@@ -97,17 +83,13 @@ def spec_of(definition: Definition, name: str, server: str, effect: Effect) -> T
 
 
 def tokens_of(spec: ToolSpec) -> int:
-    """About how many tokens the definition takes in each request."""
+    """Estimates the tokens that the definition takes in each request."""
     data = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
     return tokens(json.dumps(data, ensure_ascii=False))
 
 
 def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with every keyword of the kind that it has to be, and nothing hidden in its words.
-
-    Keywords of a wrong kind are left out: nobody could hold arguments to them. Raises Unusable for
-    what cannot be repaired.
-    """
+    """Removes keywords of a wrong type and hidden characters. Raises Unusable where that fails."""
     found = _plain(schema, 0)
     if found.get("type") not in (None, "object"):
         raise Unusable("its arguments are no object")
@@ -133,7 +115,7 @@ def _plain(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
 
 
 def _keyword(key: str, value: Any, depth: int) -> Any:
-    """The value of one keyword, or None to leave it out."""
+    """Returns the value of one keyword, None to remove it."""
     if key in _WORDS:
         return clean(value, DESCRIPTION) if isinstance(value, str) else None
     if key in _OBJECTS:
@@ -163,7 +145,7 @@ def _keyword(key: str, value: Any, depth: int) -> Any:
 
 
 def _hidden_in(value: Any) -> bool:
-    """Whether some text in a JSON value has hidden characters, which no plain value needs."""
+    """Returns True if a text in a JSON value has hidden characters."""
     return has_hidden(json.dumps(value, ensure_ascii=False))
 
 
@@ -171,9 +153,9 @@ PAGES, TOOLS = 40, 500
 
 
 async def list_tools(client: Client) -> tuple[dict[str, Definition], tuple[str, ...]]:
-    """The tools by name, and what is odd about the list, in sentences for the user.
+    """Returns the tools by name, and sentences for the user about what is odd in the list.
 
-    Of two tools with one name the first counts: what it says is what was pinned and approved.
+    Of two tools with one name the first counts: its definition was pinned and approved.
     """
     found: dict[str, Definition] = {}
     odd: list[str] = []
@@ -194,27 +176,24 @@ async def list_tools(client: Client) -> tuple[dict[str, Definition], tuple[str, 
 
 
 def _definition(tool: Tool) -> Definition:
-    hints = (
-        tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else {}
-    )
-    return Definition(tool.name, tool.title or "", tool.description or "", tool.input_schema, hints)
+    hints = tool.annotations
+    said = hints.model_dump(by_alias=True, exclude_none=True) if hints else {}
+    return Definition(tool.name, tool.title or "", tool.description or "", tool.input_schema, said)
 
 
 FILE = "mcp_pins.json"
 
 
 class Pins:
-    """The pinned definitions. Raises StoreError where the file cannot be read or written."""
+    """The pinned definitions. Raises StoreError if the file cannot be read or written."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / FILE
 
     def settle(self, server: Server, listing: Mapping[str, Definition]) -> dict[str, str]:
-        """Pins what is new; tool -> difference for those that are not what was pinned."""
-        pinned = self._of(read_object(self._path), server)
-        new = {name: each for name, each in listing.items() if name not in pinned}
-        if new:
-            change_object(self._path, lambda value: self._add(value, server, new))
+        """Pins new tools. Returns the differences of those that are not as they were pinned."""
+        pinned = _of(read_object(self._path), server)
+        self._pin(server, [each for name, each in listing.items() if name not in pinned])
         return {
             name: difference(pinned[name]["text"], each.text)
             for name, each in listing.items()
@@ -222,43 +201,37 @@ class Pins:
         }
 
     def known(self, server: Server) -> dict[str, Definition]:
-        """The definitions as they were pinned, for a server that is not there yet."""
-        found = {}
-        for name, pin in self._of(read_object(self._path), server).items():
-            said = json.loads(pin["text"])
-            words = (said["name"], said["title"], said["description"])
-            found[name] = Definition(*words, said["inputSchema"], said["annotations"])
-        return found
+        """Returns the definitions as they were pinned, for a server that does not answer yet."""
+        pins = _of(read_object(self._path), server)
+        said = {name: json.loads(pin["text"]) for name, pin in pins.items()}
+        keys = ("name", "title", "description", "inputSchema", "annotations")
+        return {name: Definition(*(text[key] for key in keys)) for name, text in said.items()}
 
     def approve(self, server: Server, definition: Definition, seen: str) -> None:
-        """Pins the definition that the user has seen. Raises Conflict when it is another by now."""
+        """Pins the definition that the user has seen. Raises Conflict if it has changed again."""
         if definition.hash != seen:
-            raise Conflict(
-                "definition_changed",
-                f"{definition.name!r} has changed again since you looked.",
-                "Look at the new difference first.",
-            )
-        change_object(
-            self._path, lambda value: self._add(value, server, {definition.name: definition})
-        )
+            what = f"{definition.name!r} has changed again since you looked."
+            raise Conflict("definition_changed", what, "Look at the new difference first.")
+        self._pin(server, [definition])
 
     def forget(self, server: Server) -> None:
-        """Everything about a server that is no longer there."""
+        """Deletes the pins of a server."""
+        if _of(read_object(self._path), server):
+            change_object(self._path, lambda value: value[_scope(server)].pop(server.name, None))
 
-        def remove(value: dict[str, Any]) -> None:
-            value.get(_scope(server), {}).pop(server.name, None)
+    def _pin(self, server: Server, new: Sequence[Definition]) -> None:
+        def put(value: dict[str, Any]) -> None:
+            pinned = value.setdefault(_scope(server), {}).setdefault(server.name, {})
+            for each in new:
+                pinned[each.name] = {"hash": each.hash, "text": each.text, "at": int(time.time())}
 
-        if self._of(read_object(self._path), server):
-            change_object(self._path, remove)
+        if new:
+            change_object(self._path, put)
 
-    def _of(self, value: dict[str, Any], server: Server) -> dict[str, Any]:
-        found: dict[str, Any] = value.get(_scope(server), {}).get(server.name, {})
-        return found
 
-    def _add(self, value: dict[str, Any], server: Server, new: Mapping[str, Definition]) -> None:
-        pinned = value.setdefault(_scope(server), {}).setdefault(server.name, {})
-        for name, each in new.items():
-            pinned[name] = {"hash": each.hash, "text": each.text, "at": int(time.time())}
+def _of(value: Mapping[str, Any], server: Server) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = value.get(_scope(server), {}).get(server.name, {})
+    return found
 
 
 def _scope(server: Server) -> str:

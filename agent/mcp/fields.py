@@ -1,4 +1,4 @@
-"""One server of an MCP file: reads its fields into a `Server` and names the field of a mistake."""
+"""Reads one server of an MCP file, and names the field of a mistake."""
 
 from __future__ import annotations
 
@@ -18,14 +18,8 @@ from searchloop.agent.mcp.server import (
 from searchloop.agent.settings.secrets import masked, masked_command
 from searchloop.agent.types import Effect
 
-_MILLISECONDS = 1000  # a time from here on is meant in milliseconds, as some programs write it
-_KINDS: Mapping[str, str] = {
-    "stdio": "stdio",
-    "http": "http",
-    "streamable-http": "http",
-    "streamablehttp": "http",
-    "streamable_http": "http",
-}
+_MILLISECONDS = 1000  # other programs write times in milliseconds: from here on that is meant
+_STDIO, _HTTP = ("stdio",), ("http", "streamable-http", "streamablehttp", "streamable_http")
 _EXAMPLES = {"command": '"npx"', "url": '"https://example.com/mcp"'}
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -34,10 +28,10 @@ def read_server(
     name: str,
     raw: Any,
     file: str,
-    variables: Mapping[str, str],
+    variables: Mapping[str, str] | None,
     workspace: str | None = None,
 ) -> Server:
-    """One server, checked. Raises ConfigError."""
+    """Reads and checks one server; without `variables` it fills none in. Raises ConfigError."""
     if not name.strip() or len(name) > 64 or has_hidden(name) or "\n" in name:
         raise _wrong(name[:64], "has a name that cannot be used", "Use 1 to 64 visible characters.")
     if not isinstance(raw, Mapping):
@@ -51,7 +45,7 @@ def read_server(
         shown = masked_command((str(raw["command"]), *map(str, raw.get("args") or ())))
     else:
         own = {"url": given.text("url"), "headers": given.pairs("headers")}
-        own |= {"oauth": given.object("oauth")}
+        own |= {"oauth": given.get("oauth", Mapping, "is not an object", {})}
         shown = (masked(str(raw["url"])),)
         if not re.match(r"https?://[^/\s]", own["url"]):
             raise given.wrong("url", "is no http:// or https:// address")
@@ -78,9 +72,11 @@ def _wrong(name: str, what: str, remedy: str) -> ConfigError:
 
 
 class _Reader:
-    """Fields of one server, checked one by one."""
+    """Reads the fields of one server. Its methods raise ConfigError."""
 
-    def __init__(self, name: str, raw: Mapping[str, Any], variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, raw: Mapping[str, Any], variables: Mapping[str, str] | None
+    ) -> None:
         self._name = name
         self._raw = raw
         self._variables = variables
@@ -97,55 +93,50 @@ class _Reader:
                 "speaks the old HTTP+SSE transport, which is no longer part of MCP",
                 'Use the address of its Streamable HTTP endpoint with "type": "http".',
             )
-        if said and said not in _KINDS:
+        if said and said not in _STDIO + _HTTP:
             raise self.wrong("type", f"is {said[:40]!r}, not stdio or http")
         if "command" in raw and "url" in raw:
             raise _wrong(self._name, "has both a command and a url", "Remove one of them.")
-        kind = _KINDS[said] if said else "http" if "url" in raw else "stdio"
-        key = "command" if kind == "stdio" else "url"
+        http = said in _HTTP or (not said and "url" in raw)
+        key = "url" if http else "command"
         if not raw.get(key):
+            what = f"The MCP server {self._name!r} has no {key}."
             remedy = f'Give it "{key}", for example {_EXAMPLES[key]}.'
-            raise ConfigError(
-                f"missing_{key}", f"The MCP server {self._name!r} has no {key}.", remedy
-            )
-        return kind
+            raise ConfigError(f"missing_{key}", what, remedy)
+        return "http" if http else "stdio"
+
+    def get(self, key: str, kind: Any, what: str, default: Any) -> Any:
+        """Returns a field of this kind, `default` for none or an empty one."""
+        value = self._raw.get(key)
+        value = default if value in (None, "", [], {}) else value
+        if not isinstance(value, kind):
+            raise self.wrong(key, what)
+        return value
 
     def text(self, key: str) -> str:
-        value = self._raw.get(key)
-        if value is not None and not isinstance(value, str):
-            raise self.wrong(key, "is not text")
-        return self._filled(key, value or "")
+        return self._filled(key, self.get(key, str, "is not text", ""))
 
     def texts(self, *keys: str) -> Sequence[str]:
         found: list[str] = []
         for key in keys:
-            value = self._raw.get(key) or []
-            if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+            value = self.get(key, list, "is not a list of texts", [])
+            if not all(isinstance(v, str) for v in value):
                 raise self.wrong(key, "is not a list of texts")
             found += [self._filled(key, v) for v in value]
         return found
 
     def pairs(self, key: str) -> dict[str, str]:
-        value = self.object(key)
+        value = self.get(key, Mapping, "is not an object", {})
         if not all(isinstance(v, str | int | float) for v in value.values()):
             raise self.wrong(key, "holds something else than texts")
         return {k: self._filled(key, str(v)) for k, v in value.items()}
 
-    def object(self, key: str) -> Mapping[str, Any]:
-        value = self._raw.get(key) or {}
-        if not isinstance(value, Mapping):
-            raise self.wrong(key, "is not an object")
-        return value
-
     def flag(self, key: str, default: bool = False) -> bool:
-        value = self._raw.get(key, default)
-        if not isinstance(value, bool):
-            raise self.wrong(key, "is neither true nor false")
-        return value
+        return bool(self.get(key, bool, "is neither true nor false", default))
 
     def seconds(self, key: str, default: float) -> float:
-        value = self._raw.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        value = self.get(key, int | float, "is not a number of seconds above 0", default)
+        if isinstance(value, bool) or not value > 0:
             raise self.wrong(key, "is not a number of seconds above 0")
         return min(value / 1000 if value >= _MILLISECONDS else float(value), 3600.0)
 
@@ -157,7 +148,7 @@ class _Reader:
     def switches(self) -> dict[str, Switch]:
         off = self.texts("disabledTools", "excludeTools")
         found = {name: Switch(enabled=False) for name in off}
-        for tool, value in self.object("tools").items():
+        for tool, value in self.get("tools", Mapping, "is not an object", {}).items():
             given = {"enabled": value} if isinstance(value, bool) else value
             key = f"tools.{tool[:64]}"
             if not isinstance(given, Mapping):
@@ -169,10 +160,10 @@ class _Reader:
         return found
 
     def _filled(self, key: str, text: str) -> str:
-        """The text with `${NAME}` and `${NAME:-default}` filled in."""
+        """Fills in `${NAME}` and `${NAME:-default}`."""
 
         def fill(match: re.Match[str]) -> str:
-            value = self._variables.get(match[1]) or match[2]
+            value = "set" if self._variables is None else self._variables.get(match[1]) or match[2]
             if value is None:
                 raise ConfigError(
                     "missing_variable",

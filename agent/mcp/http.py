@@ -1,25 +1,20 @@
-"""The HTTP client for servers elsewhere: one origin, a bounded answer, no way round the switches.
+"""The HTTP client for servers elsewhere, and their logins (OAuth, which the SDK speaks over it).
 
-The SDK speaks Streamable HTTP over it. What is configured for a server (headers, token) goes to its
-origin and nowhere else; other origins are met only while the user logs in.
-
-Logging in to servers that ask for it: OAuth as the SDK does it, with the tokens in a file.
-
-Tokens are kept by the server's address in `mcp_tokens.json` (mode 0600) and go to that address
-only. A run never starts a login: it says which command does.
+The client sends headers and tokens to the server's own origin only; during a login other origins
+are allowed as well. It bounds the size and the rate of answers. `mcp_tokens.json` (mode 0600) keeps
+tokens by the server's address. A run never starts a login: its error names the command.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Protocol
 
 from searchloop.agent.errors import ConfigError, ToolError
 from searchloop.agent.mcp.server import Pace, Server, change_object, read_object
+from searchloop.agent.transport.exchange import origin_of
 from searchloop.agent.transport.trust import certificates, check_proxies
 
 if TYPE_CHECKING:
@@ -28,12 +23,12 @@ if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
 
 BODY = 8 * 1024 * 1024  # bytes of one answer, and of one event of a stream
-_HERE = ("all://127.0.0.1", "all://[::1]", "all://localhost")  # past every proxy
+_HERE = ("all://127.0.0.1", "all://[::1]", "all://localhost")  # without a proxy
 _WAIT = 30.0  # seconds for a connection, and for one write
 
 
 def check_address(name: str, url: str, *, offline: bool) -> None:
-    """Raises ConfigError when nothing may leave this machine and the server is elsewhere."""
+    """Raises ConfigError if nothing may leave this machine and the server is elsewhere."""
     if offline and not is_here(url):
         raise ConfigError(
             "offline",
@@ -43,25 +38,15 @@ def check_address(name: str, url: str, *, offline: bool) -> None:
 
 
 def is_here(url: str) -> bool:
-    """Whether the address is this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def origin_of(url: str) -> tuple[str, str, int]:
-    """Scheme, host and port."""
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    return parts.scheme, (parts.hostname or "").lower(), port
+    """Returns True for an address of this machine."""
+    origin = origin_of(url)
+    return origin is not None and origin.here
 
 
 class OriginGuard:
-    """Event hooks of one server's HTTP client: refuses other origins and bounds answers.
+    """Event hooks of one server's client: refuse other origins, bound answers.
 
-    `status` is the status of the last answer.
+    `allow` decides about another origin. `status` is the status of the last answer.
     """
 
     def __init__(self, name: str, url: str, allow: Callable[[str], bool] | None = None) -> None:
@@ -71,7 +56,7 @@ class OriginGuard:
         self.status: int | None = None
 
     async def request(self, request: httpx2.Request) -> None:
-        """Raises ToolError for an address that is not the server's."""
+        """Raises ToolError for another origin."""
         url = str(request.url)
         if origin_of(url) != self._origin and not self._allow(url):
             raise ToolError(
@@ -81,7 +66,7 @@ class OriginGuard:
             )
 
     async def response(self, response: httpx2.Response) -> None:
-        """Bounds what will be read."""
+        """Bounds the body."""
         self.status = response.status_code
         streamed = response.headers.get("content-type", "").startswith("text/event-stream")
         response.stream = _bounded(response.stream, None if streamed else BODY)
@@ -90,8 +75,9 @@ class OriginGuard:
 def client_for(
     watch: OriginGuard, headers: Mapping[str, str], auth: Any = None
 ) -> httpx2.AsyncClient:
-    """A client of its own for one server. Raises ConfigError for what cannot be used: a header that
-    HTTP does not allow, certificates, or the proxy of the environment."""
+    """Makes the client of one server. Raises ConfigError for headers, certificates or a proxy of
+    the environment that cannot be used.
+    """
     import httpx2
 
     check_proxies()
@@ -116,7 +102,7 @@ def _bounded(stream: Any, most: int | None) -> Any:
     import httpx2
 
     class Bounded(httpx2.AsyncByteStream):
-        """The same bytes, no faster than we like and no more."""
+        """The same bytes, limited in rate and size."""
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             pace, size = Pace(), 0
@@ -135,25 +121,23 @@ def _bounded(stream: Any, most: int | None) -> Any:
 
 
 FILE = "mcp_tokens.json"
-_NOWHERE = "http://127.0.0.1/callback"  # where a browser would come back to, had we opened one
+_NOWHERE = "http://127.0.0.1/callback"  # a redirect address is required, but no browser opens
 
 
-class BrowserLogin:
-    """How a login is shown, and where the browser comes back to."""
+class BrowserLogin(Protocol):
+    """A login in the user's browser, which comes back to the address `redirect`."""
 
-    def __init__(
-        self,
-        redirect: str,
-        show: Callable[[str], Awaitable[None]],
-        answer: Callable[[], Awaitable[AuthorizationCodeResult]],
-    ) -> None:
-        self.redirect = redirect
-        self.show = show
-        self.answer = answer
+    redirect: str
+
+    async def begin(self, url: str) -> None:
+        """Shows the address of the login page."""
+
+    async def answer(self) -> AuthorizationCodeResult:
+        """Waits for the answer of the login page."""
 
 
 class Tokens:
-    """What the SDK's `TokenStorage` asks for, for one server. `login` is set while one goes on."""
+    """The SDK's `TokenStorage` for one server. `login` is set during a login."""
 
     def __init__(self, home: Path, server: Server, login: BrowserLogin | None = None) -> None:
         self._path = home / FILE
@@ -163,7 +147,7 @@ class Tokens:
         self._provider: OAuthClientProvider | None = None
 
     def auth(self) -> OAuthClientProvider | None:
-        """For the HTTP client; None when there is nothing to log in with."""
+        """Returns the authentication for the client, None without tokens and login."""
         if not self._kept.get("tokens") and self._login is None:
             return None
         from mcp.client.auth import OAuthClientProvider
@@ -181,10 +165,10 @@ class Tokens:
             self._server.url,
             metadata,
             self,
-            redirect_handler=login.show if login else self._refuse,
+            redirect_handler=login.begin if login else self._refuse,
             callback_handler=login.answer if login else self._never,
         )
-        if login is None and self._kept.get("metadata"):  # else a refresh would go astray
+        if login is None and self._kept.get("metadata"):  # a refresh needs its address
             self._provider.context.oauth_metadata = OAuthMetadata.model_validate(
                 self._kept["metadata"]
             )
@@ -192,7 +176,7 @@ class Tokens:
         return self._provider
 
     def allows(self, url: str) -> bool:
-        """Whether another origin than the server's may be asked: to refresh, or during a login."""
+        """Returns True for another origin that a login, or a refresh of the tokens, may ask."""
         if self._login:
             return url.startswith("https://") or (is_here(url) and is_here(self._server.url))
         endpoint = (self._kept.get("metadata") or {}).get("token_endpoint")
@@ -223,8 +207,8 @@ class Tokens:
         self._save()
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """See `TokenStorage`. A client registered by hand is in the server's `oauth` setting; any
-        other is registered anew at each login, because its redirect address has another port.
+        """See `TokenStorage`. The `oauth` setting may name a client; any other is registered at
+        each login, because its redirect address has another port.
         """
         from mcp.shared.auth import OAuthClientInformationFull
 
@@ -242,14 +226,11 @@ class Tokens:
         self._save()
 
     def _save(self) -> None:
-        def put(value: dict[str, Any]) -> None:
-            value[self._server.url] = self._kept
-
-        change_object(self._path, put)
+        change_object(self._path, lambda value: value.update({self._server.url: self._kept}))
 
 
 def kept_tokens(home: Path) -> dict[str, str]:
-    """The tokens that are kept, each under what it is: none of them may leave in a call."""
+    """Returns all tokens by name; none of them may leave in a call."""
     return {
         f"{name} of {url}": tokens[name]
         for url, kept in read_object(home / FILE).items()
@@ -260,6 +241,6 @@ def kept_tokens(home: Path) -> dict[str, str]:
 
 
 def forget(home: Path, url: str) -> None:
-    """Logs out: the tokens for this address are gone."""
+    """Deletes the tokens for this address."""
     if url in read_object(home / FILE):
         change_object(home / FILE, lambda value: value.pop(url, None))

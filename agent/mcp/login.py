@@ -1,7 +1,7 @@
-"""A login in the user's browser, which comes back to a port of this machine.
+"""Logs in to a server in the user's browser (OAuth 2.0 for native apps, RFC 8252).
 
-OAuth 2.0 for native apps (RFC 8252): the address is shown or opened, the answer arrives at
-`http://127.0.0.1:PORT/callback`. Only an answer with the state that was asked for counts.
+The user opens the login page, which sends the browser back to `http://127.0.0.1:PORT/callback`.
+Only an answer with the state of this login counts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
 from searchloop.agent.mcp.http import (
-    BrowserLogin,
     OriginGuard,
     Tokens,
     check_address,
@@ -49,11 +48,10 @@ async def log_in(
     )
     async with listening:
         port = listening.sockets[0].getsockname()[1]
-        redirect = f"http://127.0.0.1:{port}/callback"
-        tokens = Tokens(home, server, BrowserLogin(redirect, callback.begin, callback.answer))
+        callback.redirect = f"http://127.0.0.1:{port}/callback"
         try:
             async with asyncio.timeout(PATIENCE):
-                await _connect(server, tokens)
+                await _connect(server, Tokens(home, server, callback))
         except TimeoutError as error:
             what = f"Nobody logged in within {PATIENCE:g} seconds."
             raise ToolError("login_timeout", what, "Try again.") from error
@@ -87,16 +85,17 @@ def _meaning(server: Server, error: BaseException) -> AgentError:
 
 
 class _Callback:
-    """Waits for the browser."""
+    """Waits for the browser. See `BrowserLogin`."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
-        self._state = secrets.token_urlsafe()  # until the real one is known, nothing matches
+        self.redirect = ""
+        self._state = secrets.token_urlsafe()  # matches nothing until the real one is known
         self._came: asyncio.Future[dict[str, str]] | None = None
         self.used = False
 
     async def begin(self, url: str) -> None:
-        # The server chose this address, and a browser opens what it is given.
+        # The server chose this address, and a browser would open any.
         if not (url.startswith("https://") or (url.startswith("http://") and is_here(url))):
             words = f"The login page has no https:// address: {line(url, 200)}"
             raise ConfigError("bad_login", words, "Do not use this server.")
@@ -118,11 +117,11 @@ class _Callback:
         )
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request of a browser, or of anybody else on this machine."""
+        """Answers one request of the browser, or of another program on this machine."""
         try:
             async with asyncio.timeout(10):
-                head = await reader.readuntil(b"\r\n\r\n")
-            method, target, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
+                asked_for = await reader.readuntil(b"\r\n\r\n")
+            method, target, _ = asked_for.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
             asked = urlsplit(target)
             said = {key: values[0] for key, values in parse_qs(asked.query).items()}
             ours = method == "GET" and asked.path == "/callback"
@@ -130,17 +129,14 @@ class _Callback:
                 said.get("state", "").encode(), self._state.encode()
             )
             text = (_DONE if "code" in said else _FAILED) if ours else "Not found."
-            body = text.encode()
             status = "200 OK" if ours else "404 Not Found"
-            writer.write(
-                f"HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-                f"content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
-                + body
-            )
+            head = f"HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+            head += f"content-length: {len(text)}\r\nconnection: close\r\n\r\n"
+            writer.write((head + text).encode())
             await writer.drain()
             if ours and self._came and not self._came.done():
                 self._came.set_result(said)
         except (OSError, ValueError, TimeoutError, EOFError, asyncio.LimitOverrunError):
-            pass  # whoever that was, the browser comes by itself
+            pass  # it was not the browser, which comes by itself
         finally:
             writer.close()

@@ -1,64 +1,48 @@
-"""The MCP servers of a process: connects them when first needed and offers their tools.
+"""Connects the MCP servers of a process when they are first needed, and offers their tools.
 
-Everything here belongs to one asyncio loop, the runner's. A server that fails harms no other and
-raises nothing to a caller of `tools`: `status` reports it. No report contains a variable's value.
+Everything here runs on one asyncio loop, the runner's. A server that fails harms no other and
+raises nothing to a caller of `tools`: `overview` reports it. No report contains a variable's value.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.agent.log.session import Session
 from searchloop.agent.mcp.calls import tool_of
 from searchloop.agent.mcp.config import Catalogue, ServerList, remove, switch
 from searchloop.agent.mcp.connection import Connection
 from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, spec_of, tokens_of
 from searchloop.agent.mcp.http import forget, kept_tokens
 from searchloop.agent.mcp.offers import Offers
-from searchloop.agent.mcp.server import Server, clean, line, server_parts, tool_name
+from searchloop.agent.mcp.server import (
+    Server,
+    SessionSets,
+    clean,
+    line,
+    server_parts,
+    tool_name,
+)
 from searchloop.agent.observe.logs import Redactor
 from searchloop.agent.run.prompts import agent_in, may_ask
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools import ALLOWED, ServerState, Tool
-from searchloop.agent.types import Mode
 
-_SESSIONS = 500  # remembered
 _SHARE = 0.1  # of a model's context for definitions of tools; above it only names are sent
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
-class Once:
-    """Tells each session each thing once."""
-
-    def __init__(self) -> None:
-        self._told: OrderedDict[str, set[str]] = OrderedDict()
-
-    def fresh(self, session: str, notices: list[dict[str, str]]) -> list[dict[str, str]]:
-        """Those that the session has not been told yet."""
-        told = self._told.setdefault(session, set())
-        self._told.move_to_end(session)
-        while len(self._told) > _SESSIONS:
-            self._told.popitem(last=False)
-        new = [notice for notice in notices if notice["message"] not in told]
-        told.update(notice["message"] for notice in new)
-        return new
-
-
-def troubles_of(found: ServerList) -> list[dict[str, str]]:
-    """What is wrong with the files, as notices."""
+def file_notices(found: ServerList) -> list[dict[str, str]]:
+    """Returns notices about the files: their problems, and servers that are not trusted."""
     told = [
-        {
-            "code": problem.code,
-            "message": f"{problem.message} ({problem.file}, line {problem.line})",
-            "remedy": problem.remedy,
-        }
-        for problem in found.problems
+        {**p.error.as_dict(), "message": f"{p.message} ({p.file}, line {p.line})"}
+        for p in found.problems
     ]
     if found.untrusted:
         words = f"The MCP servers of {found.untrusted.file} are not used."
@@ -68,37 +52,20 @@ def troubles_of(found: ServerList) -> list[dict[str, str]]:
     return told
 
 
-def troubles_with(connection: Connection, suspended: Mapping[str, str]) -> list[dict[str, str]]:
-    """What is wrong with a server, as notices."""
+def server_notices(connection: Connection, suspended: Mapping[str, str]) -> list[dict[str, str]]:
+    """Returns notices about a server: its error, and its suspended tools."""
     told = [connection.error.as_dict()] if connection.error else []
     name = connection.server.name
     for tool in suspended:
-        words = (
-            f"The tool {line(tool, 80)!r} of the MCP server {name!r} has changed, and is not used."
-        )
-        remedy = f"Look at the change: searchloop mcp approve {name} {line(tool, 80)}"
+        shown = line(tool, 80)
+        words = f"The tool {shown!r} of the MCP server {name!r} has changed, and is not used."
+        remedy = f"Look at the change: searchloop mcp approve {name} {shown}"
         told.append({"code": "mcp_suspended", "message": words, "remedy": remedy})
     return told
 
 
-def whole_report(found: ServerList, servers: list[dict[str, Any]], file: str) -> dict[str, Any]:
-    """{servers, problems, untrusted, file}: all that a page or a command shows."""
-    waits = found.untrusted
-    return {
-        "file": file,
-        "servers": servers,
-        "problems": [asdict(problem) for problem in found.problems],
-        "untrusted": waits
-        and {
-            "file": waits.file,
-            "hash": waits.hash,
-            "commands": [{"name": name, "command": list(c)} for name, c in waits.commands],
-        },
-    }
-
-
 def plan_of(server: Server) -> dict[str, Any]:
-    """What a server is before it is started: what would be run or asked, and with what."""
+    """Describes a server that is not started: what it would run or ask, and with what."""
     return {
         "name": server.name,
         "file": server.file,
@@ -115,21 +82,20 @@ def plan_of(server: Server) -> dict[str, Any]:
 
 
 def server_report(
-    server: Server, connection: Connection | None, part: str, suspended: Mapping[str, str]
+    connection: Connection, part: str, suspended: Mapping[str, str]
 ) -> dict[str, Any]:
-    """One server: `plan_of` it, its state, its tools and what they cost in each request."""
-    listing = connection.listing if connection else {}
-    tools = [_tool(server, each, part, suspended) for each in listing.values()]
-    error = connection.error if connection else None
+    """Describes a server: its plan, its state, its tools and their tokens in each request."""
+    server, error = connection.server, connection.error
+    tools = [_tool(server, each, part, suspended) for each in connection.listing.values()]
     return {
         **plan_of(server),
-        "state": "disabled" if server.disabled else connection.state if connection else "idle",
+        "state": "disabled" if server.disabled else connection.state,
         "error": error.as_dict() if error else None,
-        "retry_in": connection.retry_in if connection else None,
-        "protocol": connection.protocol if connection else "",
-        "title": connection.title if connection else "",
-        "version": connection.version if connection else "",
-        "oddities": list(connection.oddities) if connection else [],
+        "retry_in": connection.retry_in,
+        "protocol": connection.protocol,
+        "title": connection.title,
+        "version": connection.version,
+        "oddities": list(connection.oddities),
         "tools": tools,
         "tokens": sum(tool["tokens"] for tool in tools if tool["enabled"]),
     }
@@ -138,7 +104,7 @@ def server_report(
 def _tool(
     server: Server, definition: Definition, part: str, suspended: Mapping[str, str]
 ) -> dict[str, Any]:
-    """One tool: its switch, the server's hints, and the difference when it is suspended."""
+    """Describes a tool: its switch, the server's hints, and the change that suspended it."""
     switch = server.switch(definition.name)
     name, unusable, tokens = tool_name(part, definition.name), None, 0
     try:
@@ -162,43 +128,20 @@ def _tool(
     }
 
 
-PATIENCE, AGAIN = 10.0, 1.0  # seconds a turn waits for a server never seen before, and for others
-_AROUND = 30.0  # at most, for what we load before a server starts and for its end in good order
-IDLE = 1800.0  # seconds after which a project's server may go, once another project is worked in
-CONTEXT = 32_000  # tokens of a model that does not say how many it takes
+PATIENCE, AGAIN = 10.0, 1.0  # seconds that a turn waits for a new server, and for others
+_AROUND = 30.0  # seconds more in a test: to load the SDK, and to close a server in good order
+IDLE = 1800.0  # seconds
+CONTEXT = 32_000  # tokens of a model whose window is unknown
 _SUSPENDED = "Its definition has changed; the user has to approve it: searchloop mcp approve"
 
-Window = Callable[[str], int | None]  # model -> tokens of its context, where that is known
+Window = Callable[[str], int | None]
 Key = tuple[str | None, str]
 
 
-class Asking(Protocol):
-    """The part of a session that decides which tools there are."""
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-
-    @property
-    def model(self) -> str:
-        """provider:model."""
-
-    @property
-    def mode(self) -> Mode:
-        """What may be done."""
-
-    @property
-    def workspace(self) -> str | None:
-        """Its folder, whose `.mcp.json` counts once it is trusted."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What else it remembers: the agent that it runs as."""
-
-
 class McpServers:
-    """A source of tools. `window` tells how many tokens a model takes, where that is known; `idle`
-    is how long a project's server is kept while other projects are worked in.
+    """A source of tools. `window` returns the tokens that a model takes, None if unknown.
+
+    A project's server that was not used for `idle` seconds is closed once another project is used.
     """
 
     def __init__(
@@ -210,13 +153,13 @@ class McpServers:
         self._idle = idle
         self._pins = Pins(settings.home)
         self._offers = Offers()
-        self._once = Once()
+        self._told = SessionSets()
         self._connections: dict[Key, Connection] = {}
         self._suspended: dict[Key, dict[str, str]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    async def tools(self, session: Asking) -> list[Tool]:
-        """What there is for a turn of this session; waits a little for servers that are new."""
+    async def tools(self, session: Session) -> list[Tool]:
+        """Returns the tools for a turn; waits a little for servers that are still starting."""
         found, wanted = self._wanted(session)
         self._reconcile(found, session.workspace)
         if not wanted:
@@ -229,57 +172,65 @@ class McpServers:
         usable = [tool for tool in tools if tool.spec.effect in allowed]
         return self._offers.settle(session.id, usable, self._budget(session.model))
 
-    def servers(self, session: Asking) -> dict[str, ServerState]:
-        """How each one stands that could bring tools; what failed lately is not waited for."""
+    def servers(self, session: Session) -> dict[str, ServerState]:
+        """Returns the state of each server that could bring tools; a failed one is not waiting."""
         told: dict[str, ServerState] = {}
         for server in self._wanted(session)[1]:
-            found = self._connections.get(_key(server))
-            known = found if found and found.server.reached_as(server) else None
-            resting = known is not None and known.retry_in is not None
+            known = self._known(server)
             ready = known is not None and known.state == "ready"
+            resting = known is not None and known.retry_in is not None
             told[server.name] = "ready" if ready else "failed" if resting else "waiting"
         return told
 
-    def _wanted(self, session: Asking) -> tuple[ServerList, list[Server]]:
+    def _wanted(self, session: Session) -> tuple[ServerList, list[Server]]:
         found, preset = self.catalogue.find(session.workspace), agent_in(session.settings)
         asked = [server for server in found.servers if may_ask(preset, server.name)]
         return found, [s for s in asked if s.may_offer(ALLOWED[session.mode])]
 
-    def notices(self, session: Asking) -> list[dict[str, str]]:
-        """What keeps tools away that this turn could have had; each once a session."""
+    def notices(self, session: Session) -> list[dict[str, str]]:
+        """Returns what keeps tools away from this turn; each notice once a session."""
         found, wanted = self._wanted(session)
-        told = troubles_of(found) if "exec" in ALLOWED[session.mode] else []
+        told = file_notices(found) if "exec" in ALLOWED[session.mode] else []
         for server in wanted:
             connection = self._connections.get(_key(server))
             if connection:
-                told += troubles_with(connection, self._suspended.get(_key(server), {}))
-        return self._once.fresh(session.id, told)
+                told += server_notices(connection, self._suspended.get(_key(server), {}))
+        known = self._told.of(session.id)
+        new = [notice for notice in told if notice["message"] not in known]
+        known.update(notice["message"] for notice in new)
+        return new
 
     def secrets(self, workspace: str | None) -> dict[str, str]:
-        """What servers are given as keys: wherever their file says so, and by a login."""
+        """Returns the keys of the servers, from their files and from logins."""
         given = {
             f"{name} of the MCP server {server.name}": value
             for server in self.catalogue.find(workspace).servers
             for name, value in server.keys().items()
         }
-        with suppress(StoreError):  # a file that cannot be read gives nobody a token
+        with suppress(StoreError):  # a server gets no token from a file that cannot be read
             given |= kept_tokens(self._settings.home)
         return given
 
     def status(self, workspace: str | None = None) -> list[dict[str, Any]]:
-        """Every server of this folder's files, as `agent.mcp.report` describes it."""
+        """Describes every server of this folder's files."""
         report: list[dict[str, Any]] = self.overview(workspace)["servers"]
         return report
 
     def overview(self, workspace: str | None = None) -> dict[str, Any]:
-        """Servers, problems of the files, and what waits for trust."""
+        """Describes the servers, the problems of the files, and a file that is not trusted."""
         found = self.catalogue.find(workspace)
         parts = server_parts(server.name for server in found.servers)
-        servers = [self._report(server, parts[server.name]) for server in found.servers]
-        return whole_report(found, servers, str(self.catalogue.user_file))
+        waits = found.untrusted
+        commands = [{"name": n, "command": list(c)} for n, c in waits.commands] if waits else []
+        return {
+            "file": str(self.catalogue.user_file),
+            "servers": [self._report(server, parts[server.name]) for server in found.servers],
+            "problems": [asdict(problem) for problem in found.problems],
+            "untrusted": waits and {**asdict(waits), "commands": commands},
+        }
 
     async def test(self, name: str, workspace: str | None = None) -> dict[str, Any]:
-        """Connects now, whatever happened before, and says what came of it. Raises ConfigError."""
+        """Connects now, even after failures, and describes the server. Raises ConfigError."""
         found = self.catalogue.find(workspace)
         server = named(found, name)
         self._reconcile(found, workspace)
@@ -292,15 +243,15 @@ class McpServers:
         return {**self._report(server, parts[name]), "stderr": said}
 
     def named(self, name: str, workspace: str | None = None) -> Server:
-        """The server called so. Raises ConfigError."""
+        """Returns the server with this name. Raises ConfigError."""
         return named(self.catalogue.find(workspace), name)
 
     async def approve(
         self, name: str, tool: str, seen: str, workspace: str | None = None
     ) -> dict[str, Any]:
-        """Approves a changed definition: the one whose hash the user has seen.
+        """Approves the changed definition whose hash the user has seen.
 
-        Raises ConfigError for a tool that is not there, and Conflict when it changed again.
+        Raises ConfigError for an unknown tool, and Conflict if it has changed again.
         """
         server = named(self.catalogue.find(workspace), name)
         connection = self._connection(server)
@@ -314,9 +265,9 @@ class McpServers:
         return await self.test(name, workspace)
 
     def remove(self, name: str) -> None:
-        """Takes a server out of the user's file, and forgets its pins and its login.
+        """Deletes a server from the user's file, its pins and its login.
 
-        Raises ConfigError when it is not there, and StoreError.
+        Raises ConfigError for an unknown server, and StoreError.
         """
         known = [s for s in self.catalogue.find(None).servers if s.name == name]
         remove(self.catalogue.user_file, name)
@@ -326,24 +277,25 @@ class McpServers:
                 forget(self._settings.home, server.url)
 
     def switch(self, name: str, changes: Mapping[str, Any]) -> None:
-        """Sets switches in the user's file, which hold at once. Raises ConfigError, StoreError."""
+        """Sets switches in the user's file at once. Raises ConfigError, StoreError."""
         switch(self.catalogue.user_file, name, changes)
         self._reconcile(self.catalogue.find(None), None)
 
     def use(self, settings: Settings) -> None:
-        """From now on these settings hold: variables may be different ones."""
+        """Takes new settings, in which variables may differ."""
         self._settings = settings
         self.catalogue = Catalogue(settings.home, settings.env)
 
     async def aclose(self) -> None:
-        """Ends all connections."""
+        """Closes all connections."""
         connections = list(self._connections.values())
         self._connections.clear()
         await asyncio.gather(*(c.aclose() for c in connections), *self._closing)
 
     def _reconcile(self, found: ServerList, workspace: str | None) -> None:
-        """Lets go of servers that are no longer in their file, or are different there, and of
-        those of projects that nobody works in. Other switches for their tools make none different.
+        """Closes servers that their file no longer has or has changed, and those of idle projects.
+
+        A server whose tools only have other switches stays connected.
         """
         now = {_key(server): server for server in found.servers}
         for key, connection in list(self._connections.items()):
@@ -361,19 +313,21 @@ class McpServers:
         key = _key(server)
         found = self._connections.get(key)
         if found is None:
-            settings = self._settings
-            found = Connection(server, settings.env, settings.home, offline=settings.offline)
+            found = self._connections[key] = self._new(server)
             found.on_listing = self._listed
-            self._connections[key] = found
         return found
 
+    def _new(self, server: Server) -> Connection:
+        settings = self._settings
+        return Connection(server, settings.env, settings.home, offline=settings.offline)
+
     def _listed(self, connection: Connection) -> None:
-        """A listing came: new tools are pinned, changed ones suspended. Raises StoreError."""
+        """Pins the new tools of a listing and suspends changed ones. Raises StoreError."""
         server = connection.server
         self._suspended[_key(server)] = self._pins.settle(server, connection.listing)
 
     def _tools_of(self, connection: Connection, part: str) -> Iterable[Tool]:
-        """The tools that are switched on and can be passed on."""
+        """Yields the tools that are switched on and usable."""
         suspended = self._suspended.get(_key(connection.server), {})
         taken: set[str] = set()
         for definition in self._listing(connection).values():
@@ -392,8 +346,9 @@ class McpServers:
             yield tool_of(connection, definition, spec, why)
 
     def _listing(self, connection: Connection) -> Mapping[str, Definition]:
-        """What it lists; while it still starts, what it listed before. A call waits for it then,
-        and is refused when the tool has changed since.
+        """Returns its tools; while it starts, those it listed before.
+
+        A call then waits for the server, and is refused if the tool has changed.
         """
         if connection.state == "connecting" and not connection.listing:
             with suppress(StoreError):
@@ -406,25 +361,26 @@ class McpServers:
             known = known or self._pins.known(connection.server)
         return AGAIN if known else PATIENCE
 
+    def _known(self, server: Server) -> Connection | None:
+        found = self._connections.get(_key(server))
+        return found if found and found.server.reached_as(server) else None
+
     def _report(self, server: Server, part: str) -> dict[str, Any]:
-        key = _key(server)
-        connection = self._connections.get(key)
-        if connection and not connection.server.reached_as(server):
-            connection = None
-        return server_report(server, connection, part, self._suspended.get(key, {}))
+        connection = self._known(server) or self._new(server)
+        return server_report(connection, part, self._suspended.get(_key(server), {}))
 
     def _budget(self, model: str) -> int:
         return int(_SHARE * (self.window(model) or CONTEXT))
 
 
 def named(found: ServerList, name: str) -> Server:
-    """The server called so. Raises ConfigError, with what is wrong with it where that is known."""
+    """Returns the server with this name. Raises ConfigError, with its problem if it has one."""
     for server in found.servers:
         if server.name == name:
             return server
     for problem in found.problems:
         if problem.server == name:
-            raise ConfigError(problem.code, problem.message, problem.remedy)
+            raise problem.error
     known = ", ".join(server.name for server in found.servers) or "none"
     raise ConfigError("no_server", f"There is no MCP server {name[:64]!r}.", f"There are: {known}.")
 

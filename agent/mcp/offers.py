@@ -1,62 +1,54 @@
-"""Which MCP tools a model is offered: all, or only their names and `find_tool`.
+"""Decides which MCP tools a model is offered: all, or only their names and `find_tool`.
 
-Definitions are sent with every request. Once they would take more than a share of the model's
-context, a model gets one tool that finds others; what it found is offered from the next step on,
-and stays for the session.
+Definitions are sent with every request. If they would take more than a share of the model's
+context, the model gets one tool that finds others; the tools found are offered from the next step
+on, until the session ends.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.mcp.definitions import tokens_of
-from searchloop.agent.mcp.server import line
-from searchloop.agent.tools import Tool, ToolContext
+from searchloop.agent.mcp.server import SessionSets, line
+from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
 from searchloop.agent.types import ToolResult, ToolSpec
 
 NAME = "find_tool"
 _LISTED = 8000  # characters of names in its description
-_FOUND, _KEPT = 8, 500  # tools of one answer, sessions remembered
+_FOUND = 8  # tools of one answer
 _WORD = re.compile(r"[^\W_]+")
 
 
 class Offers:
-    """What each session has found so far."""
+    """Remembers the tools that each session has found."""
 
     def __init__(self) -> None:
-        self._found: OrderedDict[str, set[str]] = OrderedDict()
+        self._found = SessionSets()
 
     def settle(self, session: str, tools: Sequence[Tool], budget: int) -> list[Tool]:
-        """The tools of a turn: with `find_tool` when the others take more than the budget."""
+        """Returns the tools of a turn, with `find_tool` if the others take more than the budget."""
         if sum(tokens_of(tool.spec) for tool in tools if not tool.suspended) <= budget:
             return list(tools)
-        found = self._of(session)
+        found = self._found.of(session)
         known = [replace(tool, listed=tool.spec.name in found) for tool in tools]
         by_name = {tool.spec.name: tool for tool in tools if not tool.suspended}
         return [*known, self._find_tool(session, by_name)]
-
-    def _of(self, session: str) -> set[str]:
-        found = self._found.setdefault(session, set())
-        self._found.move_to_end(session)
-        while len(self._found) > _KEPT:
-            self._found.popitem(last=False)
-        return found
 
     def _find_tool(self, session: str, tools: Mapping[str, Tool]) -> Tool:
         async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
             query = str(arguments["query"])
             best = matching(query, tools)
-            self._of(session).update(best)
+            self._found.of(session).update(best)
             context.reveal(best)
+            specs = [tools[name].spec for name in best]
             told = [
-                {"name": n, "description": spec.description, "parameters": spec.parameters}
-                for n in best
-                for spec in (tools[n].spec,)
+                {"name": s.name, "description": s.description, "parameters": s.parameters}
+                for s in specs
             ]
             text = json.dumps(told, ensure_ascii=False, indent=1)
             words = f"You can call these from now on:\n{text}" if best else _NOTHING
@@ -72,26 +64,16 @@ _NOTHING = "No tool matches. Use words of a tool's name, as find_tool lists them
 def _spec(tools: Mapping[str, Tool]) -> ToolSpec:
     names = ", ".join(sorted(tools))
     listed = names if len(names) <= _LISTED else f"{names[:_LISTED].rpartition(',')[0]}, ..."
-    return ToolSpec(
-        name=NAME,
-        description=(
-            "Look up further tools by name or by what they do. They can be called once they were "
-            f"found. There are: {listed}"
-        ),
-        parameters={
-            "type": "object",
-            "properties": {
-                "query": {"type": "string", "description": "Names, or words for what is wanted"}
-            },
-            "required": ["query"],
-            "additionalProperties": False,
-        },
-        effect="read",
+    words = (
+        "Look up further tools by name or by what they do. They can be called once they were "
+        f"found. There are: {listed}"
     )
+    query = text_schema("Names, or words for what is wanted")
+    return ToolSpec(NAME, words, object_schema({"query": query}, "query"), "read")
 
 
 def matching(query: str, tools: Mapping[str, Tool]) -> list[str]:
-    """Names of the tools that fit best: those named, else those with most of the words."""
+    """Returns the names of the tools that fit best: those named, else those with most words."""
     asked = set(re.split(r"[\s,;]+", query))
     named = [name for name in tools if name in asked]
     if named:

@@ -1,19 +1,11 @@
-"""A server before anything is started: its settings, and what is wrong with them.
+"""Values that the other modules share: a server's settings, names of tools, clean text, files.
 
-Names under which MCP tools are offered: `mcp_<server>_<tool>`, each of exactly one tool.
+Tools are offered as `mcp_<server>_<tool>`: providers take 64 of `a-z A-Z 0-9 _ -`. The server's
+part follows from the configuration alone and the tool's part from that tool alone, so no server
+can take or move another's name, whatever it lists and whenever it connects.
 
-Providers take 64 of `a-z A-Z 0-9 _ -`. What a server's part is follows from the configuration
-alone, and what a tool's part is from that tool alone: no server can take or move another's name,
-whatever it lists and whenever it connects.
-
-What servers write, made fit to be shown and sent: no hidden characters, and not without end.
-
-How fast a server may talk: a burst is taken as it comes, a flood is slowed down.
-
-Whoever reads a little at a time and waits in between leaves the rest in the pipe, where it stops
-the sender and costs us nothing.
-
-Small JSON files in SEARCHLOOP_HOME: readable by the user alone, replaced whole or not at all.
+`Pace` takes a burst as it comes and slows a flood down: what is not read stays in the pipe, where
+it stops the sender.
 """
 
 from __future__ import annotations
@@ -27,9 +19,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
-from searchloop.agent.errors import StoreError
+from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.agent.settings.keys import replace_private
 from searchloop.agent.settings.secrets import given_by_flags, secrets_of
 from searchloop.agent.text import visible
@@ -41,7 +33,7 @@ SECONDS, STARTUP_SECONDS = 60.0, 20.0
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What keeps a server, or a whole file, from being used; `line` counts from 1."""
+    """An error in a file, or in one server of it; `line` and `column` count from 1."""
 
     file: str
     line: int
@@ -51,10 +43,22 @@ class Problem:
     message: str
     remedy: str
 
+    @classmethod
+    def of(
+        cls, error: AgentError, file: str, server: str | None = None, at: tuple[int, int] = (1, 1)
+    ) -> Problem:
+        """Describes an error at a place of a file."""
+        return cls(file, *at, server, error.code, error.message, error.remedy)
+
+    @property
+    def error(self) -> ConfigError:
+        """The error, to be raised."""
+        return ConfigError(self.code, self.message, self.remedy)
+
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """What the user says of one tool."""
+    """The user's settings for one tool."""
 
     enabled: bool = True
     effect: Effect | None = None
@@ -64,9 +68,8 @@ class Switch:
 class Server:
     """One server, checked and with its variables filled in.
 
-    `shown` is its command or address as it stands in the file, without what variables hold and
-    without keys.
-    `workspace` is the folder whose file names it; None is the user's own file.
+    `shown` is its command or address as the file has it, without the values of variables and
+    without keys. `workspace` is the folder whose file names it, None for the user's own file.
     """
 
     name: str
@@ -90,25 +93,24 @@ class Server:
     startup_seconds: float = STARTUP_SECONDS
 
     def reached_as(self, other: Server) -> bool:
-        """Whether what reaches the one reaches the other: they differ at most in what is done with
-        its tools."""
-        own = replace(self, private=False, effect=None, tools={}, only=None)
-        return own == replace(other, private=False, effect=None, tools={}, only=None)
+        """Returns True if one connection serves both: only settings of their tools differ."""
+        same: dict[str, Any] = {"private": False, "effect": None, "tools": {}, "only": None}
+        return replace(self, **same) == replace(other, **same)
 
     def keys(self) -> dict[str, str]:
-        """What it is given as keys, by where that stands."""
+        """Returns the keys in its settings, by the place where they stand."""
         places = {**self.env, **self.headers, "its address": self.url}
         named = given_by_flags((self.command, *self.args))
         return secrets_of(places) | {f"{flag} in its arguments": key for flag, key in named.items()}
 
     def switch(self, tool: str) -> Switch:
-        """What holds for one tool; an effect that nobody gave is `exec`."""
+        """Returns the settings of one tool; without an effect it is `exec`."""
         own = self.tools.get(tool, Switch())
         wanted = own.enabled and (self.only is None or tool in self.only)
         return Switch(wanted, own.effect or self.effect or "exec")
 
     def may_offer(self, effects: frozenset[Effect]) -> bool:
-        """Whether any of its tools could have one of these effects."""
+        """Returns True if a tool of it can have one of these effects."""
         own = {switch.effect for switch in self.tools.values() if switch.enabled}
         return not self.disabled and not effects.isdisjoint({self.effect or "exec", *own})
 
@@ -120,7 +122,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def server_parts(names: Iterable[str]) -> dict[str, str]:
-    """Server -> its part. No part with a "_" after it begins another one."""
+    """Maps servers to their parts of names. No part with a "_" after it begins another one."""
     parts: dict[str, str] = {}
     for name in names:
         part = _OTHER.sub("-", name).strip("-_")[:_SERVER] or "server"
@@ -136,7 +138,7 @@ def _clash(one: str, other: str) -> bool:
 
 
 def tool_name(part: str, tool: str) -> str:
-    """The name of a server's tool; a digest tells apart what had to be rewritten."""
+    """Returns the name of a server's tool; a name that had to be rewritten gets a digest."""
     start = f"{PREFIX}{part}_"
     plain = _OTHER.sub("_", tool)
     if plain == tool and plain and len(start) + len(plain) <= MOST:
@@ -148,11 +150,11 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
 
 
-_MORE = 4096  # hidden characters that may stand in a text before it counts as cut
+_MORE = 4096  # hidden characters that a text may have before it counts as cut
 
 
 def clean(text: str, most: int) -> str:
-    """The text without hidden characters, cut after `most` characters with a word about it."""
+    """Removes hidden characters, and cuts the text after `most` characters."""
     seen = visible(text[: most + _MORE].replace("\r\n", "\n").replace("\r", "\n"))
     if len(seen) <= most and len(text) <= most + _MORE:
         return seen
@@ -160,41 +162,53 @@ def clean(text: str, most: int) -> str:
 
 
 def line(text: str, most: int) -> str:
-    """The same on one line."""
+    """Does the same, and joins all lines."""
     return clean(" ".join(text[: 8 * most].split()), most)
 
 
 def has_hidden(text: str) -> bool:
-    """Whether there is a character in it that a reader would not see."""
+    """Returns True if a reader would not see one of its characters."""
     return visible(text) != text
 
 
-MESSAGES, BYTES = 400.0, 4e6  # a second, on and on
+_MESSAGES, _BYTES = 400.0, 4e6  # a second, for good
 _BURST = 5.0  # seconds' worth that may come at once
 
 
 class Pace:
-    """A bucket for what one connection sends."""
+    """Limits the rate of one connection."""
 
-    def __init__(self, messages: float = MESSAGES, size: float = BYTES) -> None:
-        self._each, self._byte = 1 / messages, 1 / size
+    def __init__(self) -> None:
         self._due = 0.0
 
     async def spend(self, size: int, messages: int = 0) -> None:
-        """Counts what came, and waits when it was too much."""
+        """Counts what came, and waits if it was too much."""
         now = time.monotonic()
-        cost = size * self._byte + messages * self._each
+        cost = size / _BYTES + messages / _MESSAGES
         self._due = max(self._due, now - _BURST) + cost
         if self._due > now:
             await asyncio.sleep(self._due - now)
 
 
-T = TypeVar("T")
+_SESSIONS = 500
+
+
+class SessionSets(dict[str, set[str]]):
+    """A set of texts for each of the last sessions."""
+
+    def of(self, session: str) -> set[str]:
+        """Returns the session's set; forgets the session that was not asked for the longest."""
+        found = self[session] = self.pop(session, set())
+        while len(self) > _SESSIONS:
+            del self[next(iter(self))]
+        return found
+
+
 _LOCK = threading.Lock()
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The object in the file; an empty one when there is no file. Raises StoreError."""
+    """Reads the JSON object in a file, {} without a file. Raises StoreError."""
     try:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -208,22 +222,20 @@ def read_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def change_object(path: Path, change: Callable[[dict[str, Any]], T]) -> T:
-    """Reads, changes in place and writes; what `change` returns. Raises StoreError."""
+def change_object(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Lets `change` change the object in a file. Raises StoreError."""
     with _LOCK:
         value = read_object(path)
-        result = change(value)
+        change(value)
         write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
-        return result
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replaces the file in one step; mode 0600. A link stays one. Raises StoreError."""
+    """Replaces a file in one step; mode 0600. A link stays one. Raises StoreError."""
     path = path.resolve()
     try:
         replace_private(path, text)
     except OSError as error:
         words = f"{path} cannot be written: {error.strerror or error}."
-        raise StoreError(
-            "store_failed", words, "Check the disk and the folder's rights."
-        ) from error
+        remedy = "Check the disk and the folder's rights."
+        raise StoreError("store_failed", words, remedy) from error

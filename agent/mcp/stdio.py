@@ -1,8 +1,8 @@
-"""The way to a server that is a program: its own pipes, held by a supervisor, in a clean room.
+"""Runs a server that is a program, under `supervisor`, and speaks over its pipes.
 
-The SDK's own stdio client inherits variables, keeps what a server says without a line's end, and
-leaves children behind when we are killed; this one does not. The stream pair that it yields is the
-SDK's (`mcp.client.Transport`): newline-delimited JSON-RPC, MCP specification, "Transports".
+The SDK's own stdio client inherits variables, buffers a line of any length, and leaves children
+behind when we are killed; this one does not. It yields a stream pair of the SDK
+(`mcp.client.Transport`): newline-delimited JSON-RPC, MCP specification, "Transports".
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from searchloop.agent.errors import ConfigError, ToolError
-from searchloop.agent.mcp.server import Pace, clean
+from searchloop.agent.mcp.server import Pace, Server, clean
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
-INHERITED = (  # what a server gets of our environment; everything else has to be in its `env`
+# A server gets these of our environment; any other variable has to be in its `env`.
+INHERITED = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
 )
 LINE = 8 * 1024 * 1024  # bytes of one message
-GRACE = 2.0  # seconds in which a server may end by itself once its input is closed
-_TAIL = 16_384  # bytes of what a server last wrote to stderr
-_LAST_WORDS = 1.0  # seconds for what a server that has ended still has in its pipe
-_END = 4.0  # seconds for the supervisor to end everything
+GRACE = 2.0  # seconds that a server has to end by itself once its input is closed
+_TAIL = 16_384  # bytes that are kept of stderr
+_LAST_WORDS = 1.0  # seconds to read the stderr of a server that has ended
+_END = 4.0  # seconds that the supervisor has to end everything
 _CHUNK = 65_536
 
 
@@ -44,33 +45,24 @@ class Launch:
     cwd: str | None
 
 
-def launch_of(
-    name: str,
-    command: str,
-    args: tuple[str, ...],
-    env: Mapping[str, str],
-    cwd: str | None,
-    ours: Mapping[str, str],
-) -> Launch:
-    """What will be run, checked. Raises ConfigError when it cannot."""
-    clear = {key: ours[key] for key in INHERITED if ours.get(key)} | dict(env)
-    found = shutil.which(os.path.expanduser(command), path=clear.get("PATH"))
+def launch_of(server: Server, ours: Mapping[str, str]) -> Launch:
+    """Checks the server's command and folder. Raises ConfigError."""
+    clear = {key: ours[key] for key in INHERITED if ours.get(key)} | dict(server.env)
+    start = f"The MCP server {server.name!r} cannot be started: there is no"
+    found = shutil.which(os.path.expanduser(server.command), path=clear.get("PATH"))
     if found is None:
-        raise ConfigError(
-            "missing_command",
-            f"The MCP server {name!r} cannot be started: there is no program {command!r}.",
-            "Install it, or write its full path.",
-        )
-    folder = os.path.expanduser(cwd) if cwd else None
+        what, remedy = f"{start} program {server.command!r}.", "Install it, or write its full path."
+        raise ConfigError("missing_command", what, remedy)
+    folder = os.path.expanduser(server.cwd) if server.cwd else None
     if folder and not Path(folder).is_dir():
-        words = f"The MCP server {name!r} cannot be started: there is no folder {folder!r}."
-        raise ConfigError("missing_folder", words, 'Correct its "cwd".')
-    return Launch(found, args, clear, folder)
+        raise ConfigError("missing_folder", f"{start} folder {folder!r}.", 'Correct its "cwd".')
+    return Launch(found, server.args, clear, folder)
 
 
 class Said:
-    """The end of what a server wrote to stderr, and why its connection was given up. Set `hurry`
-    to end it without the time to end by itself.
+    """The end of a server's stderr, its exit code, and why we closed the connection.
+
+    `hurry` gives it no time to end by itself.
     """
 
     def __init__(self) -> None:
@@ -80,20 +72,20 @@ class Said:
         self.hurry = False
 
     def add(self, data: bytes) -> None:
-        """More of it."""
+        """Adds bytes of stderr."""
         self._tail += data
         del self._tail[:-_TAIL]
 
     @property
     def tail(self) -> str:
-        """As text without hidden characters."""
+        """The end of stderr without hidden characters."""
         return clean(self._tail.decode("utf-8", "replace"), _TAIL)
 
 
 def open_stdio(
     launch: Launch, said: Said, gone: Callable[[], None]
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-    """Runs the program; `gone` is called when it has stopped talking. Raises OSError."""
+    """Runs the program; calls `gone` at the end of its output. Raises OSError."""
     if sys.platform == "win32":
         return _open_in_job(launch)
     return _open_supervised(launch, said, gone)
@@ -101,13 +93,13 @@ def open_stdio(
 
 @asynccontextmanager
 async def _open_in_job(launch: Launch) -> AsyncGenerator[tuple[Any, Any]]:
-    """Windows ends a job with the process that holds it, and the SDK makes one."""
+    """On Windows the SDK makes a job, which ends together with our process."""
     from mcp import StdioServerParameters, stdio_client
 
     server = StdioServerParameters(
         command=launch.command, args=list(launch.args), env=dict(launch.env), cwd=launch.cwd
     )
-    with open(os.devnull, "w") as nothing:  # noqa: ASYNC230 - it blocks nobody
+    with open(os.devnull, "w") as nothing:  # noqa: ASYNC230 - it does not block
         async with stdio_client(server, errlog=nothing) as streams:
             yield streams
 
@@ -134,7 +126,7 @@ async def _open_supervised(
                 if not (said.fault or said.hurry):
                     await _let_go(process)
             finally:
-                os.close(life)  # whatever cancels us: from here on the supervisor ends it all
+                os.close(life)  # now the supervisor ends all processes
                 try:
                     await _reap(process, pumps)
                 finally:
@@ -164,7 +156,7 @@ async def _start(launch: Launch) -> tuple[asyncio.subprocess.Process, int]:
 
 
 async def _let_go(process: asyncio.subprocess.Process) -> None:
-    """Closes the server's input, and waits a little for it to end by itself."""
+    """Closes the server's input and gives it time to end by itself."""
     assert process.stdin
     with suppress(OSError, RuntimeError):
         process.stdin.close()
@@ -185,7 +177,7 @@ async def _reap(process: asyncio.subprocess.Process, pumps: list[asyncio.Task[No
         for pump in pumps:
             pump.cancel()
         await asyncio.gather(*pumps, return_exceptions=True)
-        process._transport.close()  # type: ignore[attr-defined]  # no public way; warns if open
+        process._transport.close()  # type: ignore[attr-defined]  # there is no public way
 
 
 async def _read(
@@ -194,7 +186,7 @@ async def _read(
     said: Said,
     gone: Callable[[], None],
 ) -> None:
-    """Lines of stdout, as messages; what is no message is a server talking to itself."""
+    """Passes the lines of stdout on as messages, and ignores those that are none."""
     assert process.stdout
     pace = Pace()
     waiting = bytearray()
@@ -220,18 +212,16 @@ async def _read(
         pass
     finally:
         gone()
-    while await process.stdout.read(_CHUNK):  # so that a server can finish writing, and end
+    while await process.stdout.read(_CHUNK):  # a full pipe would keep the server from ending
         await pace.spend(_CHUNK)
 
 
 async def _send(into: Any, message: SessionMessage) -> None:
-    """Hands a message on. Raises ConnectionError when nobody reads any more, which is all that can
-    go wrong with a stream in memory.
-    """
+    """Passes a message on. Raises ConnectionError if the client is closed."""
     try:
         await into.send(message)
     except Exception as error:
-        raise ConnectionError("nobody reads") from error
+        raise ConnectionError("closed") from error
 
 
 def _message(line: bytes) -> SessionMessage | None:

@@ -1,14 +1,13 @@
-"""Runs one MCP server, and takes it down with all it started when we are gone.
+"""Runs one MCP server, and ends it with all its processes when searchloop stops or dies.
 
     python -I -S supervisor.py FD COMMAND ARGUMENT...
 
-A program of its own with no import of ours, so that it starts in milliseconds. FD is the read end
-of a pipe of which searchloop holds the only other end: when that closes, because the server is to
-stop or because searchloop was killed in whatever way, everything below this process gets SIGTERM
-and a second later SIGKILL. On Linux orphans come back to this process (it is a subreaper), so that
-a grandchild that left its process group is found too; elsewhere the server's process group is what
-can be reached. The exit code is the server's, 128 + n when signal n ended it, 127 when the command
-could not be started.
+A program of its own that imports none of our modules, so that it starts in milliseconds. FD is the
+read end of a pipe whose other end only searchloop has. When that closes, even because searchloop
+was killed, every process below this one gets SIGTERM and a second later SIGKILL. On Linux this
+process is a subreaper: orphans come back to it, so it finds grandchildren that left their process
+group; elsewhere it reaches the server's process group only. The exit code is the server's, 128 + n
+if signal n ended it, 127 if the command could not be started.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ import time
 from collections.abc import Iterator
 
 GRACE = 1.0  # seconds between SIGTERM and SIGKILL
-_CHECK = 0.05  # seconds between two looks at what is left
+_CHECK = 0.05  # seconds between two looks at the processes that are left
 _SUBREAPER, _DEATH_SIGNAL = 36, 1  # prctl: PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
 _LINUX = sys.platform == "linux"
 
 
 def main(argv: list[str]) -> int:
-    """Runs the command until it ends or until the pipe closes; nothing is left of it then."""
+    """Runs the command until it ends or the pipe closes, then ends every process below."""
     life = int(argv[0])
     os.set_inheritable(life, False)
     wake = _wake_up_on(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -35,7 +34,7 @@ def main(argv: list[str]) -> int:
         _prctl(_SUBREAPER, 1)
     server = _start(argv[1:])
     nothing = os.open(os.devnull, os.O_RDWR)
-    for ours in (0, 1, 2):  # the server's pipes are the server's alone
+    for ours in (0, 1, 2):  # only the server may have its pipes open
         os.dup2(nothing, ours)
     code = _watch(life, wake, server)
     _end(server, wake)
@@ -43,7 +42,7 @@ def main(argv: list[str]) -> int:
 
 
 def _wake_up_on(*signals: signal.Signals) -> int:
-    """A file descriptor that has a byte for each signal that came."""
+    """Returns a file descriptor from which each signal can be read as a byte."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
@@ -66,7 +65,7 @@ def _start(command: list[str]) -> int:
     try:
         os.setsid()
         if _LINUX:
-            _prctl(_DEATH_SIGNAL, signal.SIGKILL)  # should this process be killed
+            _prctl(_DEATH_SIGNAL, signal.SIGKILL)  # if this process is killed
         for each in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, a program expects them
             signal.signal(each, signal.SIG_DFL)
         os.execvp(command[0], command)
@@ -76,7 +75,7 @@ def _start(command: list[str]) -> int:
 
 
 def _watch(life: int, wake: int, server: int) -> int:
-    """Until the server ends (its exit code) or has to end (0)."""
+    """Waits until the server has ended and returns its exit code, or 0 if it has to end."""
     while True:
         ready, _, _ = select.select([life, wake], [], [])
         came = os.read(wake, 4096) if wake in ready else b""
@@ -100,7 +99,7 @@ def _reaped() -> Iterator[tuple[int, int]]:
 
 
 def _end(server: int, wake: int) -> None:
-    """Asks everything below to stop, then makes it."""
+    """Sends SIGTERM to every process below, then SIGKILL."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
         told: set[int] = set()
         until = time.monotonic() + GRACE
@@ -121,7 +120,7 @@ def _end(server: int, wake: int) -> None:
 
 
 def _group(server: int) -> set[int]:
-    """The server's process group, as a target for `os.kill`, while anything of it lives."""
+    """Returns the server's process group as a target for `os.kill`, while one of it lives."""
     list(_reaped())
     try:
         os.killpg(server, 0)
@@ -133,7 +132,7 @@ def _group(server: int) -> set[int]:
 
 
 def _below() -> set[int]:
-    """The living processes below this one."""
+    """Returns the living processes below this one."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():

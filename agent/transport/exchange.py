@@ -57,7 +57,8 @@ class Origin:
     def here(self) -> bool:
         """True for the machine we run on."""
         with suppress(ValueError):
-            return ipaddress.ip_address(self.host).is_loopback
+            ip = ipaddress.ip_address(self.host)
+            return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
         return self.host == "localhost" or self.host.endswith(".localhost")
 
 

@@ -21,9 +21,9 @@ Style = Literal["calls", "envelope", "words"]
 
 
 class OllamaCodec:
-    """See `Codec`. `installed` names the models that a wrong name could have meant.
+    """See `Codec`. `installed` lists the models, for the error of an unknown one.
 
-    `style`: the server's tool calls; one JSON object that names a tool; or words alone.
+    `style`: calls of the server, an envelope (a JSON object that names a tool), or words alone.
     """
 
     def __init__(
@@ -39,15 +39,13 @@ class OllamaCodec:
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
     def url(self, request: Request) -> str:
-        """See `Codec.url`."""
         return f"{self._config.address.base}/api/chat"
 
     def headers(self) -> Mapping[str, str]:
-        """See `Codec.headers`."""
         return self._headers
 
     def encode(self, request: Request) -> bytes:
-        """See `Codec.encode`. There is no tool_choice: `answer_now` lists no tools at all."""
+        # There is no tool_choice: `answer_now` lists no tools at all.
         if self._style != "calls":
             shape = shape_of(request.tools) if self._style == "envelope" else None
             return encode_request(request, self._config, b"", True, shape)
@@ -57,16 +55,13 @@ class OllamaCodec:
         return encode_request(request, self._config, listed)
 
     def decoder(self, request: Request, content_type: str) -> OllamaDecoder:
-        """See `Codec.decoder`."""
         return OllamaDecoder(request, content_type, self._fault)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        """See `Codec.error`."""
         fault = replace(read_fault(body, status), retry_after=parse_retry_after(headers))
         return provider_error(fault, self._config, self._installed())
 
     def explain(self, error: ProviderError) -> ProviderError:
-        """See `Codec.explain`."""
         return explain(error, self._config)
 
     def _fault(self, line: dict[str, Any]) -> ProviderError:

@@ -12,11 +12,13 @@ from __future__ import annotations
 import base64
 import ipaddress
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Setting, is_on
+from searchloop.agent.transport.exchange import origin_of
 
 DEFAULT_PORT = 11434
 DEFAULT_HOST = f"127.0.0.1:{DEFAULT_PORT}"
@@ -29,17 +31,13 @@ class OllamaAddress:
 
     base: str
     hostname: str
-    secure: bool
     login: str | None = field(default=None, repr=False)
 
     @property
     def loopback(self) -> bool:
         """True for this machine."""
-        ip = _ip(self.hostname)
-        if ip is None:
-            return self.hostname == "localhost" or self.hostname.endswith(".localhost")
-        mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
-        return (mapped or ip).is_loopback
+        origin = origin_of(self.base)
+        return origin is not None and origin.here
 
     @property
     def cloud(self) -> bool:
@@ -52,13 +50,13 @@ class OllamaAddress:
         OLLAMA_API_KEY goes to ollama.com alone, over https; another server gets the name and
         password of its own address.
         """
-        if key and self.cloud and self.secure:
+        if key and self.cloud and self.base.startswith("https"):
             return {"authorization": f"Bearer {key}"}
         return {"authorization": f"Basic {self.login}"} if self.login else {}
 
 
 def parse_address(value: str) -> OllamaAddress:
-    """OLLAMA_HOST as an address. Raises ConfigError when it cannot be one."""
+    """Reads OLLAMA_HOST. Raises ConfigError if it is no address."""
     text = value.strip().strip("\"'").strip() or DEFAULT_HOST
     scheme, mark, rest = text.partition("://")
     if not mark:
@@ -79,14 +77,14 @@ def parse_address(value: str) -> OllamaAddress:
     hostname = _reachable(parts.hostname or "127.0.0.1")
     netloc = (f"[{hostname}]" if ":" in hostname else hostname) + (f":{port}" if port else "")
     base = f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}"
-    return OllamaAddress(base, hostname, parts.scheme == "https", _login(parts))
+    return OllamaAddress(base, hostname, _login(parts))
 
 
 def _with_brackets(text: str) -> str:
-    """A bare IPv6 address in the brackets that a URL wants."""
+    """Puts a bare IPv6 address into the brackets that a URL needs."""
     host, slash, path = text.partition("/")
-    bare = isinstance(_ip(host), ipaddress.IPv6Address)
-    return f"[{host}]{slash}{path}" if bare else text
+    ip = _ip(host)
+    return f"[{host}]{slash}{path}" if ip and ip.version == 6 else text
 
 
 def _reachable(hostname: str) -> str:
@@ -97,10 +95,9 @@ def _reachable(hostname: str) -> str:
 
 
 def _ip(hostname: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
+    with suppress(ValueError):
         return ipaddress.ip_address(hostname)
-    except ValueError:
-        return None
+    return None
 
 
 def _login(parts: SplitResult) -> str | None:
@@ -141,7 +138,7 @@ class Config:
 
 
 def read_config(env: Mapping[str, str]) -> Config:
-    """The settings. Raises ConfigError naming the one that is wrong."""
+    """Reads the settings. Raises ConfigError for a wrong one."""
     address = parse_address(env.get("OLLAMA_HOST") or env.get("OLLAMA_BASE_URL") or "")
     key = env.get("OLLAMA_API_KEY") or None
     return Config(

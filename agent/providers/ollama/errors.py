@@ -15,6 +15,7 @@ from typing import Any
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers.ollama.config import Config
+from searchloop.agent.transport.sse import document_of
 
 _QUOTED = 300
 
@@ -30,14 +31,10 @@ class Fault:
 
 
 def read_fault(body: bytes | Any, status: int | None = None) -> Fault:
-    """The error in a body (bytes, or a line already parsed); never raises."""
-    data = body
-    if isinstance(body, bytes):
-        raw = body.decode("utf-8", "replace")
-        try:
-            data = json.loads(raw)
-        except (ValueError, RecursionError):
-            return Fault(_short(raw), status)
+    """Reads the error in a body (bytes, or a parsed line); never raises."""
+    data = document_of(body) if isinstance(body, bytes) else body
+    if data is None and isinstance(body, bytes):
+        return Fault(_short(body.decode("utf-8", "replace")), status)
     if not isinstance(data, dict):
         return Fault(_short(json.dumps(data)), status)
     error = data.get("error", "")
@@ -150,9 +147,9 @@ _WORDS = {
 
 
 def provider_error(fault: Fault, config: Config, installed: Sequence[str] = ()) -> ProviderError:
-    """The error for `fault`; see `_PATTERNS`. Servers tell one 400 or 500 from another by text.
+    """Makes the error for `fault`. Servers tell one 400 or 500 from another by their text.
 
-    `installed` names the models that a wrong name could have meant.
+    `installed` lists the models, for the error of an unknown one.
     """
     said = f"{fault.status} {fault.text}"
     searches = ((code, re.search(p, said, re.IGNORECASE)) for code, p in _PATTERNS)
@@ -171,14 +168,9 @@ def provider_error(fault: Fault, config: Config, installed: Sequence[str] = ()) 
         "larger": max(16384, 2 * (config.num_ctx or 0)),
     }
     message, remedy = (text.format(**words) for text in _WORDS[code])
-    return ProviderError(
-        code,
-        message,
-        remedy,
-        status=fault.status,
-        retryable=code in _RETRYABLE,
-        retry_after=fault.retry_after,
-    )
+    error = ProviderError(code, message, remedy, status=fault.status)
+    error.retryable, error.retry_after = code in _RETRYABLE, fault.retry_after
+    return error
 
 
 def _get_model(name: str, config: Config, installed: Sequence[str]) -> str:
@@ -202,7 +194,7 @@ def _sign_in(fault: Fault, config: Config) -> str:
 
 
 def cloud_disabled(config: Config) -> ProviderError:
-    """The error of a cloud model whose server has its cloud switched off."""
+    """Makes the error of a cloud model on a server whose cloud is switched off."""
     return provider_error(Fault("cloud is disabled"), config)
 
 
@@ -228,20 +220,15 @@ _TRANSPORT = {
 
 
 def explain(error: ProviderError, config: Config) -> ProviderError:
-    """A transport error with its remedy for Ollama; other errors unchanged."""
+    """Words a transport error for Ollama; returns other errors unchanged."""
     if error.code not in _TRANSPORT:
         return error
     message, remedy = _TRANSPORT[error.code]
     if error.code == "unreachable" and config.address.cloud:
         remedy = "Check this machine's connection, or use a model that runs on it."
-    return type(error)(
-        error.code,
-        message.format(base=config.address.base),
-        remedy,
-        status=error.status,
-        retryable=error.retryable,
-        retry_after=error.retry_after,
-    )
+    error.message, error.remedy = message.format(base=config.address.base), remedy
+    error.args = (error.message,)
+    return error
 
 
 def _short(text: str) -> str:

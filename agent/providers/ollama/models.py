@@ -48,7 +48,7 @@ Shown = tuple[frozenset[str] | None, int | None]
 
 
 class ModelCatalog:
-    """The models of one server, as of the last look. `cloud`: it may use its cloud, if known."""
+    """The models of one server at the last look. `cloud`: it may use its cloud, None if unknown."""
 
     def __init__(self, config: Config, transport: Transport) -> None:
         self._config = config
@@ -59,15 +59,15 @@ class ModelCatalog:
         self.cloud: bool | None = None
 
     def names(self) -> list[str]:
-        """The chat models, as users write them."""
+        """Lists the names of the chat models."""
         return [m.name for m in self._models.values() if can_chat(m)]
 
     def find(self, model: str) -> Installed | None:
-        """The model by any of its names, None for an unknown one."""
+        """Returns the model by any of its names, None for an unknown one."""
         return self._models.get(full_name(model))
 
     def capabilities(self, model: str) -> Capabilities:
-        """The capabilities of `model`; an unknown model is assumed to call tools."""
+        """Returns what `model` can do; an unknown model is assumed to call tools."""
         found = self.find(model)
         context = self._window(found, model)
         if found is None or found.capabilities is None:
@@ -76,7 +76,7 @@ class ModelCatalog:
         return Capabilities(**able, context=context)
 
     async def look(self, seconds: float = TIMEOUT_S) -> list[Installed]:
-        """The installed models. Raises ProviderError when the server does not answer in time."""
+        """Lists the installed models. Raises ProviderError without an answer in time."""
         tags, loaded = await asyncio.gather(self._get("/api/tags", seconds), self._running())
         found = list(read_tags(tags))
         self._loaded = loaded
@@ -93,7 +93,7 @@ class ModelCatalog:
             self.cloud = read_cloud(await self._get("/api/status"))
 
     async def version(self) -> str | None:
-        """The server's version, None when it does not answer."""
+        """Returns the server's version, None without an answer."""
         try:
             version = _at(await self._get("/api/version"), "version")
         except ProviderError:
@@ -101,7 +101,7 @@ class ModelCatalog:
         return version if isinstance(version, str) else None
 
     def loaded(self, model: str) -> Loaded | None:
-        """Its size and window in memory at the last look, None if it was not loaded."""
+        """Returns its size and window in memory at the last look, None if it was not loaded."""
         return self._loaded.get(full_name(model))
 
     async def look_loaded(self) -> None:
@@ -109,14 +109,12 @@ class ModelCatalog:
         self._loaded = await self._running()
 
     def is_remote(self, model: str) -> bool:
-        """True if it runs in the cloud, which gives each model its full window."""
-        found = self.find(model)
-        return bool(found and found.remote_host)
+        """Returns True for a model in the cloud, which gives each model its full window."""
+        return bool((found := self.find(model)) and found.remote_host)
 
     def digest(self, model: str) -> str:
-        """The digest of the installed version, empty for an unknown model."""
-        found = self.find(model)
-        return found.digest if found else ""
+        """Returns the digest of the installed version, empty for an unknown model."""
+        return found.digest if (found := self.find(model)) else ""
 
     async def _get(self, path: str, seconds: float = TIMEOUT_S) -> Any:
         url, headers = self._config.address.base + path, self._config.headers
@@ -143,7 +141,7 @@ class ModelCatalog:
                     await asyncio.gather(*map(show, models))
 
     async def _show(self, name: str) -> Shown | None:
-        """The server's description of one model, None without an answer."""
+        """Asks the server to describe one model; returns None without an answer."""
         url, headers = f"{self._config.address.base}/api/show", self._config.headers
         try:
             status, body = await self._transport.post_json(
@@ -173,7 +171,7 @@ class ModelCatalog:
 
 
 def read_tags(body: Any) -> Iterable[Installed]:
-    """The models in the answer of `/api/tags`. Raises ProviderError for any other answer."""
+    """Yields the models in the answer of `/api/tags`. Raises ProviderError for any other answer."""
     listed = body.get("models", ...) if isinstance(body, dict) else ...
     if not isinstance(listed, list | None):
         raise ProviderError(
@@ -197,7 +195,7 @@ def read_tags(body: Any) -> Iterable[Installed]:
 
 
 def read_capabilities(body: Any) -> frozenset[str] | None:
-    """The list under `capabilities`, None on servers that do not say."""
+    """Reads the list under `capabilities`, None on servers that do not say."""
     named = _at(body, "capabilities")
     if not isinstance(named, list) or not named:
         return None
@@ -205,13 +203,13 @@ def read_capabilities(body: Any) -> frozenset[str] | None:
 
 
 def read_trained(body: Any) -> int | None:
-    """`/api/show`: the window a model was trained for, under the name of its architecture."""
+    """Reads the window that a model was trained for, under the name of its architecture."""
     info = _at(body, "model_info")
     return _count(_at(info, f"{_at(info, 'general.architecture')}.context_length"))
 
 
 def read_loaded(body: Any) -> dict[str, Loaded]:
-    """The loaded models in the answer of `/api/ps`, by full name."""
+    """Reads the loaded models in the answer of `/api/ps`, by full name."""
     listed = _at(body, "models")
     return {
         full_name(str(entry.get("model") or entry.get("name"))): Loaded(
@@ -226,13 +224,13 @@ def read_loaded(body: Any) -> dict[str, Loaded]:
 
 
 def read_cloud(body: Any) -> bool | None:
-    """`/api/status`: True if the server may use its cloud, None if it does not say."""
+    """Returns True if the server may use its cloud, None if it does not say."""
     disabled = _at(_at(body, "cloud"), "disabled")
     return not disabled if isinstance(disabled, bool) else None
 
 
 def _at(body: Any, key: str) -> Any:
-    """The value of `key`, None for anything that is no object."""
+    """Returns the value of `key`, None for anything that is no object."""
     return body.get(key) if isinstance(body, Mapping) else None
 
 
@@ -241,7 +239,7 @@ def _count(value: Any) -> int | None:
 
 
 def _epoch(value: Any) -> float | None:
-    """A time in seconds since 1970; one a lifetime away means never."""
+    """Reads a time as seconds since 1970, None for one a lifetime away."""
     try:
         at = datetime.fromisoformat(value).timestamp()
     except (TypeError, ValueError, OverflowError):
@@ -250,16 +248,16 @@ def _epoch(value: Any) -> float | None:
 
 
 def can_chat(model: Installed) -> bool:
-    """True for a chat model, False for one that only makes embeddings or images."""
+    """Returns True for a chat model, False for one that only makes embeddings or images."""
     return model.capabilities is None or "completion" in model.capabilities
 
 
 def full_name(model: str) -> str:
-    """The name with its tag: `llama3.2` is `llama3.2:latest`."""
+    """Returns the name with its tag: `llama3.2` is `llama3.2:latest`."""
     return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
 
 
 def names_cloud(model: str) -> bool:
-    """True if the name itself asks for Ollama's cloud (`name:cloud`, `name:120b-cloud`)."""
+    """Returns True for a name in Ollama's cloud (`name:cloud`, `name:120b-cloud`)."""
     tag = full_name(model).rpartition(":")[2]
     return tag == "cloud" or tag.endswith("-cloud")

@@ -1,33 +1,6 @@
-"""Event types of a session's log, their checksums, and the fold from log to transcript.
+"""The data of events, their checksums, and the fold from log to transcript.
 
-The prompt and the page are both folds of this log; the program saves nothing else.
-
-| type | data |
-|---|---|
-| user_message | text, replaces? (the question that this one stands beside), note?, plan? (its id) |
-| branch_chosen, turn_removed, turn_restored | turn (see `agent.log.branches`) |
-| run_resumed | run_id, takeovers (another process goes on; deltas before it do not count) |
-| run_started | run_id, session_id, model, mode, search, search_path |
-| text_delta, thinking_delta | text (scaffolding: gone once their `message` is there) |
-| servers_awaited | servers (MCP servers whose tools the turn waits for) |
-| servers_ready | servers, missing (those of them that did not come) |
-| search_started | query, by, years? (past ones in the query that the user never named) |
-| search_finished | query, by, status, results, attempts, error?, years?, invisible? |
-| page_opened | url, status, title?, error?, reader? (who read it, if not we), invisible? |
-| tool_call | call_id, name, arguments, effect, server? |
-| tool_started | call_id (of a call that may change something, once it may run) |
-| approval_requested | call_id, name, arguments, effect, server, why, preview?, definition |
-| approval_decided | call_id, decision, arguments, by, key |
-| tool_result | call_id, name, is_error, content, details, sources |
-| plan | plan_id, title, steps, files, sources, by (see `agent.tools.present_plan`) |
-| files_undone | files (what an answer changed in them was taken back) |
-| message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial? |
-| notice | code, message, remedy? |
-| exchange | what a provider answered, if it is recorded (see `agent.observe.replay`) |
-| run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
-
-`invisible` counts the invisible characters that were removed from a page or from search results.
-`run_finished` of a local model also has `performance`, see `agent.run.run`.
+The prompt and the page are both folds of this log. docs/library-use.md lists the events.
 """
 
 from __future__ import annotations
@@ -169,10 +142,7 @@ def question_text(data: Mapping[str, Any]) -> str:
 
 
 def messages_from(events: Iterable[Event], *, before: int | None = None) -> list[Message]:
-    """Returns the transcript for a model: of the turns shown, or of those `before` a turn.
-
-    Every call has a result, even after an interruption, and results are in the order of the calls.
-    """
+    """Returns the transcript for a model: each call has a result, in the order of the calls."""
     transcript: list[Message] = []
     waiting: dict[str, Message] = {}
     answered: set[str] = set()
@@ -251,8 +221,7 @@ def result_from(data: Mapping[str, Any]) -> ToolResult:
 
 
 def citation_data(citation: Citation) -> dict[str, Any]:
-    """Returns a citation as {n, url, title, quote, verified, spans, marks}; each mark is
-    {span, quote, verified}, and `quote`, `verified` and `spans` summarize the marks."""
+    """Returns a citation as {n, url, title, quote, verified, spans, marks}."""
     return {
         "n": citation.n,
         "url": citation.url,
@@ -268,8 +237,7 @@ def citation_data(citation: Citation) -> dict[str, Any]:
 
 
 def citation_from(data: Mapping[str, Any]) -> Citation:
-    """Reads a citation back from its JSON. Logs from before there were marks have one quote for
-    all spans."""
+    """Reads a citation back; logs from before there were marks have one quote for all spans."""
     marks = data.get("marks")
     if marks is None:
         quoted = {"quote": data.get("quote"), "verified": data.get("verified")}
@@ -337,10 +305,7 @@ def day_of(at: float) -> str:
 
 
 def dated_question(text: str, day: str, before: Sequence[Message]) -> Message:
-    """Makes a question of the transcript, with its day if that differs from the first day's.
-
-    Only the later question says the date, so a server's cache of the prompt stays valid.
-    """
+    """Makes a question that says its day if that is not the first: prompt caches stay valid."""
     first = first_day(before) or day
     if day == first:
         return Message("user", text, details={"day": day})

@@ -1,9 +1,4 @@
-"""Replays a trace offline: checks that the same bytes still decode to the same answer.
-
-With SEARCHLOOP_TRACE on, a trace has the bytes that providers answered. Each step's bytes go to
-today's codec over a transport that opens no connection, and the result is compared with the
-message in the trace. So a changed decoder can be tried on real traffic.
-"""
+"""Replays a trace offline: checks that the same bytes still decode to the same answer."""
 
 from __future__ import annotations
 
@@ -31,8 +26,7 @@ _COMPARED = ("text", "thinking", "tool_calls", "citations", "stop_reason")
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One step of a run. `differs` names the parts of the message that changed; `problem` says why
-    there was nothing to compare."""
+    """One step of a run: what `differs` in its message, or why it cannot be compared."""
 
     run_id: str
     step: int
@@ -69,9 +63,7 @@ def _damaged(why: str) -> ConfigError:
 
 
 async def replay(events: Sequence[Event], env: Mapping[str, str]) -> list[Compared]:
-    """Compares every recorded step. Providers are made with `env` and made-up keys, so its base
-    addresses should be those of the recording. Raises ConfigError when the trace has no recording.
-    """
+    """Compares every recorded step, with providers of `env`. Raises ConfigError without any."""
     try:
         steps = list(_steps(events))
     except (TypeError, KeyError, AttributeError) as error:

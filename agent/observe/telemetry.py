@@ -1,8 +1,6 @@
 """Makes OpenTelemetry spans and histograms of a run's events: invoke_agent, chat, execute_tool.
 
-It is off unless SEARCHLOOP_OTEL_ENDPOINT names a collector, and sends no question, answer or
-result. A span is made when its work is over, with the times of the log; a
-run that another process takes over ends here as lost and goes on there as another trace.
+They hold no content. A span is made when its work is over, with the times of the log.
 https://github.com/open-telemetry/semantic-conventions-genai (status: development)
 """
 
@@ -60,8 +58,7 @@ _HISTOGRAMS: Mapping[str, tuple[str, str, tuple[float, ...], tuple[str, ...]]] =
 
 @dataclass(slots=True)
 class _Turn:
-    """A run whose spans are being made. `since` is when the model was asked, in epoch seconds;
-    `usage` is the sum of tokens up to the last step."""
+    """A run: `since` is when the model was asked, `usage` the sum of tokens up to the last step."""
 
     span: Span
     model: Mapping[str, str]  # the attributes that name conversation, provider and model

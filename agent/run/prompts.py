@@ -1,8 +1,6 @@
-"""The system text of a run, and named agents.
+"""The system text of a run, and named agents: presets of a session, of which it stores a copy.
 
-A named agent is a preset of a session: instructions, model, mode and tools. A session stores a copy
-of its agent, so later edits do not change it. Agents are files of SEARCHLOOP_HOME/agents, one
-`NAME.json` each; a file with the name of a built-in agent replaces it.
+SEARCHLOOP_HOME/agents/NAME.json is one; it replaces a built-in agent of that name.
 """
 
 from __future__ import annotations
@@ -62,11 +60,7 @@ def system_text(
     local_search: bool,
     agent: NamedAgent | None = None,
 ) -> str:
-    """Returns the system text of a run, the same for every turn with the same settings.
-
-    `date` is the session's first day. The agent's words come before those of switch and mode, which
-    may change from turn to turn, so that prompt caches stay valid.
-    """
+    """Returns the system text; what may change from turn to turn comes last, for prompt caches."""
     search = _NATIVE_SEARCH if native_search else _LOCAL_SEARCH if local_search else _NO_SEARCH
     own = agent.system.strip() if agent else ""
     return "\n\n".join(filter(None, (_BASE.format(date=date), own, search, _MODES[mode])))
@@ -80,11 +74,7 @@ _ALWAYS = frozenset({"read_more", "find_tool", "present_plan"})  # they do nothi
 
 @dataclass(frozen=True, slots=True)
 class NamedAgent:
-    """A named agent. None leaves the choice to the session.
-
-    `tools` and `servers` are patterns of the tools and MCP servers it may use (None: all). They do
-    not apply to web search, which only the switch controls.
-    """
+    """A named agent; None leaves a choice to the session, or allows all tools or MCP servers."""
 
     name: str
     description: str = ""

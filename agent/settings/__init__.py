@@ -1,7 +1,6 @@
 """Settings: reads them once into frozen values; nothing else in agent/ reads the environment.
 
 Order: flag > environment > `.env` > saved keys > `config.toml` in SEARCHLOOP_HOME > default.
-`Environment` remembers the layer of each value.
 
 Others may import: config_file, keys, removed, secrets.
 """
@@ -60,11 +59,7 @@ SETTINGS: tuple[Setting, ...] = (
 
 
 class Environment(Mapping[str, str]):
-    """All settings by name; an alias answers for its setting. `origin(name)` says who set it.
-
-    The keys that the user saved are a layer of their own, above config.toml: one is used only with
-    the addresses it was saved for, and read only when it is asked for.
-    """
+    """Maps every setting to its value, from the highest layer that has it, or a saved key."""
 
     def __init__(
         self, layers: Mapping[str, Mapping[str, str]], key_store: KeyStore | None = None
@@ -86,8 +81,7 @@ class Environment(Mapping[str, str]):
         return len(set(self))
 
     def origin(self, name: str) -> str:
-        """Which layer gave the value: flag, environment, .env, keyring, keys.json, config.toml or
-        default."""
+        """Returns the layer that gave the value, `keyring`, `keys.json` or `default`."""
         found = self._found(name)
         return found[0] if found else "default"
 
@@ -232,8 +226,7 @@ def _database(env: Mapping[str, str]) -> str | None:
 
 
 def _limits(env: Mapping[str, str]) -> Limits:
-    """Parses SEARCHLOOP_LIMITS (`steps=12,cost_usd=0.50`). Raises ConfigError naming a wrong
-    entry."""
+    """Parses SEARCHLOOP_LIMITS (`steps=12,cost_usd=0.50`). Raises ConfigError."""
     found: dict[str, Any] = {}
     known = [each.name for each in fields(Limits)]
     for entry in (env.get("SEARCHLOOP_LIMITS") or "").split(","):

@@ -1,8 +1,4 @@
-"""Settings of earlier versions: finds those that are still set and says what to write instead.
-
-They have no effect. A limit that somebody set for money must not vanish in silence, so the start of
-a server, `ask`, `chat` and `searchloop doctor` report them.
-"""
+"""Finds settings of earlier versions: a limit set for money must not vanish in silence."""
 
 from __future__ import annotations
 

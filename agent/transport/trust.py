@@ -1,8 +1,6 @@
-"""Reads proxies and certificates from the environment; a ConfigError names a wrong setting.
+"""Reads proxies and certificates from the environment as other programs do.
 
-HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY work as in other programs. SSL_CERT_FILE or
-SSL_CERT_DIR replace the system's certificates, as in OpenSSL. A proxy's address may contain a
-password, so no error repeats it.
+A proxy's address may contain a password, so no error repeats it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Checks paths as a model writes them, before anything is opened; decodes files, writes diffs.
-
-A path is relative to the workspace, with `/` between its parts, so that a file has one spelling in
-the user's rules as well. Nothing here looks at the disk.
-"""
+"""Checks paths as a model writes them, without the disk; decodes files, writes diffs."""
 
 from __future__ import annotations
 
@@ -51,10 +47,7 @@ _IS_CLOSED, _IS_SECRET, _IS_HARMLESS = (
 
 
 def parts_of(given: str, root: str, *, windows: bool = WINDOWS) -> Parts:
-    """Returns the parts of a path inside the folder `root`; () is the folder itself.
-
-    Raises ToolError: `bad_path` for what is no name, `outside_workspace` for what leads out.
-    """
+    """Returns the parts of a path inside `root`. Raises ToolError: bad_path, outside_workspace."""
     path = given.replace("\\", "/") if windows else given
     base = root.replace("\\", "/") if windows else root
     if path.startswith("/") or (windows and path[1:2] == ":"):
@@ -97,10 +90,7 @@ def _wrong(part: str, windows: bool) -> str | None:
 
 @lru_cache(4096)
 def plain_name(name: str) -> str:
-    """Returns the name as rules compare it: without case and invisible characters.
-
-    Some file systems take `.GIT` or `.g<joiner>it` for `.git`; the rules must as well.
-    """
+    """Returns the name without case and invisible characters, as some file systems do."""
     name = unicodedata.normalize("NFKC", name)
     seen = "".join(ch for ch in name if unicodedata.category(ch) != "Cf")
     return seen.casefold().rstrip(". ") or seen
@@ -118,10 +108,7 @@ def secret(parts: Sequence[str]) -> bool:
 
 
 def matches_glob(parts: Sequence[str], pattern: str) -> bool:
-    """Returns whether a path fits a glob: `*.py` a name, `src/*.py` a path, `**` any folders.
-
-    Linear in path times pattern, so that no pattern can keep a search busy.
-    """
+    """Returns whether a path fits a glob (`*.py`, `src/*.py`, `**`), in linear time."""
     wanted = [part for part in pattern.split("/") if part not in ("", ".")]
     if "/" not in pattern.strip("/"):
         wanted = ["**", *wanted]

@@ -1,8 +1,6 @@
 """The files of one workspace: reads them whole, writes them atomically, never leaves the folder.
 
-A write makes a new file beside the old one, flushes it to the disk and renames it: a crash leaves
-the old file or the new one. Only regular files with one name count, because a second name (hard
-link) may belong to a file outside.
+Files with a second name (hard link) do not count: that may be outside.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
+from itertools import islice
 
 from searchloop.agent.errors import ToolError
 
@@ -165,9 +166,9 @@ def editable(data: bytes, path: str) -> str:
 
 def new_file_diff(path: str, text: str) -> str:
     """Returns the unified diff of a new file."""
-    lines = _lines(text)
-    head = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n"
-    return head + "".join(_line("+", line) for line in lines) if lines else head
+    added = "".join(_line(f"+{line}") for line in _lines(text))
+    head = f"--- /dev/null\n+++ b/{path}\n"
+    return f"{head}@@ -0,0 +1,{len(_lines(text))} @@\n{added}"
 
 
 def change_diff(path: str, before: str, after: str, start: int, end: int) -> str:
@@ -175,48 +176,25 @@ def change_diff(path: str, before: str, after: str, start: int, end: int) -> str
     old, new = _lines(before), _lines(after)
     kept = max(0, before.count("\n", end) - 1)  # lines behind the change, at least
     top = max(0, before.count("\n", 0, start) - _CONTEXT)
-    old_part = old[top : max(top, len(old) - kept + _CONTEXT)]
-    new_part = new[top : max(top, len(new) - kept + _CONTEXT)]
-    head = f"--- a/{path}\n+++ b/{path}\n"
-    if len(old_part) + len(new_part) > _COMPARED:
-        shown = [_line("-", line) for line in old_part] + [_line("+", line) for line in new_part]
-        return (
-            f"{head}@@ -{top + 1},{len(old_part)} +{top + 1},{len(new_part)} @@\n{''.join(shown)}"
-        )
-    out = [head]
-    matcher = difflib.SequenceMatcher(None, old_part, new_part, autojunk=False)
-    for group in matcher.get_grouped_opcodes(_CONTEXT):
-        out.append(_hunk(group, old_part, new_part, top))
-    return "".join(out)
+    old = old[top : max(top, len(old) - kept + _CONTEXT)]
+    new = new[top : max(top, len(new) - kept + _CONTEXT)]
+    if len(old) + len(new) > _COMPARED:
+        whole = (f"@@ -1,{len(old)} +1,{len(new)} @@\n", *("-" + x for x in old))
+        hunks = iter((*whole, *("+" + x for x in new)))
+    else:
+        hunks = islice(difflib.unified_diff(old, new, n=_CONTEXT), 2, None)
+    shown = (_moved(line, top) if line.startswith("@@") else _line(line) for line in hunks)
+    return f"--- a/{path}\n+++ b/{path}\n{''.join(shown)}"
 
 
 def _lines(text: str) -> list[str]:
     """Splits at newlines, which stay; nothing else ends a line here."""
-    pieces = text.split("\n")
-    return [piece + "\n" for piece in pieces[:-1]] + [piece for piece in pieces[-1:] if piece]
+    return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
-def _hunk(
-    group: Sequence[tuple[str, int, int, int, int]],
-    old: Sequence[str],
-    new: Sequence[str],
-    top: int,
-) -> str:
-    first, last = group[0], group[-1]
-    olds, news = last[2] - first[1], last[4] - first[3]
-    a = top + first[1] + (1 if olds else 0)
-    b = top + first[3] + (1 if news else 0)
-    out = [f"@@ -{a},{olds} +{b},{news} @@\n"]
-    for tag, i1, i2, j1, j2 in group:
-        if tag == "equal":
-            out += [_line(" ", line) for line in old[i1:i2]]
-        else:
-            out += [_line("-", line) for line in old[i1:i2]]
-            out += [_line("+", line) for line in new[j1:j2]]
-    return "".join(out)
+def _moved(head: str, lines: int) -> str:
+    return re.sub(r"(?<=[-+])\d+", lambda number: str(int(number[0]) + lines), head)
 
 
-def _line(sign: str, line: str) -> str:
-    if line.endswith("\n"):
-        return sign + line
-    return f"{sign}{line}\n\\ No newline at end of file\n"
+def _line(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -160,11 +160,9 @@ class Leases:
 
 def no_session(session_id: str) -> Conflict:
     """Makes the error for a session that does not exist."""
-    return Conflict(
-        "no_session",
-        f"There is no session {session_id!r}.",
-        "It may have been deleted; `searchloop sessions` lists those there are.",
-    )
+    what = f"There is no session {session_id!r}."
+    remedy = "It may have been deleted; `searchloop sessions` lists those there are."
+    return Conflict("no_session", what, remedy)
 
 
 def holder() -> str:

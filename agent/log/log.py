@@ -397,10 +397,7 @@ def open_store(where: Path | str) -> Database:
     try:
         module = import_module("searchloop.agent.log.postgres")
     except ImportError as error:
-        raise ConfigError(
-            "no_driver",
-            f"SEARCHLOOP_DATABASE_URL needs a driver that is not installed ({error}).",
-            "pip install 'searchloop[postgres]'",
-        ) from error
+        what = f"SEARCHLOOP_DATABASE_URL needs a driver that is not installed ({error})."
+        raise ConfigError("no_driver", what, "pip install 'searchloop[postgres]'") from error
     store: Database = module.PostgresDatabase(str(where), STEPS)
     return store

@@ -147,11 +147,8 @@ def fault(code: str, where: object, why: object) -> StoreError:
 
 def newer(where: object, found: int, known: int, way_out: str) -> StoreError:
     """Makes the error for a store that a later version has migrated."""
-    return StoreError(
-        "newer_store",
-        f"{where} is of a newer searchloop (schema {found}; this one knows {known}).",
-        f"Update searchloop, or {way_out}.",
-    )
+    what = f"{where} is of a newer searchloop (schema {found}; this one knows {known})."
+    return StoreError("newer_store", what, f"Update searchloop, or {way_out}.")
 
 
 @contextmanager

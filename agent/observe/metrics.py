@@ -76,11 +76,9 @@ class Metrics(Observer):
     def text(self) -> str:
         """Returns all numbers in Prometheus' text format. Raises ConfigError without the extra."""
         if not self._client:
-            raise ConfigError(
-                "missing_extra",
-                "Numbers for Prometheus need a package that is not installed.",
-                "Install it with `pip install 'searchloop[metrics]'`.",
-            )
+            what = "Numbers for Prometheus need a package that is not installed."
+            remedy = "Install it with `pip install 'searchloop[metrics]'`."
+            raise ConfigError("missing_extra", what, remedy)
         return str(self._client.generate_latest(self._registry).decode())
 
     def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:

@@ -55,11 +55,8 @@ def read_trace(text: str) -> list[Event]:
 
 
 def _damaged(why: str) -> ConfigError:
-    return ConfigError(
-        "bad_trace",
-        f"This is not a trace, or it was damaged: {why}.",
-        "Save one: searchloop export ID --format trace.",
-    )
+    what = f"This is not a trace, or it was damaged: {why}."
+    return ConfigError("bad_trace", what, "Save one: searchloop export ID --format trace.")
 
 
 async def replay(events: Sequence[Event], env: Mapping[str, str]) -> list[Compared]:
@@ -70,11 +67,9 @@ async def replay(events: Sequence[Event], env: Mapping[str, str]) -> list[Compar
         raise _damaged(f"an event lacks what it should have ({error})") from None
     compared = [await _compared(step, env) for step in steps]
     if not compared:
-        raise ConfigError(
-            "nothing_recorded",
-            "The trace holds nothing that a provider answered.",
-            "Set SEARCHLOOP_TRACE=1, ask again, and save the trace of that chat.",
-        )
+        what = "The trace holds nothing that a provider answered."
+        remedy = "Set SEARCHLOOP_TRACE=1, ask again, and save the trace of that chat."
+        raise ConfigError("nothing_recorded", what, remedy)
     return compared
 
 

@@ -237,25 +237,18 @@ def telemetry(env: Mapping[str, str], *, offline: bool) -> Telemetry | None:
         return None
     address = urlsplit(endpoint)
     if address.scheme not in ("http", "https") or not address.hostname:
-        raise ConfigError(
-            "bad_otel",
-            f"{ENDPOINT} is not an http:// or https:// address.",
-            "Name your collector, for example http://127.0.0.1:4318.",
-        )
+        what = f"{ENDPOINT} is not an http:// or https:// address."
+        remedy = "Name your collector, for example http://127.0.0.1:4318."
+        raise ConfigError("bad_otel", what, remedy)
     if offline and not Origin(address.scheme, address.hostname, address.port or 0).here:
-        raise ConfigError(
-            "offline",
-            f"SEARCHLOOP_OFFLINE is on, and {ENDPOINT} is another machine.",
-            "Unset one of the two.",
-        )
+        what = f"SEARCHLOOP_OFFLINE is on, and {ENDPOINT} is another machine."
+        raise ConfigError("offline", what, "Unset one of the two.")
     try:
         return _exporting(endpoint)
     except ImportError:
-        raise ConfigError(
-            "missing_extra",
-            f"{ENDPOINT} is set, and OpenTelemetry is not installed.",
-            "Install it with `pip install 'searchloop[otel]'`, or unset the setting.",
-        ) from None
+        what = f"{ENDPOINT} is set, and OpenTelemetry is not installed."
+        remedy = "Install it with `pip install 'searchloop[otel]'`, or unset the setting."
+        raise ConfigError("missing_extra", what, remedy) from None
 
 
 def _exporting(endpoint: str) -> Telemetry:

@@ -128,8 +128,6 @@ def _read(pattern: str, prices: Any, name: str) -> dict[str, float]:
 
 
 def _wrong(name: str, why: str) -> ConfigError:
-    return ConfigError(
-        "bad_prices",
-        f"{name} cannot be used: {why}.",
-        'Write for example [models."openai-chat:my-model"] and below it input = 2.0.',
-    )
+    what = f"{name} cannot be used: {why}."
+    remedy = 'Write for example [models."openai-chat:my-model"] and below it input = 2.0.'
+    return ConfigError("bad_prices", what, remedy)

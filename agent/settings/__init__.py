@@ -153,11 +153,9 @@ def read_config(path: Path) -> dict[str, str]:
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            "bad_config",
-            f"{path} is not valid TOML: {error}.",
-            'Write one setting a line, for example SEARCHLOOP_MODEL = "ollama:qwen3:8b".',
-        ) from error
+        what = f"{path} is not valid TOML: {error}."
+        remedy = 'Write one setting a line, for example SEARCHLOOP_MODEL = "ollama:qwen3:8b".'
+        raise ConfigError("bad_config", what, remedy) from error
     return {key: str(value) for key, value in data.items() if not isinstance(value, dict | list)}
 
 
@@ -217,11 +215,9 @@ def _database(env: Mapping[str, str]) -> str | None:
     name = "SEARCHLOOP_DATABASE_URL"
     address = (env.get(name) or "").strip()
     if address and not address.startswith(DATABASES):
-        raise ConfigError(
-            "bad_database",
-            f"{name} is not the address of a PostgreSQL database.",
-            "Write postgresql://USER:PASSWORD@HOST/NAME, or remove it: then a file is used.",
-        )
+        what = f"{name} is not the address of a PostgreSQL database."
+        remedy = "Write postgresql://USER:PASSWORD@HOST/NAME, or remove it: then a file is used."
+        raise ConfigError("bad_database", what, remedy)
     return address or None
 
 
@@ -234,20 +230,15 @@ def _limits(env: Mapping[str, str]) -> Limits:
         if not entry.strip():
             continue
         if not equals or name not in known or name in found:
-            raise ConfigError(
-                "bad_limits",
-                f"SEARCHLOOP_LIMITS has an entry that cannot be used: {entry.strip()[:60]!r}.",
-                f"Write each of {', '.join(known)} at most once, for example steps=12.",
-            )
+            what = f"SEARCHLOOP_LIMITS has an entry that cannot be used: {entry.strip()[:60]!r}."
+            remedy = f"Write each of {', '.join(known)} at most once, for example steps=12."
+            raise ConfigError("bad_limits", what, remedy)
         try:
             value = float(text) if name in ("seconds", "cost_usd") else int(text)
         except ValueError:
             value = 0
         if not 0 < value < float("inf"):
-            raise ConfigError(
-                "bad_limit",
-                f"{name} is {text[:40]!r}, not a number above 0.",
-                "Correct or remove it in SEARCHLOOP_LIMITS.",
-            )
+            what = f"{name} is {text[:40]!r}, not a number above 0."
+            raise ConfigError("bad_limit", what, "Correct or remove it in SEARCHLOOP_LIMITS.")
         found[name] = value
     return Limits(**found)

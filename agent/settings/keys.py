@@ -167,11 +167,9 @@ class KeyStore:
         """Saves the key for the addresses in force; returns its place. Raises AgentError."""
         value = value.strip()
         if not value or len(value) > LONGEST or not value.isascii() or not value.isprintable():
-            raise ConfigError(
-                "bad_key",
-                f"What was given for {name} is no key.",
-                f"Give one line of at most {LONGEST} plain characters.",
-            )
+            what = f"What was given for {name} is no key."
+            remedy = f"Give one line of at most {LONGEST} plain characters."
+            raise ConfigError("bad_key", what, remedy)
         bound = tuple((address, address.origin(env)) for address in sent_to)
         with self._lock:
             self._keys = _read(self._path)  # another process may have saved one as well
@@ -267,11 +265,8 @@ def _read(path: Path) -> dict[str, SavedKey]:
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
     except OSError as error:
-        raise StoreError(
-            "open_keys",
-            f"Others on this machine can read {path}, and that cannot be changed: {error}.",
-            f"Make it yours alone: chmod 600 {path}",
-        ) from error
+        what = f"Others on this machine can read {path}, and that cannot be changed: {error}."
+        raise StoreError("open_keys", what, f"Make it yours alone: chmod 600 {path}") from error
     try:
         data = json.loads(text)
         return {str(name): _saved(one) for name, one in data.items()}
@@ -288,8 +283,6 @@ def _saved(one: Mapping[str, Any]) -> SavedKey:
 
 
 def _unreadable(path: Path, why: str) -> ConfigError:
-    return ConfigError(
-        "bad_keys",
-        f"{path} cannot be read: {why}.",
-        "Remove it and save the keys again with `searchloop setup`.",
-    )
+    what = f"{path} cannot be read: {why}."
+    remedy = "Remove it and save the keys again with `searchloop setup`."
+    return ConfigError("bad_keys", what, remedy)

@@ -189,11 +189,9 @@ def request_headers(headers: Headers) -> dict[str, str]:
     fields = {**_STANDARD, **dict(headers)}
     for name, value in fields.items():
         if not _HEADER_VALUE.fullmatch(value):
-            raise ConfigError(
-                "bad_header",
-                f"The value for the header {name} has characters that HTTP does not allow.",
-                "Check the key for blanks, line breaks and typographic characters.",
-            )
+            what = f"The value for the header {name} has characters that HTTP does not allow."
+            remedy = "Check the key for blanks, line breaks and typographic characters."
+            raise ConfigError("bad_header", what, remedy)
     return fields
 
 

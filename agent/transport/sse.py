@@ -21,11 +21,9 @@ _MISREAD = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
 
 
 def _too_large() -> ProviderError:
-    return ProviderError(
-        "bad_response",
-        f"One event of the answer is larger than {MAX_EVENT // 1024 // 1024} MiB.",
-        "Check that the base URL points to the provider itself.",
-    )
+    what = f"One event of the answer is larger than {MAX_EVENT // 1024 // 1024} MiB."
+    remedy = "Check that the base URL points to the provider itself."
+    return ProviderError("bad_response", what, remedy)
 
 
 class _Pieces:
@@ -236,11 +234,9 @@ def incomplete(server: str, why: str = "") -> IncompleteError:
 
 def endless(server: str) -> ProviderError:
     """The answer is larger than any real one."""
-    return ProviderError(
-        "bad_response",
-        f"The answer of {server} has no end.",
-        "Check that the base URL points to the provider itself.",
-    )
+    what = f"The answer of {server} has no end."
+    remedy = "Check that the base URL points to the provider itself."
+    return ProviderError("bad_response", what, remedy)
 
 
 def then_raise(events: Iterable[StreamEvent], error: ProviderError) -> Iterator[StreamEvent]:

@@ -115,17 +115,11 @@ class Transport:
     def _locate(self, url: str) -> Origin:
         origin = origin_of(url)
         if origin is None:
-            raise ConfigError(
-                "bad_url",
-                "The base URL of the provider is not an http:// or https:// address.",
-                "Correct it, for example http://127.0.0.1:8000/v1.",
-            )
+            what = "The base URL of the provider is not an http:// or https:// address."
+            raise ConfigError("bad_url", what, "Correct it, for example http://127.0.0.1:8000/v1.")
         if self._offline and not origin.here:
-            raise ConfigError(
-                "offline",
-                f"{origin} is not on this machine, and nothing may leave it.",
-                "Choose a local model, or unset SEARCHLOOP_OFFLINE.",
-            )
+            what = f"{origin} is not on this machine, and nothing may leave it."
+            raise ConfigError("offline", what, "Choose a local model, or unset SEARCHLOOP_OFFLINE.")
         return origin
 
 

@@ -94,8 +94,5 @@ def _system() -> ssl.SSLContext:
 
 
 def _unusable(name: str, value: str, why: str) -> ConfigError:
-    return ConfigError(
-        "bad_certificates",
-        f"{name} names {value[:200]!r}, which cannot be used ({why.lower()}).",
-        f"Correct {name}, or unset it.",
-    )
+    what = f"{name} names {value[:200]!r}, which cannot be used ({why.lower()})."
+    return ConfigError("bad_certificates", what, f"Correct {name}, or unset it.")

@@ -136,11 +136,8 @@ def is_binary(head: bytes) -> bool:
 def decoded(data: bytes, path: str) -> str:
     """Decodes a file: UTF-8, UTF-16 with a mark, else Windows-1252. Raises ToolError if binary."""
     if is_binary(data):
-        raise ToolError(
-            "binary_file",
-            f"{path} is not a text file ({len(data):,} bytes).",
-            "Go on without it, or ask the user for it as text.",
-        )
+        what = f"{path} is not a text file ({len(data):,} bytes)."
+        raise ToolError("binary_file", what, "Go on without it, or ask the user for it as text.")
     for mark, encoding in _WIDE:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
@@ -157,11 +154,8 @@ def editable(data: bytes, path: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ToolError(
-            "not_utf8",
-            f"{path} is not UTF-8 text, so it cannot be changed without damage.",
-            "The user can convert it to UTF-8 first.",
-        ) from error
+        what = f"{path} is not UTF-8 text, so it cannot be changed without damage."
+        raise ToolError("not_utf8", what, "The user can convert it to UTF-8 first.") from error
 
 
 def new_file_diff(path: str, text: str) -> str:

@@ -224,11 +224,8 @@ def changed_since(path: str) -> ToolError:
 
 
 def _too_large(path: str, size: int, most: int) -> ToolError:
-    return ToolError(
-        "file_too_large",
-        f"{path} is too large: {size:,} bytes, where {most:,} is the most.",
-        "search_files finds lines in it.",
-    )
+    what = f"{path} is too large: {size:,} bytes, where {most:,} is the most."
+    return ToolError("file_too_large", what, "search_files finds lines in it.")
 
 
 def _all_of(descriptor: int, most: int) -> bytes:

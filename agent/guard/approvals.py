@@ -1,9 +1,7 @@
 """Approvals: asks the user about a call and stores the answer. Both are events, so both last.
 
-A tab, the command line or a process on another machine answers by appending `approval_decided`; the
-run that asked follows its session's log. The first answer counts. `key` binds an approval to the
-tool, its definition and the canonical arguments: `always` lets that same call run again in this
-session, and nothing else.
+Any process answers by appending `approval_decided`; the first answer counts. `always` lets the same
+call, with the same arguments and definition, run again in this session.
 """
 
 from __future__ import annotations
@@ -82,10 +80,7 @@ class Approvals:
         }
 
     async def ask(self, session_id: str, request: Mapping[str, Any], emit: Emit) -> ApprovalAnswer:
-        """Asks the user and waits for the answer. A resumed run does not ask twice.
-
-        Raises Conflict when the session is deleted meanwhile.
-        """
+        """Asks the user, once even if the run is resumed. Raises Conflict for a deleted session."""
         after = asked_before(await self._log.aside(self._log.read, session_id), request)
         if after is None:
             after = await self._log.aside(self._log.last_seq, session_id) or 0
@@ -107,11 +102,7 @@ class Approvals:
         *,
         by: str = "user",
     ) -> Mapping[str, Any]:
-        """Stores the user's decision and returns its data; safe on any thread, in any process.
-
-        Raises Conflict('already_decided') after another's decision, Conflict('nothing_to_approve')
-        when no such call waits, ConfigError for an unknown decision.
-        """
+        """Stores the user's decision and returns its data. Raises Conflict, ConfigError."""
         if decision not in DECISIONS:
             what = f"There is no decision {decision[:40]!r}."
             raise ConfigError("bad_decision", what, f"Choose one of {', '.join(DECISIONS)}.")

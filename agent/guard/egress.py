@@ -1,9 +1,7 @@
-"""Egress checks: compares each outgoing call with the data that this session has read.
+"""Egress checks: compares each outgoing call (network, MCP) with what this session has read.
 
-A call is outgoing when it goes to the network or to an MCP server. Our own keys never leave. The
-user decides about an address that is new to the session, a piece of a private text, a string that
-looks like a secret, and any call once private and untrusted text are both in context. The checks
-compare strings; they ignore what a model says about itself.
+Our own keys never leave. The user decides about new addresses, private text, secret-looking
+strings, and any call once private and untrusted text are both in context.
 """
 
 from __future__ import annotations
@@ -33,10 +31,7 @@ class Finding:
 
 
 class Exposure:
-    """The texts in a session's context, sorted into private ones, the user's and public ones.
-
-    `messages` is the transcript, which may grow; `catch_up` reads what is new.
-    """
+    """The texts of a growing transcript: private ones, the user's, and those from outside."""
 
     def __init__(self, messages: Sequence[Message] = ()) -> None:
         self._messages = messages

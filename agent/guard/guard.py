@@ -1,8 +1,6 @@
 """The guard: decides whether a call that fits its schema may run.
 
-It checks, in this order, the session as it is now (the user may have changed the switch or the
-mode), what would leave (`egress`) and the user's rules (`policy`), and asks the user where one of
-these says so. It compares values and strings; no model judges anything here.
+It checks the session as it is now, what would leave (`egress`) and the user's rules (`policy`).
 """
 
 from __future__ import annotations
@@ -41,11 +39,7 @@ _ROUNDS = 5  # how often changed arguments may be wrong before that counts as a 
 
 @dataclass(slots=True)
 class Guard:
-    """Guards the calls of one run; implements `agent.tools.dispatcher.Gate`.
-
-    `egress` returns the checks of outgoing calls, `live` reads the session anew, `always` reads the
-    keys of calls with a lasting approval, `messages` is the transcript, which grows with the run.
-    """
+    """Guards the calls of one run; `live` reads the session anew, `always` lasting approvals."""
 
     policy: Policy
     egress: Callable[[], Egress]
@@ -146,10 +140,7 @@ class Guard:
     async def _decision(
         self, request: Mapping[str, Any], finding: Finding | None, emit: Emit
     ) -> ApprovalAnswer:
-        """Asks the user, or decides as `approve` says where there is no user.
-
-        `auto` never approves a call that the egress checks have stopped.
-        """
+        """Asks the user, or decides; `auto` approves no call that the egress checks stopped."""
         if self.approve == "ask":
             return await self.ask(request, emit)
         yes = self.approve == "auto" and finding is None

@@ -1,8 +1,6 @@
-"""Finds secrets in a text that is about to leave.
+"""Finds known secrets and the shapes of vendors' keys in a text that is about to leave.
 
-It looks for known secrets and the shapes of vendors' keys in the text and in whatever the text
-decodes to: base64, hex, percent signs, reversed, up to three deep. Twelve characters of a known
-secret in a row count as the secret.
+It reads base64, hex, percent signs and reversed text, nested up to three deep.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
 """The user's rules for calls: allow, confirm or deny, by tool, effect, server, domain and path.
 
-They are in `policy.json` in SEARCHLOOP_HOME:
-
-    {"review_queries": false, "private_and_untrusted": "ask",
-     "rules": [{"action": "allow", "tool": "create_file", "path": "notes/*"},
-               {"action": "deny", "server": "github", "tool": "*delete*"}]}
-
-Of the rules that match a call, deny wins over confirm and confirm over allow. Where none matches,
-the user confirms what changes something or comes from an MCP server; all else may run.
+Of the rules in `policy.json` that match a call, deny wins over confirm and confirm over allow.
+Where none matches, the user confirms what changes something or comes from an MCP server.
 """
 
 from __future__ import annotations
@@ -49,10 +43,7 @@ class Rule:
     path: str | None = None
 
     def matches(self, tool: Tool, places: Places) -> bool:
-        """Returns whether the rule applies to this call.
-
-        An allowing rule must cover every place that a call names, another rule any of them.
-        """
+        """Returns whether the rule applies; an allowing rule must cover every place in the call."""
         return (
             self.effect in (None, tool.spec.effect)
             and fnmatchcase(tool.spec.name, self.tool or "*")
@@ -89,9 +80,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules and two choices. `review_queries` shows queries to the user before they leave;
-    `private_and_untrusted` decides about calls once both kinds of text are in context.
-    """
+    """The rules, whether to show queries before they leave, and the choice for mixed texts."""
 
     rules: tuple[Rule, ...] = ()
     review_queries: bool = False

@@ -1,6 +1,4 @@
-"""The event log, the only storage of sessions: import `EventLog` and `Event` from here.
-
-`EventLog` loads on first use, so that a module that only reads events loads no database.
+"""The event log: import `EventLog` (loaded on first use, with its database) and `Event` from here.
 
 Others may import: backup, branches, context, contract, events, leases, session.
 """

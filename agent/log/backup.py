@@ -1,8 +1,4 @@
-"""Backs up, restores and checks a log.
-
-A copy is always one SQLite file, and restores into either store. Sessions are copied one by one
-while others write: each is consistent as of some moment.
-"""
+"""Backs up, restores and checks a log; a copy is one SQLite file that fits either store."""
 
 from __future__ import annotations
 
@@ -45,10 +41,7 @@ _AGAIN = "Name another, or make one with `searchloop sessions backup FILE`."
 
 
 def backup(where: Path | str, target: Path) -> int:
-    """Writes a copy of the log to a new file; returns its number of sessions.
-
-    Raises ConfigError when the file exists, StoreError when reading or writing fails.
-    """
+    """Copies the log to a new file; returns the number of sessions. Raises AgentError."""
     if target.exists():
         raise ConfigError("file_exists", f"{target} exists.", "Name a file that does not.")
     with beside(target) as half:
@@ -75,11 +68,9 @@ class Restored(NamedTuple):
 
 
 def restore(where: Path | str, source: Path | None) -> Restored:
-    """Restores the sessions of a copy that the log does not have.
+    """Restores the sessions of a copy that the log lacks, and the legible ones of a damaged store.
 
-    A damaged SQLite store is renamed first, and its legible sessions are restored as well: one with
-    gaps only if the copy does not have it. Raises ConfigError when there is no such file, when it
-    is no copy, or when there is nothing to restore; StoreError when it cannot be read.
+    The copy's version of a session with gaps wins. Raises ConfigError, StoreError.
     """
     if source is not None and not source.is_file():
         raise ConfigError("no_file", f"There is no file {source}.", "Name a copy.")
@@ -162,10 +153,7 @@ def _begin_copy(half: Path) -> None:
 
 
 def _check_copy(copy: Path, source: Path) -> None:
-    """Raises ConfigError when `copy`, which was read from `source`, is no copy or unfinished.
-
-    It accepts a damaged one: opening it shows the damage.
-    """
+    """Raises ConfigError when `copy`, read from `source`, is no copy or an unfinished one."""
     try:
         with closing(sqlite3.connect(copy)) as db:
             tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}

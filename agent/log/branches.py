@@ -1,9 +1,6 @@
 """Folds a log into a tree of turns and selects the branch that is shown.
 
-A turn is a `user_message` with everything up to the next. Two turns are siblings when they follow
-the same turn. `user_message` with `replaces` adds a sibling of that turn, `branch_chosen` selects a
-sibling and its successors, `turn_removed` hides a turn (its nearest sibling is shown instead, its
-successors stay) and `turn_restored` brings it back.
+A turn is a `user_message` with everything up to the next; turns after the same turn are siblings.
 The page folds the same events by the same rules: web/static/chat/branches.js.
 """
 
@@ -91,10 +88,7 @@ class Turns:
 
 
 def shown(events: Iterable[Event], *, before: int | None = None) -> Sequence[Event]:
-    """Returns the events of the turns that are shown, or of the turns `before` one.
-
-    Raises ConfigError when there is no turn `before`.
-    """
+    """Returns the events of the shown turns, or of those `before` a turn. Raises ConfigError."""
     events = tuple(events)
     if before is None and not any(
         event.type in BRANCHING or (event.type == "user_message" and event.data.get("replaces"))

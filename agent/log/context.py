@@ -1,10 +1,8 @@
-"""Cuts a transcript to a model's window, by estimates in tokens. Pure functions.
+"""Cuts a transcript to a model's window, by estimates in tokens.
 
-`fit` replays the transcript and decides at each earlier request from what was known then. So a
-longer transcript begins as the shorter one did, and a server's cache of the prompt stays valid
-between cuts. Cuts are rare and large: down to `_LOW` of the room. Old pages shrink first, then the
-steps of earlier turns go, then those turns, then earlier steps of this one. The current question
-always stays whole; if it does not fit, that is an error.
+`fit` decides at each earlier request from what was known then, so a longer transcript begins as the
+shorter one did and prompt caches stay valid. Cuts are rare and large. Old pages shrink first, then
+the steps of earlier turns go, then those turns, then steps of this turn; the question stays whole.
 """
 
 from __future__ import annotations
@@ -67,10 +65,7 @@ def size_of(message: Message) -> int:
 def fit(
     messages: Sequence[Message], budget: Budget, size: Callable[[Message], int] = size_of
 ) -> Fitted:
-    """Cuts a transcript to the budget. Raises ProviderError when the current turn does not fit.
-
-    `size` returns a message's tokens without its thinking, which counts in the current turn only.
-    """
+    """Cuts messages to the budget. Raises ProviderError when this turn does not fit."""
     cutting = _Cutting(budget, size)
     for message in messages:
         if message.role == "assistant":
@@ -101,10 +96,7 @@ class _Cutting:
     gone_until: int = 0
 
     def add(self, message: Message) -> None:
-        """Adds a message, and cuts a result to its share of the window.
-
-        A nudge (to answer now) is ours and no question: the results before it are still unread.
-        """
+        """Adds a message; a nudge (to answer now) is ours and starts no question."""
         place = len(self.kept)
         self.full.append(message)
         if message.role == "user" and not message.details.get("nudge"):

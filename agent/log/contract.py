@@ -1,7 +1,6 @@
 """The protocol of a store of the event log, and its tables.
 
-`EventLog` and `Leases` use SQL that every store understands, with `?` for values; where the
-dialects differ, an attribute or a method of `Database` has the SQL.
+Its users write SQL that every store understands, with `?` for values.
 """
 
 from __future__ import annotations
@@ -34,10 +33,9 @@ class RunDeltas:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Events of one session that are stored together: (type, JSON) each.
+    """Events of one session that are stored together; they may replace (`clears`) its deltas.
 
-    `fence` is that of the run that writes, None for a writer without a lease. `after` is the number
-    that the session's last event must have, None for any. `clears`: they replace the deltas.
+    `fence` is the writer's, None without a lease; `after` is what the last event's number must be.
     """
 
     session: str
@@ -65,10 +63,7 @@ def batch_of(
     fence: int | None = None,
     after: int | None = None,
 ) -> Batch:
-    """Makes a batch with the present time; see `EventLog.append` for the arguments.
-
-    Each event is serialized once: the same text goes to the store and to other processes.
-    """
+    """Makes a batch of now; serializes each event once, for the store and for other processes."""
     kinds = [kind for kind, _ in events]
     dumped = [_dump(data) for _, data in events]
     return Batch(
@@ -118,10 +113,9 @@ class Database(Protocol):
         """Opens a connection for one SELECT."""
 
     def append(self, batches: Sequence[Batch]) -> list[int | None]:
-        """Stores events of different sessions in one transaction; returns each one's last number.
+        """Stores batches of different sessions in one transaction; returns each one's last number.
 
-        It is None for a batch that was not stored: the session is gone, the fence is not its newest
-        or `after` is not its last event.
+        None means not stored: the session is gone, or `fence` or `after` no longer holds.
         """
 
     def at_once(self) -> AbstractContextManager[None]:
@@ -134,10 +128,9 @@ class Database(Protocol):
         """Sends news to the `listen` of other processes, if the store has a channel for that."""
 
     def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
-        """Calls `heard` on a thread with news of other processes; empty news: some may be lost.
+        """Calls `heard` on a thread with news of other processes while they are `wanted`.
 
-        A store that has to poll for news does so only while they are `wanted`; a caller that wants
-        them again calls this again.
+        Empty news say that some may be lost. Callers repeat the call when they want news again.
         """
 
     def check(self) -> list[str]:
@@ -148,10 +141,7 @@ class Database(Protocol):
 
 
 def rows_of(db: Database, query: str, values: Sequence[Any] = ()) -> list[Any]:
-    """Returns all rows of a SELECT. Raises StoreError.
-
-    After damage it asks once more: by then the store has found another way to read the file.
-    """
+    """Returns all rows of a SELECT; after damage it asks once more, of what can still be read."""
 
     def rows() -> list[Any]:
         with db.reading() as statements:

@@ -1,4 +1,4 @@
-"""Event types of a session's log, their checksums, and the fold from log to transcript.
+"""The data of events, their checksums, and the fold from log to transcript.
 
 The prompt and the page are both folds of this log; the program saves nothing else.
 
@@ -171,10 +171,7 @@ def question_text(data: Mapping[str, Any]) -> str:
 
 
 def messages_from(events: Iterable[Event], *, before: int | None = None) -> list[Message]:
-    """Returns the transcript for a model: of the turns shown, or of those `before` a turn.
-
-    Every call has a result, even after an interruption, and results are in the order of the calls.
-    """
+    """Returns the transcript for a model: each call has a result, in the order of the calls."""
     transcript: list[Message] = []
     waiting: dict[str, Message] = {}
     answered: set[str] = set()
@@ -350,10 +347,7 @@ def day_of(at: float) -> str:
 
 
 def dated_question(text: str, day: str, before: Sequence[Message]) -> Message:
-    """Makes a question of the transcript, with its day if that differs from the first day's.
-
-    Only the later question says the date, so a server's cache of the prompt stays valid.
-    """
+    """Makes a question that says its day if that is not the first: prompt caches stay valid."""
     first = first_day(before) or day
     if day == first:
         return Message("user", text, details={"day": day})

@@ -1,9 +1,7 @@
 """Leases of runs: one process holds a run, and each holder has a higher fence than the last.
 
-A holder renews its leases every `BEAT` seconds. After `LEASE` seconds of silence any process may
-take the run over; then the log refuses what the old holder writes, because an append compares the
-fence in its own transaction. So a process that was frozen and wakes up does no harm. The time is
-the store's, not the machine's.
+A holder renews its leases every `BEAT` seconds of the store's clock. After `LEASE` seconds of
+silence any process may take the run over; an append compares the fence in its own transaction.
 """
 
 from __future__ import annotations
@@ -11,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import secrets
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,10 +56,7 @@ class Leases:
     def claim(
         self, session_id: str, run_id: str, owner: str, turn: Mapping[str, Any] | None = None
     ) -> Lease:
-        """Takes the session for this run. `turn` is what a process that takes it over must know.
-
-        Raises Conflict('busy') while another run has it, Conflict('no_session') if it is gone.
-        """
+        """Takes the session for a run; a takeover reads `turn`. Raises Conflict."""
         with self._db.transaction() as db:
             done = db.execute(
                 "INSERT INTO runs (session, run_id, owner, beat, turn) VALUES (?, ?, ?, "
@@ -95,10 +90,7 @@ class Leases:
             return None if done is None else self._lease(done)
 
     def beat(self, owner: str) -> dict[str, int]:
-        """Renews the leases of `owner`; returns those it still has, as session -> fence.
-
-        The commit is durable: a power cut loses no more than what came after the last beat.
-        """
+        """Renews the leases of `owner`, durably; returns those it has, as session -> fence."""
         with self._db.transaction(durable=True) as db:
             rows = db.execute(
                 f"UPDATE runs SET beat = {self._db.clock} WHERE owner = ? RETURNING session, fence",
@@ -168,16 +160,14 @@ class Leases:
 
 def no_session(session_id: str) -> Conflict:
     """Makes the error for a session that does not exist."""
-    return Conflict(
-        "no_session",
-        f"There is no session {session_id!r}.",
-        "It may have been deleted; `searchloop sessions` lists those there are.",
-    )
+    what = f"There is no session {session_id!r}."
+    remedy = "It may have been deleted; `searchloop sessions` lists those there are."
+    return Conflict("no_session", what, remedy)
 
 
 def holder() -> str:
     """Returns a unique name for a holder in this process: machine, process, random part."""
-    return f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+    return f"{platform.node()}/{os.getpid()}/{secrets.token_hex(4)}"
 
 
 def gone(lease: Lease) -> bool:
@@ -185,7 +175,7 @@ def gone(lease: Lease) -> bool:
     if not lease.owner:  # handed over
         return True
     host, pid, _ = lease.owner.rsplit("/", 2)
-    if host != socket.gethostname() or os.name != "posix":
+    if host != platform.node() or os.name != "posix":
         return False
     try:
         os.kill(int(pid), 0)

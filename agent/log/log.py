@@ -1,8 +1,7 @@
 """The event log: append-only, the same for every store.
 
-A session is a row of settings and a series of events numbered from 1. Appending a `message` removes
-the deltas that it replaces in the same transaction. A follower gets the stored events, then the
-appended ones: those of this process at once, those of another as soon as the store reports them.
+A session is a row of settings and events numbered from 1. A follower gets the stored events, then
+the appended ones: those of this process at once, others as soon as the store reports them.
 """
 
 from __future__ import annotations
@@ -147,11 +146,9 @@ class EventLog:
         fence: int | None = None,
         after: int | None = None,
     ) -> list[Event]:
-        """Appends in one transaction and notifies the followers.
+        """Appends in one transaction and notifies the followers; `durable` survives a power cut.
 
-        With `durable` the events survive a power cut once this returns, not only a crash. `fence`
-        is the run's: Conflict('fenced') once another process has taken it over. `after` is the
-        session's last event: Conflict('moved') when there is a newer one.
+        Raises Conflict: 'fenced' once another process has the run, 'moved' if `after` is not last.
         """
         batch = batch_of(session_id, events, durable=durable, fence=fence, after=after)
         [last] = self._db.append([batch])
@@ -162,10 +159,7 @@ class EventLog:
         return self._published(batch, last)
 
     def append_deltas(self, deltas: Sequence[RunDeltas]) -> list[list[Event] | Conflict]:
-        """Appends the deltas of several runs in one transaction and notifies the followers.
-
-        Returns the events of each, or the reason why its run may no longer write.
-        """
+        """Appends deltas of several runs at once; returns the events of each, or why it may not."""
         batches = [batch_of(each.session, each.events, fence=each.fence) for each in deltas]
         both = zip(batches, self._db.append(batches), strict=True)
         return [_fenced() if last is None else self._published(each, last) for each, last in both]
@@ -208,8 +202,7 @@ class EventLog:
         return bool(held) and held[0].run_id not in ended
 
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Calls `work` without blocking the event loop: here if the store answers at once, else on
-        a thread. `work` writes at most once."""
+        """Calls `work`, which writes at most once, here or on a thread if the store would block."""
         done = self._tried(work, *args, **kwargs)
         return done[0] if done else await asyncio.to_thread(work, *args, **kwargs)
 
@@ -229,9 +222,7 @@ class EventLog:
         return []
 
     async def follow(self, session_id: str, after: int = 0) -> AsyncGenerator[list[Event], None]:
-        """Yields batches of events after `after`, stored ones, then live ones, until the session is
-        deleted. A follower that lags loses its queue and reads the store again, page by page.
-        """
+        """Yields batches of events above `after`, stored, then live, until the session is gone."""
         poll = _POLL if self._db.quick else _POLL_NOTIFIED
         last = await self.aside(self.last_seq, session_id)
         if last is None:
@@ -333,11 +324,7 @@ class Follower:
         self._waiting.set()
 
     def take(self, after: int) -> list[Event] | None:
-        """Returns the queued events after number `after`, None when a number is missing.
-
-        Two threads may push out of order, and another process does not push at all: then the reader
-        has to read the store.
-        """
+        """Returns the queued events after `after`; None if one is missing: read the store then."""
         queue, self._queue = self._queue, []
         fresh = [e for e in queue if e.seq > after]
         whole = all(e.seq == seq for seq, e in enumerate(fresh, after + 1))
@@ -404,20 +391,13 @@ class Followers:
 
 
 def open_store(where: Path | str) -> Database:
-    """Opens the store at this path or `postgresql://` address; makes or migrates it.
-
-    Raises StoreError when it cannot be used or is newer than this program, ConfigError when the
-    driver is missing.
-    """
+    """Opens, makes or migrates the store at a path or address. Raises StoreError, ConfigError."""
     if not str(where).startswith(DATABASES):
         return SqliteDatabase(Path(where), STEPS)
     try:
         module = import_module("searchloop.agent.log.postgres")
     except ImportError as error:
-        raise ConfigError(
-            "no_driver",
-            f"SEARCHLOOP_DATABASE_URL needs a driver that is not installed ({error}).",
-            "pip install 'searchloop[postgres]'",
-        ) from error
+        what = f"SEARCHLOOP_DATABASE_URL needs a driver that is not installed ({error})."
+        raise ConfigError("no_driver", what, "pip install 'searchloop[postgres]'") from error
     store: Database = module.PostgresDatabase(str(where), STEPS)
     return store

@@ -1,8 +1,7 @@
 """The event log on PostgreSQL, shared by any number of processes on any number of machines.
 
-An append is one statement, and so are the deltas of all runs at one moment; it notifies the other
-processes, so that they need not poll. Deltas are in an unlogged table: a crash of the server loses
-them, and nothing else. https://www.postgresql.org/docs/current/sql-notify.html
+Each append is one statement, which also notifies the other processes. A crash of the server loses
+unlogged deltas, and nothing else. https://www.postgresql.org/docs/current/sql-notify.html
 """
 
 from __future__ import annotations
@@ -135,10 +134,9 @@ class PostgresDatabase:
         return [lasts.get(batch.session) for batch in batches]
 
     def _settled(self, ask: Callable[[TimedConnection], T], found: Callable[[], T | None]) -> T:
-        """Returns the answer to `ask`, though its connection may break before the answer comes.
+        """Returns the answer to `ask`, or what `found` finds stored after a broken connection.
 
-        Then `found` looks up what was stored. If nothing was, and the server certainly works no
-        longer on the lost statement, it is sent once more.
+        It asks once more only if the server certainly no longer works on the lost statement.
         """
         for again in (True, False):
             used: list[TimedConnection] = []

@@ -1,7 +1,6 @@
 """The pool of connections to PostgreSQL, and the listener for notifications.
 
-A server, its administrator or the network may end, cut, freeze or refuse a connection at any
-moment: every wait has a limit, and the pool tests a connection before each use.
+A connection may end, freeze or be refused at any moment: every wait has a limit.
 """
 
 from __future__ import annotations
@@ -164,8 +163,7 @@ def _readable(db: TimedConnection) -> bool:
 
 
 class PostgresPool:
-    """The connections of one store. `limit` and `patience` are the seconds to wait for an answer
-    and for a connection."""
+    """The connections of one store, with limits in seconds for an answer and for a connection."""
 
     def __init__(self, url: str, where: str) -> None:
         """Opens nothing yet. `where` is the address for messages, without a password."""
@@ -217,10 +215,7 @@ class PostgresPool:
         return fault("store_busy" if taken else "store_down", self._where, error)
 
     def settled(self, lost: TimedConnection) -> bool:
-        """Ends a broken connection on the server; True when its process there is certainly gone.
-
-        Raises StoreError when the server does not answer.
-        """
+        """Ends a broken connection on the server; True once its process there is gone."""
         until = time.monotonic() + self.patience
         with self.taken() as db:
             while db.execute(_END, lost.backend).fetchone():
@@ -230,10 +225,7 @@ class PostgresPool:
         return True
 
     def check_pooler(self, db: TimedConnection) -> None:
-        """Raises StoreError when a pooler shares connections of the server by the transaction.
-
-        `db` is in no transaction, so that such a pooler may use its connection for `other`.
-        """
+        """Raises StoreError when a pooler shares connections of the server by the transaction."""
         if db.backend[0] == db.info.backend_pid:  # no pooler answered when we connected
             return
         with self.own() as other:
@@ -280,11 +272,7 @@ class NotificationListener:
         process: str,
         patience: float,
     ) -> None:
-        """Ignores the news of `process` itself.
-
-        After `patience` seconds of silence `ring` sends a notification on another connection. If it
-        does not arrive within as many seconds, this connection is dead.
-        """
+        """Ignores news of `process`; `ring` tests a connection silent for `patience` seconds."""
         self._connected = connected
         self._ring = ring
         self._process = process

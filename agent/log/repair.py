@@ -1,7 +1,4 @@
-"""Reads a store that cannot be written: a closed folder, a full disk, damage, a newer version.
-
-A damaged file stays as it is: the rows that SQLite can still read of a copy go into a new store.
-"""
+"""Reads a store that cannot be written, and copies the legible rows of a damaged one."""
 
 from __future__ import annotations
 

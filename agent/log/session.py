@@ -21,8 +21,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A chat and its settings. `search_path` is the one that the last turn really used; `settings`
-    is a JSON object of options that few sessions have."""
+    """A chat and its settings; `search_path` is the one that the last turn really used."""
 
     id: str
     title: str
@@ -38,9 +37,6 @@ class Session:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the session object of every surface; `agent` names its preset, if any.
-
-        The session's copy of that preset is left out: it can be long, and lists have many sessions.
-        """
+        """Returns the session object of every surface, without its copy of its preset."""
         shown = {name: value for name, value in self.settings.items() if name != "preset"}
         return {**asdict(self), "settings": shown, "agent": self.settings.get("agent")}

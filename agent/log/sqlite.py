@@ -1,7 +1,6 @@
 """The event log in one SQLite file: private, WAL, one writer, a pool of readers.
 
-A commit survives a crash of this program without waiting for the disk; one that has to survive a
-power cut is `durable` and waits. https://www.sqlite.org/pragma.html#pragma_synchronous
+A commit survives a crash of this program; only a `durable` one waits for the disk.
 """
 
 from __future__ import annotations
@@ -66,9 +65,7 @@ class SqliteDatabase:
         return db
 
     def _same(self) -> None:
-        """Opens a replaced file anew. Raises StoreError for a deleted one: a write to a file
-        without a name would be lost with this process.
-        """
+        """Opens a replaced file anew. Raises StoreError for a deleted one: writes would be lost."""
         now = _identity(self._path)
         if now is None:
             raise fault("file_gone", self.where, "there is no such file")
@@ -199,10 +196,7 @@ class SqliteDatabase:
         self._watch.begin(heard, wanted)
 
     def _changes(self) -> int | None:
-        """Returns a number that changes when another process commits; None while it is in use.
-
-        https://www.sqlite.org/pragma.html#pragma_data_version
-        """
+        """Returns a number that changes when another process commits; None while it is in use."""
         if self._rescue is not None or not self._lock.acquire(timeout=_PAUSE):
             return None
         try:
@@ -274,11 +268,7 @@ _BUSY_FOR = 1.0  # seconds after news in which more are likely
 
 
 class ChangePoller:
-    """Polls on a thread for commits of other processes, while there are followers.
-
-    `changes` returns a number that is new after a foreign commit (None: not now), `news` the last
-    event of each session ({session: number}) and the sessions with signals.
-    """
+    """Polls on a thread for commits of other processes, while there are followers."""
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
 """Opens, migrates and replaces the SQLite file, and converts every error to StoreError.
 
-Replacing is atomic: whenever the process dies, the name refers to the old store or to the new one,
-and the next process that opens it finishes the replacement.
+A replacement survives the death of its process: the next one that opens the file finishes it.
 """
 
 from __future__ import annotations
@@ -148,11 +147,8 @@ def fault(code: str, where: object, why: object) -> StoreError:
 
 def newer(where: object, found: int, known: int, way_out: str) -> StoreError:
     """Makes the error for a store that a later version has migrated."""
-    return StoreError(
-        "newer_store",
-        f"{where} is of a newer searchloop (schema {found}; this one knows {known}).",
-        f"Update searchloop, or {way_out}.",
-    )
+    what = f"{where} is of a newer searchloop (schema {found}; this one knows {known})."
+    return StoreError("newer_store", what, f"Update searchloop, or {way_out}.")
 
 
 @contextmanager
@@ -186,11 +182,7 @@ _TRIES = 50
 
 
 def open_database(path: Path, steps: Steps) -> sqlite3.Connection:
-    """Makes and migrates the file; returns a connection in autocommit mode.
-
-    Step n (statements) migrates a file from version n to n + 1. Raises StoreError when the folder
-    cannot be written or the file is newer than this program.
-    """
+    """Makes and migrates the file by `steps`; returns a connection in autocommit mode."""
     with sqlite_errors(path):
         _prepare(path)
         db = connect(path)
@@ -234,10 +226,7 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def _use_wal(db: sqlite3.Connection) -> None:
-    """Switches a new file to WAL while other processes may do the same.
-
-    SQLite does not wait for a lock here but fails at once; an empty transaction does wait.
-    """
+    """Switches to WAL; where SQLite fails at once, an empty transaction waits for the lock."""
     for attempt in range(_TRIES):
         try:
             db.execute("PRAGMA journal_mode = WAL")
@@ -301,10 +290,7 @@ def check_closed(path: Path) -> None:
 
 
 def replace_store(path: Path, new: Path) -> Path:
-    """Replaces a store by a closed one; returns the path where the old one is now.
-
-    Raises OSError, and StoreError when `new` is not whole.
-    """
+    """Replaces a store by a closed one; returns the old one's path. Raises OSError, StoreError."""
     check_closed(new)
     aside = next(_twins(path), None) or _unused(path)
     for side in ("-wal", ""):  # the file itself last: with it all of them are there
@@ -318,10 +304,7 @@ def replace_store(path: Path, new: Path) -> Path:
 
 
 def finish(path: Path) -> bool:
-    """Finishes the `replace_store` of a process that died; False when there is none.
-
-    Of several processes one does it, and the others wait.
-    """
+    """Finishes the `replace_store` of a process that died; False if there is none. Others wait."""
     whole = _whole(path)
     with suppress(FileNotFoundError), _locked(whole) as found:
         if not os.path.samestat(whole.stat(), found):

@@ -1,8 +1,6 @@
-"""Observes a process at two seams: its log, and its transport to providers.
+"""Observes a process at its log and at its transport to providers.
 
-Observers (metrics, the structured log, telemetry) receive what was appended to the log and the
-outcome of each request to a provider; loop, codecs and tools know nothing of them. With recording
-on, the bytes that providers answered become `exchange` events, in the same append as the answer.
+With recording on, the bytes that providers answered become `exchange` events beside the answer.
 
 Others may import: logs, metrics, replay, watch.
 """
@@ -36,8 +34,7 @@ _ANSWERS = frozenset({"message", "run_finished"})
 
 @dataclass(frozen=True, slots=True)
 class ProviderRequest:
-    """A request to a provider that is over. `problem` is an error's code, an HTTP status, or None;
-    `seconds` is the time to the end of the answer."""
+    """A request to a provider that is over; `problem` is an error's code or an HTTP status."""
 
     provider: str
     problem: str | None

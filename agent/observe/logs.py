@@ -1,9 +1,7 @@
 """The structured log: one line a record, with its run's id, and without content.
 
-`SEARCHLOOP_LOG` is `text` or `json`, optionally with the level of our own loggers: `json,info`. No
-line has a question, answer, query, page address or key: our own lines name only kinds, counts and
-codes. A library's record may quote anything, so only the literal words of its code stay, and of an
-exception its type and place. Every line passes the redactor last.
+Our own lines name kinds, counts and codes. Of a library's record only the literal words of its code
+stay, of an exception its type and place. Every line passes the redactor last.
 """
 
 from __future__ import annotations
@@ -230,11 +228,7 @@ _FILES = 65_536
 
 
 def be_a_server() -> None:
-    """Makes room for many readers: each is an open file and some objects that live long.
-
-    The garbage collector leaves out what was there at the start: going over some hundred thousand
-    long-lived objects makes pauses that readers can see.
-    """
+    """Makes room for many readers: open files, and no pauses to collect long-lived objects."""
     gc.freeze()
     try:  # usual systems start a program with room for 1,024 files and let it ask for more
         import resource

@@ -1,7 +1,6 @@
 """Counts for Prometheus what happens in this process (`prometheus-client`, extra `metrics`).
 
-The log feeds it as it appends, so a scrape reads no log. Labels are names of our own, of providers
-and of engines, and error codes: nothing that a user, a model or a page wrote.
+Labels are names of our own, of providers and of engines, and codes: nothing that anybody wrote.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
 from typing import Any
 
 from searchloop.agent.errors import ConfigError
@@ -52,7 +50,9 @@ class Metrics(Observer):
         self._labels: dict[str, set[tuple[str, ...]]] = {name: set() for name in _COUNTERS}
         self._client: Any = None
         with suppress(ImportError):
-            client: Any = import_module("prometheus_client")  # slow, and only a server counts
+            import prometheus_client  # slow, and only a server counts
+
+            client: Any = prometheus_client
             self._client = client
             client.disable_created_metrics()
             self._registry = own = client.CollectorRegistry()
@@ -76,11 +76,9 @@ class Metrics(Observer):
     def text(self) -> str:
         """Returns all numbers in Prometheus' text format. Raises ConfigError without the extra."""
         if not self._client:
-            raise ConfigError(
-                "missing_extra",
-                "Numbers for Prometheus need a package that is not installed.",
-                "Install it with `pip install 'searchloop[metrics]'`.",
-            )
+            what = "Numbers for Prometheus need a package that is not installed."
+            remedy = "Install it with `pip install 'searchloop[metrics]'`."
+            raise ConfigError("missing_extra", what, remedy)
         return str(self._client.generate_latest(self._registry).decode())
 
     def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:

@@ -1,9 +1,4 @@
-"""Replays a trace offline: checks that the same bytes still decode to the same answer.
-
-With SEARCHLOOP_TRACE on, a trace has the bytes that providers answered. Each step's bytes go to
-today's codec over a transport that opens no connection, and the result is compared with the
-message in the trace. So a changed decoder can be tried on real traffic.
-"""
+"""Replays a trace offline: checks that the same bytes still decode to the same answer."""
 
 from __future__ import annotations
 
@@ -31,8 +26,7 @@ _COMPARED = ("text", "thinking", "tool_calls", "citations", "stop_reason")
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One step of a run. `differs` names the parts of the message that changed; `problem` says why
-    there was nothing to compare."""
+    """One step of a run: what `differs` in its message, or why it cannot be compared."""
 
     run_id: str
     step: int
@@ -61,28 +55,21 @@ def read_trace(text: str) -> list[Event]:
 
 
 def _damaged(why: str) -> ConfigError:
-    return ConfigError(
-        "bad_trace",
-        f"This is not a trace, or it was damaged: {why}.",
-        "Save one: searchloop export ID --format trace.",
-    )
+    what = f"This is not a trace, or it was damaged: {why}."
+    return ConfigError("bad_trace", what, "Save one: searchloop export ID --format trace.")
 
 
 async def replay(events: Sequence[Event], env: Mapping[str, str]) -> list[Compared]:
-    """Compares every recorded step. Providers are made with `env` and made-up keys, so its base
-    addresses should be those of the recording. Raises ConfigError when the trace has no recording.
-    """
+    """Compares every recorded step, with providers of `env`. Raises ConfigError without any."""
     try:
         steps = list(_steps(events))
     except (TypeError, KeyError, AttributeError) as error:
         raise _damaged(f"an event lacks what it should have ({error})") from None
     compared = [await _compared(step, env) for step in steps]
     if not compared:
-        raise ConfigError(
-            "nothing_recorded",
-            "The trace holds nothing that a provider answered.",
-            "Set SEARCHLOOP_TRACE=1, ask again, and save the trace of that chat.",
-        )
+        what = "The trace holds nothing that a provider answered."
+        remedy = "Set SEARCHLOOP_TRACE=1, ask again, and save the trace of that chat."
+        raise ConfigError("nothing_recorded", what, remedy)
     return compared
 
 

@@ -1,8 +1,6 @@
 """Makes OpenTelemetry spans and histograms of a run's events: invoke_agent, chat, execute_tool.
 
-It is off unless SEARCHLOOP_OTEL_ENDPOINT names a collector, and sends no question, answer or
-result. A span is made when its work is over, with the times of the log; a
-run that another process takes over ends here as lost and goes on there as another trace.
+They hold no content. A span is made when its work is over, with the times of the log.
 https://github.com/open-telemetry/semantic-conventions-genai (status: development)
 """
 
@@ -60,8 +58,7 @@ _HISTOGRAMS: Mapping[str, tuple[str, str, tuple[float, ...], tuple[str, ...]]] =
 
 @dataclass(slots=True)
 class _Turn:
-    """A run whose spans are being made. `since` is when the model was asked, in epoch seconds;
-    `usage` is the sum of tokens up to the last step."""
+    """A run: `since` is when the model was asked, `usage` the sum of tokens up to the last step."""
 
     span: Span
     model: Mapping[str, str]  # the attributes that name conversation, provider and model
@@ -240,25 +237,18 @@ def telemetry(env: Mapping[str, str], *, offline: bool) -> Telemetry | None:
         return None
     address = urlsplit(endpoint)
     if address.scheme not in ("http", "https") or not address.hostname:
-        raise ConfigError(
-            "bad_otel",
-            f"{ENDPOINT} is not an http:// or https:// address.",
-            "Name your collector, for example http://127.0.0.1:4318.",
-        )
+        what = f"{ENDPOINT} is not an http:// or https:// address."
+        remedy = "Name your collector, for example http://127.0.0.1:4318."
+        raise ConfigError("bad_otel", what, remedy)
     if offline and not Origin(address.scheme, address.hostname, address.port or 0).here:
-        raise ConfigError(
-            "offline",
-            f"SEARCHLOOP_OFFLINE is on, and {ENDPOINT} is another machine.",
-            "Unset one of the two.",
-        )
+        what = f"SEARCHLOOP_OFFLINE is on, and {ENDPOINT} is another machine."
+        raise ConfigError("offline", what, "Unset one of the two.")
     try:
         return _exporting(endpoint)
     except ImportError:
-        raise ConfigError(
-            "missing_extra",
-            f"{ENDPOINT} is set, and OpenTelemetry is not installed.",
-            "Install it with `pip install 'searchloop[otel]'`, or unset the setting.",
-        ) from None
+        what = f"{ENDPOINT} is set, and OpenTelemetry is not installed."
+        remedy = "Install it with `pip install 'searchloop[otel]'`, or unset the setting."
+        raise ConfigError("missing_extra", what, remedy) from None
 
 
 def _exporting(endpoint: str) -> Telemetry:

@@ -1,8 +1,4 @@
-"""Instruments a process by its settings: makes its log and its transport observed ones.
-
-Server, command line and library all get the structured log, OpenTelemetry, and the provider
-answers that `SEARCHLOOP_TRACE` records.
-"""
+"""Instruments the log and the transport of a process by its settings."""
 
 from __future__ import annotations
 

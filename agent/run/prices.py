@@ -1,7 +1,6 @@
-"""Prices: computes the cost of an answer from a dated table that people can edit. It never guesses.
+"""Computes the cost of an answer from dated tables; it never guesses.
 
-Each price is looked up by itself: in the user's table before ours, a longer pattern before a
-shorter one. So one line in the user's file adds a token price and leaves the search fee alone.
+Each price is looked up by itself: the user's table before ours, longer patterns before shorter.
 """
 
 from __future__ import annotations
@@ -38,11 +37,7 @@ class PriceTable:
 
 
 def cost(model: str, usage: Usage, tables: Iterable[PriceTable] | None = None) -> float | None:
-    """Returns US dollars for `usage` of `provider:model`; None if a price or count is unknown.
-
-    `usage.searches` counts the provider's own searches. `tables` are asked in order, by default
-    only the packaged one.
-    """
+    """Returns US dollars for `usage` of `provider:model`; None if a price or count is unknown."""
     return pricer(model, tables)(usage)
 
 
@@ -133,8 +128,6 @@ def _read(pattern: str, prices: Any, name: str) -> dict[str, float]:
 
 
 def _wrong(name: str, why: str) -> ConfigError:
-    return ConfigError(
-        "bad_prices",
-        f"{name} cannot be used: {why}.",
-        'Write for example [models."openai-chat:my-model"] and below it input = 2.0.',
-    )
+    what = f"{name} cannot be used: {why}."
+    remedy = 'Write for example [models."openai-chat:my-model"] and below it input = 2.0.'
+    return ConfigError("bad_prices", what, remedy)

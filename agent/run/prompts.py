@@ -1,18 +1,18 @@
-"""The system text of a run, and named agents.
+"""The system text of a run, and named agents: presets of a session, of which it stores a copy.
 
-A named agent is a preset of a session: instructions, model, mode and tools. A session stores a copy
-of its agent, so later edits do not change it. Agents are files of SEARCHLOOP_HOME/agents, one
-`NAME.json` each; a file with the name of a built-in agent replaces it.
+SEARCHLOOP_HOME/agents/NAME.json is one; it replaces a built-in agent of that name.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -62,16 +62,13 @@ def system_text(
     local_search: bool,
     agent: NamedAgent | None = None,
 ) -> str:
-    """Returns the system text of a run, the same for every turn with the same settings.
-
-    `date` is the session's first day. The agent's words come before those of switch and mode, which
-    may change from turn to turn, so that prompt caches stay valid.
-    """
+    """Returns the system text; what may change from turn to turn comes last, for prompt caches."""
     search = _NATIVE_SEARCH if native_search else _LOCAL_SEARCH if local_search else _NO_SEARCH
     own = agent.system.strip() if agent else ""
     return "\n\n".join(filter(None, (_BASE.format(date=date), own, search, _MODES[mode])))
 
 
+_PACKAGED = Path(__file__).with_name("agents.toml")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _LONGEST = {"description": 300, "system": 20_000, "model": 200}
 _MOST = 100  # patterns
@@ -80,11 +77,7 @@ _ALWAYS = frozenset({"read_more", "find_tool", "present_plan"})  # they do nothi
 
 @dataclass(frozen=True, slots=True)
 class NamedAgent:
-    """A named agent. None leaves the choice to the session.
-
-    `tools` and `servers` are patterns of the tools and MCP servers it may use (None: all). They do
-    not apply to web search, which only the switch controls.
-    """
+    """A named agent; None leaves a choice to the session, or allows all tools or MCP servers."""
 
     name: str
     description: str = ""
@@ -103,56 +96,13 @@ class NamedAgent:
 
 
 _FIELDS = tuple(f.name for f in fields(NamedAgent) if f.compare and f.name != "name")
-_FILES = ("read_file", "list_directory", "search_files", "current_time")
 
-BUILT_IN: Mapping[str, NamedAgent] = {
-    preset.name: replace(preset, builtin=True)
-    for preset in (
-        NamedAgent(
-            "researcher",
-            "Looks things up from several sides and says how sure it is",
-            "You are a careful researcher. Look at a question from several sides, prefer primary "
-            "sources, compare what they say, and name disagreements. Say how sure you are and what "
-            "would change your mind. If web search is off and the answer needs it, ask for it.",
-            mode="ask",
-        ),
-        NamedAgent(
-            "coder",
-            "Reads and changes the code of a workspace in small, checked steps",
-            "You are a careful programmer. Read the code that is there before you change it and "
-            "keep to its style. Make the smallest change that solves the task. Say which files you "
-            "changed and how the user can check it.",
-            mode="agent",
-        ),
-        NamedAgent(
-            "planner",
-            "Turns a task into steps, and changes nothing",
-            "You plan work for others. Find out what is there, name what you do not know, and "
-            "write steps that can each be checked.",
-            mode="plan",
-            tools=_FILES,
-        ),
-        NamedAgent(
-            "editor",
-            "Improves a text without changing what it says",
-            "You are an editor. Keep meaning, facts and the author's voice; make sentences shorter "
-            "and plainer. Give the edited text first, then the changes that matter, as a list.",
-            mode="ask",
-            tools=_FILES,
-            servers=(),
-        ),
-        NamedAgent(
-            "translator",
-            "Translates, and says where two readings are possible",
-            "You are a translator. Translate into the language the user names, else into English. "
-            "Keep names, numbers and layout. Give only the translation, and below it a note where "
-            "the original can be read in two ways.",
-            mode="ask",
-            tools=(),
-            servers=(),
-        ),
-    )
-}
+
+@cache
+def built_in() -> Mapping[str, NamedAgent]:
+    """Reads the agents that come with the program."""
+    data = tomllib.loads(_PACKAGED.read_text("utf-8"))
+    return {name: replace(agent_from(name, each), builtin=True) for name, each in data.items()}
 
 
 class NamedAgents:
@@ -164,7 +114,7 @@ class NamedAgents:
     def all(self) -> list[NamedAgent]:
         """Lists the built-in agents and the user's. Raises ConfigError for a broken file."""
         names = {path.stem for path in self._folder.glob("*.json") if _NAME.fullmatch(path.stem)}
-        return [self.get(name) for name in sorted(names | BUILT_IN.keys())]
+        return [self.get(name) for name in sorted(names | built_in().keys())]
 
     def get(self, name: str) -> NamedAgent:
         """Returns the agent of this name. Raises ConfigError('no_agent') if there is none."""
@@ -177,16 +127,16 @@ class NamedAgents:
             what = f"The agent {name} cannot be read: {error}."
             raise ConfigError("bad_agent", what, f"Correct {path}, or remove it.") from error
         if data is not None:
-            return replace(agent_from(name, data), changed=name in BUILT_IN)
-        if name not in BUILT_IN:
+            return replace(agent_from(name, data), changed=name in built_in())
+        if name not in built_in():
             what = f"There is no agent {name[:60]!r}."
             raise ConfigError("no_agent", what, "`searchloop agents` lists those there are.")
-        return BUILT_IN[name]
+        return built_in()[name]
 
     def create(self, name: str, data: Mapping[str, Any]) -> NamedAgent:
         """Stores a new agent. Raises ConfigError for a taken name or wrong data."""
         preset = agent_from(name, data)
-        if name in BUILT_IN or (self._folder / f"{name}.json").exists():
+        if name in built_in() or (self._folder / f"{name}.json").exists():
             what = f"There is an agent {name} already."
             raise ConfigError("agent_exists", what, "Edit it, or take another name.")
         return self._save(preset)
@@ -195,7 +145,7 @@ class NamedAgents:
         """Stores the agent with these changes; of a built-in one it makes the user's version."""
         now = self.get(name).as_dict()
         preset = agent_from(name, {**{f: now[f] for f in _FIELDS}, **changes})
-        return self._save(replace(preset, changed=name in BUILT_IN))
+        return self._save(replace(preset, changed=name in built_in()))
 
     def delete(self, name: str) -> None:
         """Deletes the user's file, which restores a built-in agent."""

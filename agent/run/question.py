@@ -1,7 +1,4 @@
-"""Questions and sessions as users make them: checked before anything is stored or sent.
-
-A session takes each choice from the user, then from its agent, then from the settings.
-"""
+"""Checks questions and sessions, as users make them, before anything is stored."""
 
 from __future__ import annotations
 
@@ -106,11 +103,7 @@ def gave_up(takeovers: int) -> ConfigError:
 
 
 def open_session(log: EventLog, settings: Settings, wanted: Mapping[str, Any]) -> Session:
-    """Makes a session; `wanted` may set model, mode, search, workspace, agent and `temporary`.
-
-    A temporary session is in no list. Raises ConfigError for an unknown agent and a folder that
-    cannot be a workspace.
-    """
+    """Makes a session; a `temporary` one is in no list. Raises ConfigError for a wrong choice."""
     chosen = {name: value for name, value in wanted.items() if value is not None}
     preset = _preset(settings.home, chosen.pop("agent", None))
     if "workspace" in chosen:
@@ -126,11 +119,7 @@ def open_session(log: EventLog, settings: Settings, wanted: Mapping[str, Any]) -
 def change_session(
     log: EventLog, settings: Settings, session_id: str, wanted: Mapping[str, Any]
 ) -> Session:
-    """Changes a session; None removes its agent or workspace.
-
-    An agent sets model, mode and search, unless `wanted` sets them as well. Raises ConfigError as
-    `open_session` does, Conflict when there is no such session.
-    """
+    """Changes a session; None removes its agent or workspace. Raises ConfigError, Conflict."""
     log.session(session_id)
     chosen = dict(wanted)
     kept: dict[str, Any] = {}

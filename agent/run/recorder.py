@@ -1,11 +1,7 @@
 """Writes a run to the log: deltas in batches, everything else when the run next waits.
 
-The first delta goes out at once and later ones in batches, so a fast stream costs a few dozen
-appends a second and a slow one shows as it comes. The log has a call that changes something before
-the call begins, and the results of a step before the model is asked again.
-
-`BatchWriter` puts the deltas of all runs of a process into one transaction. A run that is alone
-writes at once; with many, each waits a moment for the others, longer the busier the loop is.
+A call that changes something is in the log before it begins, and the results of a step before the
+model is asked again. `BatchWriter` puts the deltas of all runs into one transaction.
 """
 
 from __future__ import annotations
@@ -191,8 +187,7 @@ class Recorder:
     def _followed(self, type: str, data: Mapping[str, Any]) -> tuple[bool, bool]:
         """Returns whether an event must outlive a power cut, and whether it ends the step's calls.
 
-        A call that changes something must not run twice, so it and its result reach the disk, and
-        so do approvals. A second look-up does no harm, and a flush costs more than most of them.
+        Calls that change something and approvals must; a flush costs more than a second look-up.
         """
         call = data.get("call_id")
         if type == "tool_call":

@@ -1,9 +1,7 @@
 """Resumes a run from its log, after its process has died.
 
-The loop runs again from the question, behind wrappers that return the model's answers and the
-tools' results from the log, and skip events that the log has already. A call that may change
-something and had begun does not run again: its outcome is unknown, and the model and the user learn
-so.
+The loop runs again behind wrappers that return what the log has. A call that may change something
+and had begun does not run again: its outcome is unknown, and model and user learn so.
 """
 
 from __future__ import annotations

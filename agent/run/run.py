@@ -93,9 +93,7 @@ class Run:
     asked: int = 0  # how many messages there were when the question was asked
 
     async def answer(self) -> None:
-        """Answers, and appends `run_finished` last. Raises StoreError when the log fails, and
-        HandedOver when the run is cancelled because its process is `leaving`.
-        """
+        """Answers; appends `run_finished` last. Raises StoreError, HandedOver while `leaving`."""
         question = self.question
         self.running = begin(question.run_id, question.session.id)
         self.asked = len(self.messages)
@@ -267,11 +265,7 @@ _LAST = ("calls", "window", "prompt_estimate", "shortened")
 
 
 def performance(messages: Sequence[Message]) -> dict[str, Any]:
-    """Returns the numbers of the last turn's steps, empty where no step has any.
-
-    Milliseconds are sums, `prefix_reused` is the smallest share, `tokens_per_second` the mean;
-    `calls`, `window`, `prompt_estimate` and `shortened` are those of the last step.
-    """
+    """Sums up the numbers of the last turn's steps: times added, the last window, mean speed."""
     last = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
     steps = [m.details for m in messages[last + 1 :] if m.role == "assistant"]
     named = (*_SUMS, *_LAST, "prefix_reused")

@@ -1,8 +1,4 @@
-"""The runner: starts, cancels and recovers runs on one asyncio loop.
-
-A run answers one message of a session. It lives on the server's loop, or on that of the library's
-agent, and writes to the log; readers follow the log.
-"""
+"""Starts, cancels and recovers runs on one asyncio loop; readers follow the log."""
 
 from __future__ import annotations
 
@@ -111,11 +107,8 @@ class Runner:
     ) -> str:
         """Stores the question, starts answering it and returns the run's id at once.
 
-        `model`, `mode` and `search` become the session's; `limits` and search `options` are this
-        turn's, by default those of the settings. `approve` decides about calls that need the user;
-        `replaces` is the `seq` of the question that this one replaces, `plan` the plan to carry
-        out. Raises, with nothing stored, ConfigError for a question that cannot be sent and
-        Conflict when the session is busy or gone.
+        `model`, `mode` and `search` become the session's; the rest is this turn's. `replaces` is
+        the `seq` of an earlier question. Raises ConfigError and Conflict, with nothing stored.
         """
         text = checked(text)
         asked = {"model": model, "mode": mode, "search": search}

@@ -1,7 +1,6 @@
-"""Leases of one process: renews and releases them, takes over the runs of dead processes.
+"""Renews the leases of one process, and takes over the runs of dead ones.
 
-A step that fails because the store does not answer runs again at the next beat; only time is lost.
-`close_run` appends the `run_finished` of a run whose process died.
+A step that fails because the store does not answer runs again at the next beat.
 """
 
 from __future__ import annotations
@@ -55,10 +54,7 @@ class LeaseRenewal:
         return cls(log, lambda session: None, nothing)
 
     async def claim(self, session_id: str, run_id: str, turn: Mapping[str, Any]) -> Lease:
-        """Claims the session for a run, after closing one that died there. Raises Conflict.
-
-        A run reports its end a moment before it releases its lease, so a claim waits for that.
-        """
+        """Claims the session for a run, after the end of one that is over. Raises Conflict."""
         self._begin()
         for _ in range(_LOOKS):
             try:
@@ -91,10 +87,7 @@ class LeaseRenewal:
             await self._log.aside(self._leases.release, lease)
 
     def _changing(self, session_id: str) -> asyncio.Lock:
-        """Returns the lock for a change of the session's lease.
-
-        While a task has it, a lease of ours that is not in `_held` is no orphan.
-        """
+        """Returns the lock for a change of a lease: meanwhile one not in `_held` is no orphan."""
         return self._changes.setdefault(session_id, asyncio.Lock())
 
     def forget(self, lease: Lease) -> None:

@@ -1,8 +1,4 @@
-"""Gathers the tools of a turn from the caller and the sources, less what its agent may not use.
-
-Some tools come from servers that must connect first. The question does not wait for them: its run
-does, and says in events for which servers.
-"""
+"""Gathers the tools of a turn; a run, not its question, waits for servers that must connect."""
 
 from __future__ import annotations
 
@@ -25,11 +21,7 @@ Tell = Callable[[str, dict[str, Any]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The tools that a session may use, and notices for its user.
-
-    `waits` names the servers that are not connected yet; if there are any, `tools` is empty and
-    `later` waits for all of them.
-    """
+    """The tools of a session and notices for its user; `later` gathers them if it `waits`."""
 
     tools: tuple[Tool, ...] = ()
     notices: tuple[Pending, ...] = ()
@@ -103,17 +95,11 @@ class StandardTools(ToolSource):
     """The built-in tools that do not search."""
 
     async def tools(self, session: Session) -> Sequence[Tool]:
-        """Returns `present_plan` in plan mode, and `current_time` beside file tools.
-
-        A model that has nothing else to call answers better without any tool.
-        """
+        """Returns `present_plan` in plan mode; `current_time` only beside file tools."""
         plan = (present_plan(),) if session.mode == "plan" else ()
         return (current_time(), *plan) if session.workspace else plan
 
 
 def without_spare(tools: Iterable[Tool]) -> tuple[Tool, ...]:
-    """Returns the tools without the spare ones.
-
-    A model that cannot search by itself and use tools in one turn would lose its search for them.
-    """
+    """Drops tools not worth losing native search for, where a model cannot have both."""
     return tuple(t for t in tools if t.spec.name not in _SPARE or t.origin != "ours")

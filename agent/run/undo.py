@@ -16,11 +16,9 @@ from searchloop.agent.tools.workspace import Workspace
 
 
 def undo_files(log: EventLog, settings: Settings, session_id: str) -> list[str]:
-    """Undoes the file changes of the last visible answer that made any; returns the files.
+    """Undoes the file changes of the last shown answer that made any; returns the files.
 
-    Appends `files_undone` for the page; the next question tells the model. Raises Conflict, with
-    nothing changed, while an answer is under way, if no answer changed a file, or if a file was
-    changed since.
+    Raises Conflict, with nothing changed, if that is impossible. The next question tells the model.
     """
     session = log.session(session_id)
     if log.under_way(session_id):
@@ -41,10 +39,7 @@ def _kept_as(events: Iterable[Event]) -> set[str]:
 
 
 def make_plan(log: EventLog, session_id: str) -> Mapping[str, Any]:
-    """Makes a plan of the list in the last answer and appends it as an event.
-
-    Raises ConfigError('no_list') when there is no list, Conflict while an answer is under way.
-    """
+    """Appends a plan made of the list in the last answer. Raises ConfigError, Conflict."""
     log.session(session_id)
     if log.under_way(session_id):
         raise busy()
@@ -54,10 +49,7 @@ def make_plan(log: EventLog, session_id: str) -> Mapping[str, Any]:
 
 
 def plan_to_run(log: EventLog, session_id: str) -> Mapping[str, Any]:
-    """Returns the newest plan, or makes one of the last answer.
-
-    Raises Conflict('no_plan') when there is neither.
-    """
+    """Returns the newest plan, or makes one of the last answer. Raises Conflict('no_plan')."""
     events = log.read(session_id)
     last = max((n for n, event in enumerate(events) if event.type == "user_message"), default=0)
     turn = events[last:]

@@ -1,7 +1,6 @@
 """Settings: reads them once into frozen values; nothing else in agent/ reads the environment.
 
 Order: flag > environment > `.env` > saved keys > `config.toml` in SEARCHLOOP_HOME > default.
-`Environment` remembers the layer of each value.
 
 Others may import: config_file, keys, removed, secrets.
 """
@@ -60,11 +59,7 @@ SETTINGS: tuple[Setting, ...] = (
 
 
 class Environment(Mapping[str, str]):
-    """All settings by name; an alias answers for its setting. `origin(name)` says who set it.
-
-    The keys that the user saved are a layer of their own, above config.toml: one is used only with
-    the addresses it was saved for, and read only when it is asked for.
-    """
+    """Maps every setting to its value, from the highest layer that has it, or a saved key."""
 
     def __init__(
         self, layers: Mapping[str, Mapping[str, str]], key_store: KeyStore | None = None
@@ -86,8 +81,7 @@ class Environment(Mapping[str, str]):
         return len(set(self))
 
     def origin(self, name: str) -> str:
-        """Which layer gave the value: flag, environment, .env, keyring, keys.json, config.toml or
-        default."""
+        """Returns the layer that gave the value, `keyring`, `keys.json` or `default`."""
         found = self._found(name)
         return found[0] if found else "default"
 
@@ -159,11 +153,9 @@ def read_config(path: Path) -> dict[str, str]:
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            "bad_config",
-            f"{path} is not valid TOML: {error}.",
-            'Write one setting a line, for example SEARCHLOOP_MODEL = "ollama:qwen3:8b".',
-        ) from error
+        what = f"{path} is not valid TOML: {error}."
+        remedy = 'Write one setting a line, for example SEARCHLOOP_MODEL = "ollama:qwen3:8b".'
+        raise ConfigError("bad_config", what, remedy) from error
     return {key: str(value) for key, value in data.items() if not isinstance(value, dict | list)}
 
 
@@ -223,17 +215,14 @@ def _database(env: Mapping[str, str]) -> str | None:
     name = "SEARCHLOOP_DATABASE_URL"
     address = (env.get(name) or "").strip()
     if address and not address.startswith(DATABASES):
-        raise ConfigError(
-            "bad_database",
-            f"{name} is not the address of a PostgreSQL database.",
-            "Write postgresql://USER:PASSWORD@HOST/NAME, or remove it: then a file is used.",
-        )
+        what = f"{name} is not the address of a PostgreSQL database."
+        remedy = "Write postgresql://USER:PASSWORD@HOST/NAME, or remove it: then a file is used."
+        raise ConfigError("bad_database", what, remedy)
     return address or None
 
 
 def _limits(env: Mapping[str, str]) -> Limits:
-    """Parses SEARCHLOOP_LIMITS (`steps=12,cost_usd=0.50`). Raises ConfigError naming a wrong
-    entry."""
+    """Parses SEARCHLOOP_LIMITS (`steps=12,cost_usd=0.50`). Raises ConfigError."""
     found: dict[str, Any] = {}
     known = [each.name for each in fields(Limits)]
     for entry in (env.get("SEARCHLOOP_LIMITS") or "").split(","):
@@ -241,20 +230,15 @@ def _limits(env: Mapping[str, str]) -> Limits:
         if not entry.strip():
             continue
         if not equals or name not in known or name in found:
-            raise ConfigError(
-                "bad_limits",
-                f"SEARCHLOOP_LIMITS has an entry that cannot be used: {entry.strip()[:60]!r}.",
-                f"Write each of {', '.join(known)} at most once, for example steps=12.",
-            )
+            what = f"SEARCHLOOP_LIMITS has an entry that cannot be used: {entry.strip()[:60]!r}."
+            remedy = f"Write each of {', '.join(known)} at most once, for example steps=12."
+            raise ConfigError("bad_limits", what, remedy)
         try:
             value = float(text) if name in ("seconds", "cost_usd") else int(text)
         except ValueError:
             value = 0
         if not 0 < value < float("inf"):
-            raise ConfigError(
-                "bad_limit",
-                f"{name} is {text[:40]!r}, not a number above 0.",
-                "Correct or remove it in SEARCHLOOP_LIMITS.",
-            )
+            what = f"{name} is {text[:40]!r}, not a number above 0."
+            raise ConfigError("bad_limit", what, "Correct or remove it in SEARCHLOOP_LIMITS.")
         found[name] = value
     return Limits(**found)

@@ -1,10 +1,4 @@
-"""Writing config.toml: the lines of the settings that changed, and no other.
-
-Comments, order and tables that the user wrote stay. The new file is read back before it takes the
-old one's place, in one step, so that no crash leaves half of it.
-
-Notices that another process saved a key or a setting: `searchloop setup` beside a server.
-"""
+"""Changes settings in config.toml, and no other line of it; notices changes by other processes."""
 
 from __future__ import annotations
 
@@ -24,11 +18,7 @@ _TABLE = re.compile(r"\s*\[")
 
 
 def change_config(path: Path, changes: Mapping[str, str | None]) -> None:
-    """Sets these settings in the file; None takes one away.
-
-    Raises ConfigError when the file is not what it should be (or spreads a setting over several
-    lines) and StoreError when it cannot be written.
-    """
+    """Sets settings in the file; None removes one. Raises ConfigError, StoreError."""
     with _LOCK:
         try:
             old = path.read_text("utf-8-sig")

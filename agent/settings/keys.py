@@ -1,13 +1,8 @@
-"""Keys that the user saved: in the system's keyring (extra `keyring`), else in keys.json in
-SEARCHLOOP_HOME, which only the user can read.
+"""Saves keys in the system's keyring (extra `keyring`), else in keys.json, for its user only.
 
-Write-only for who shows settings: names go out, values only to who asks for a setting by its name.
-A key is bound to the addresses it is sent to. When one of them leads to another server than when
-the key was saved, the key is not used any more, so that whoever changes an address gets no key.
-
+A key is bound to the addresses it is sent to: once one of them leads to another server, the key is
+not used any more.
 keys.json: {NAME: {"place": "keyring" | "file", "value"?, "sent_to": [{names, default, origin}]}}
-
-A file of the user's data folder, written whole or not at all, for its owner only.
 """
 
 from __future__ import annotations
@@ -30,10 +25,7 @@ from searchloop.agent.errors import ConfigError, StoreError
 
 
 def replace_private(path: Path, text: str) -> None:
-    """The file in one step, old or new, mode 0600; its folder is made. Raises OSError.
-
-    A power cut leaves one of the two as well, and the new one once this returns.
-    """
+    """Writes the file atomically and durably, mode 0600; makes its folder. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
@@ -105,8 +97,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class SavedKey:
-    """One key. `value` is empty while the keyring has it; `sent_to` pairs each address with the
-    origin that it had when the key was saved."""
+    """A key, empty if the keyring has it, and the origin of each of its addresses when saved."""
 
     place: str
     value: str = field(default="", repr=False)
@@ -132,10 +123,7 @@ def system_ring() -> Ring | None:
 
 
 class KeyStore:
-    """The keys saved in `home`. Safe to use from several threads.
-
-    Raises ConfigError when keys.json is there and cannot be read as what it is.
-    """
+    """The keys saved in `home`, for any thread. Raises ConfigError for a broken keys.json."""
 
     def __init__(self, home: Path, ring: Callable[[], Ring | None] = system_ring) -> None:
         """`ring` is asked for the keyring when one is needed."""
@@ -176,18 +164,12 @@ class KeyStore:
         *,
         file: bool = False,
     ) -> str:
-        """Keeps the key, for the addresses in force, and says where ("keyring" or "keys.json").
-
-        `file` leaves the keyring alone. Raises ConfigError for what cannot be a key and StoreError
-        when it cannot be written.
-        """
+        """Saves the key for the addresses in force; returns its place. Raises AgentError."""
         value = value.strip()
         if not value or len(value) > LONGEST or not value.isascii() or not value.isprintable():
-            raise ConfigError(
-                "bad_key",
-                f"What was given for {name} is no key.",
-                f"Give one line of at most {LONGEST} plain characters.",
-            )
+            what = f"What was given for {name} is no key."
+            remedy = f"Give one line of at most {LONGEST} plain characters."
+            raise ConfigError("bad_key", what, remedy)
         bound = tuple((address, address.origin(env)) for address in sent_to)
         with self._lock:
             self._keys = _read(self._path)  # another process may have saved one as well
@@ -283,11 +265,8 @@ def _read(path: Path) -> dict[str, SavedKey]:
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
     except OSError as error:
-        raise StoreError(
-            "open_keys",
-            f"Others on this machine can read {path}, and that cannot be changed: {error}.",
-            f"Make it yours alone: chmod 600 {path}",
-        ) from error
+        what = f"Others on this machine can read {path}, and that cannot be changed: {error}."
+        raise StoreError("open_keys", what, f"Make it yours alone: chmod 600 {path}") from error
     try:
         data = json.loads(text)
         return {str(name): _saved(one) for name, one in data.items()}
@@ -304,8 +283,6 @@ def _saved(one: Mapping[str, Any]) -> SavedKey:
 
 
 def _unreadable(path: Path, why: str) -> ConfigError:
-    return ConfigError(
-        "bad_keys",
-        f"{path} cannot be read: {why}.",
-        "Remove it and save the keys again with `searchloop setup`.",
-    )
+    what = f"{path} cannot be read: {why}."
+    remedy = "Remove it and save the keys again with `searchloop setup`."
+    return ConfigError("bad_keys", what, remedy)

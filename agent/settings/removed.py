@@ -1,8 +1,4 @@
-"""Settings of earlier versions: finds those that are still set and says what to write instead.
-
-They have no effect. A limit that somebody set for money must not vanish in silence, so the start of
-a server, `ask`, `chat` and `searchloop doctor` report them.
-"""
+"""Finds settings of earlier versions: a limit set for money must not vanish in silence."""
 
 from __future__ import annotations
 
@@ -14,28 +10,18 @@ from searchloop.agent.settings import Environment
 _log = logging.getLogger(__name__)
 _LIMIT = "SEARCHLOOP_MAX_"
 _LIMITS = ("STEPS", "SEARCHES", "PAGES", "TOKENS", "SECONDS", "COST_USD")
+_GONE = """
+SEARCHLOOP_LOG_CONTENT SEARCHLOOP_OTEL_CONTENT SEARCHLOOP_MCP_SHARE SEARCHLOOP_SECRET_FILES
+SEARCH_FANOUT SEARCH_SECONDS SEARCH_CACHE_SECONDS SEARCH_PAGE_SECONDS SEARCH_CACHE_MB SEARCH_RATES
+SEARCH_CLIENT_RATE SEARCH_CONTEXT_SIZE SEARCH_CACHED_ONLY GEMINI_RESOLVE_REDIRECTS
+OLLAMA_API_KEY_HOST OLLAMA_THINK"""
 # What replaces a setting; empty where a fixed value does.
 _INSTEAD: Mapping[str, str] = {
+    **dict.fromkeys(_GONE.split(), ""),
     "SEARCHLOOP_LOG_LEVEL": "the level in SEARCHLOOP_LOG, for example SEARCHLOOP_LOG=text,info",
-    "SEARCHLOOP_LOG_CONTENT": "",
-    "SEARCHLOOP_OTEL_CONTENT": "",
-    "SEARCHLOOP_MCP_SHARE": "",
-    "SEARCHLOOP_SECRET_FILES": "",
-    "SEARCH_FANOUT": "",
-    "SEARCH_SECONDS": "",
-    "SEARCH_CACHE_SECONDS": "",
-    "SEARCH_PAGE_SECONDS": "",
-    "SEARCH_CACHE_MB": "",
-    "SEARCH_RATES": "",
-    "SEARCH_CLIENT_RATE": "",
-    "SEARCH_CONTEXT_SIZE": "",
-    "SEARCH_CACHED_ONLY": "",
     "SEARCH_KEY_HEADER": "an entry of SEARCH_FIELDS, for example key_header=X-API-Key",
     "CRAWL4AI_TOKEN": "the token in the address, CRAWL4AI_URL=http://:TOKEN@HOST:11235",
-    "GEMINI_RESOLVE_REDIRECTS": "",
-    "OLLAMA_API_KEY_HOST": "",
     "OLLAMA_KEEP_ALIVE": "the same variable where Ollama itself starts",
-    "OLLAMA_THINK": "",
 }
 _OF_OLLAMA = "OLLAMA_KEEP_ALIVE"  # in the environment it is meant for the server of Ollama
 

@@ -1,8 +1,4 @@
-"""The secrets that stand in settings: whole values, and passwords and keys inside addresses.
-
-`http://me:password@host`, `https://host/mcp?api_key=...`, `password=...` of a database: such a
-value is shown without that part, and the part counts as a secret like any key.
-"""
+"""Finds the secrets that stand in settings: whole values, and keys and passwords in addresses."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Tools that a model may call, one module each, and the dispatcher that runs them.
 
-A tool is a spec for the model and a function, with facts for the dispatcher: its effect, its origin
-and whether its results are private or untrusted.
-
 Others may import: backend, current_time, dispatcher, open_page, present_plan, results,
 web_search, workspace.
 """

@@ -1,10 +1,7 @@
 """The dispatcher: decides which of the calls that a model asks for run, and runs them.
 
-The mode picks the tools to offer, and the dispatcher checks each call's effect again, because a
-model may name anything. Then the guard decides. Calls of one step run together; results come in
-call order. Unknown names, bad arguments, time-outs and exceptions become results that the model can
-read. A call repeated with the same arguments gets the earlier result; the third time ends the calls
-of the turn. A call that failed may be tried again, and after a change any call may be.
+It checks each call's effect although the mode picked the tools, because a model may name anything.
+Every failure becomes a result that the model can read. The third same call ends a turn's calls.
 """
 
 from __future__ import annotations
@@ -38,17 +35,11 @@ class Gate(Protocol):
     """Decides whether a call that fits its schema may run; `agent.guard` implements it."""
 
     async def permit(self, call: ToolCall, tool: Tool, emit: Emit) -> ToolCall:
-        """Returns the call as it may run, perhaps with arguments that the user changed.
-
-        Raises ToolError, in words for the model, when it may not.
-        """
+        """Returns the call as it may run; raises ToolError, in words for the model, if not."""
 
 
 class Toolset:
-    """The tools of one run, under one mode. Of two tools with one name it takes the first.
-
-    Without a `gate` every call runs that the mode allows.
-    """
+    """The tools of one run, under one mode; the first of one name counts, `gate` permits calls."""
 
     def __init__(
         self,
@@ -96,10 +87,7 @@ class Toolset:
         return self._repeats.exhausted
 
     async def call_all(self, calls: tuple[ToolCall, ...], emit: Emit) -> list[ToolResult]:
-        """Runs the calls together, a few at a time, and answers them in call order.
-
-        Each result is in the log as soon as it is there, so that a crash loses no finished work.
-        """
+        """Runs calls together; logs each result at once, so that a crash loses no finished work."""
         calls = tuple(map(self._fitted, calls))
         ended = self.exhausted
         for call in calls:
@@ -251,11 +239,7 @@ class RepeatedCalls:
     async def once(
         self, call: ToolCall, effect: Effect | None, run: Callable[[], Awaitable[ToolResult]]
     ) -> ToolResult:
-        """Returns the result of `run`, or the one that the same call had before.
-
-        `effect` is None for a tool that does not exist. A call that changes something always runs,
-        and so does one that reads this machine, where the answer may be new (the time, a job).
-        """
+        """Returns the result of `run`, or the same call's earlier one. Local reads run anew."""
         if effect in CHANGING:
             self._times.clear()
             self._results.clear()

@@ -1,8 +1,6 @@
 """Plans, and `present_plan`: in plan mode the model hands its plan over as data.
 
-A plan is an event, `plan {plan_id, title, steps, files, sources, by}`; a step is `{text, files,
-sources}` with source numbers. `by` is `model`, or `text` if the program made the plan from the list
-in an answer because the user asked for that.
+`by` is `text` if the program made the plan of a list in an answer, because the user asked.
 """
 
 from __future__ import annotations
@@ -152,10 +150,7 @@ def plan_from_answer(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def listed_steps(text: str) -> list[str]:
-    """Returns the items of the longest numbered list, else of the longest task list (`- [ ]`).
-
-    Bullets without a box are no steps: they may be quotes, remarks or choices.
-    """
+    """Returns the items of the longest numbered list, else of the longest task list (`- [ ]`)."""
     lists: list[list[str]] = [[]]
     points: list[list[str]] = [[]]
     for line in text.split("\n"):
@@ -194,10 +189,7 @@ def run_text(plan: Mapping[str, Any]) -> str:
 
 
 def offer(answer: str, said: Iterable[Message]) -> dict[str, str] | None:
-    """Returns the notice that an answer in plan mode holds a plan as text, else None.
-
-    The program never turns the text into a plan by itself: the user decides.
-    """
+    """Returns the notice that an answer in plan mode holds a plan as text: the user decides."""
     if any(message.details.get("kind") == "plan" for message in said if not message.is_error):
         return None
     if not (steps := len(listed_steps(answer))):

@@ -1,8 +1,4 @@
-"""Describes an HTTP exchange without the HTTP library: origins, endpoints, time limits, headers,
-responses, and the error of each fault.
-
-Messages name at most an origin (scheme, host, port), never a path, a header or a key.
-"""
+"""Describes an HTTP exchange without the HTTP library; its errors name no more than an origin."""
 
 from __future__ import annotations
 
@@ -31,10 +27,7 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds to connect, between two reads, and until the head of the answer has arrived.
-
-    `head` also bounds the sending of the request. There is no overall deadline.
-    """
+    """Limits in seconds: to connect, between two reads, to send and until the answer's head."""
 
     connect: float = 10.0
     read: float = 300.0
@@ -82,10 +75,7 @@ def target_of(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server that speaks a provider's API: the vendor's own, or one of the user's choice.
-
-    `home` is the vendor's base URL; `setting` names the setting in which a user gives another.
-    """
+    """A server of a provider's API; `home` is the vendor's own, `setting` names another."""
 
     base: str
     key: str = field(default="", repr=False)
@@ -200,11 +190,9 @@ def request_headers(headers: Headers) -> dict[str, str]:
     fields = {**_STANDARD, **dict(headers)}
     for name, value in fields.items():
         if not _HEADER_VALUE.fullmatch(value):
-            raise ConfigError(
-                "bad_header",
-                f"The value for the header {name} has characters that HTTP does not allow.",
-                "Check the key for blanks, line breaks and typographic characters.",
-            )
+            what = f"The value for the header {name} has characters that HTTP does not allow."
+            remedy = "Check the key for blanks, line breaks and typographic characters."
+            raise ConfigError("bad_header", what, remedy)
     return fields
 
 

@@ -1,7 +1,6 @@
 """The connection pool: an aiohttp session, and the translation of its errors.
 
-The pool is loaded with the first request, because aiohttp is a slow import. None of aiohttp's
-errors is chained to ours: they hold URLs and headers, and so keys.
+None of aiohttp's errors is chained to ours: they hold URLs and headers, and so keys.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ from searchloop.agent.transport.trust import certificates, proxy_for
 
 @contextmanager
 def _no_certificates() -> Iterator[None]:
-    """Makes TLS contexts of this thread trust nobody, without reading the system's certificates.
-
-    Importing aiohttp makes two contexts, for 40 ms. We use neither: `_context` makes our own.
-    """
+    """Keeps aiohttp from reading all certificates (40 ms) for contexts that we never use."""
     thread, load = threading.get_ident(), ssl.SSLContext.set_default_verify_paths
 
     def skip(self: ssl.SSLContext) -> None:
@@ -59,8 +55,7 @@ class _Connector(aiohttp.TCPConnector):
     """Connects, and tells the caller which socket its request uses."""
 
     async def connect(self, *args: Any, **kwargs: Any) -> aiohttp.connector.Connection:
-        """Also drops idle connections on which something came unasked: the library would take it
-        for the next answer."""
+        """Drops idle connections with unasked bytes: the library would take them for the answer."""
         while True:
             connection = await super().connect(*args, **kwargs)
             if connection.protocol is None or not connection.protocol.should_close:
@@ -93,10 +88,7 @@ class Pool:
     async def exchange(
         self, origin: Origin, method: str, url: str, headers: Mapping[str, str], body: bytes | None
     ) -> AsyncIterator[Response]:
-        """Sends one request. Leaving the block early, or with an error, closes its connection.
-
-        Raises ProviderError, and ConfigError for a proxy or certificates that cannot be used.
-        """
+        """Sends a request; leaving early closes its connection. Raises AgentError."""
         answer = await self._answer(origin, method, url, headers, body)
         socket = _socket.get()
         try:

@@ -1,8 +1,6 @@
 """Words the errors of servers that refuse a request, and computes the delays between retries.
 
-A codec reads its vendor's error codes and calls the method of `Refusal` that fits. A request has
-three tries with jittered backoff and waits one minute in all. `Delays` obeys a server that names a
-delay, but gives up at once if less of the minute is left: a person is waiting.
+A request has three tries with jittered backoff and waits one minute in all.
 """
 
 from __future__ import annotations
@@ -33,20 +31,14 @@ TOTAL = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer that is an error. Its methods make the ProviderError for each cause.
-
-    `said` ends our messages, see `quoted`; `status` is None inside a stream.
-    """
+    """An answer that is an error, `said` in the server's words; its methods name the cause."""
 
     server: str
     said: str = ""
     status: int | None = None
 
     def error(self, code: str, what: str, remedy: str, **more: Any) -> ProviderError:
-        """A ProviderError whose message is `what` and then the server's words.
-
-        `more`: `retryable` and `retry_after`, as ProviderError takes them.
-        """
+        """Makes a ProviderError of `what` and the server's words; `more` are its options."""
         return ProviderError(code, f"{what}{self.said}", remedy, status=self.status, **more)
 
     def unauthorized(self, setting: str, what: str = "the key") -> ProviderError:
@@ -144,10 +136,7 @@ class Delays:
         self._waited = 0.0
 
     def next(self, retry_after: float | None) -> float | None:
-        """Seconds to wait before the next try, None to give up.
-
-        `retry_after` is the delay that the server names, in seconds.
-        """
+        """Returns the seconds before the next try, as the server wants them; None to give up."""
         wait = retry_after
         if wait is None:
             wait = self._uniform() * min(CAP, FIRST * 2**self._failed)
@@ -157,11 +146,7 @@ class Delays:
 
 
 def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """The delay that the server asks for in seconds, None if it names none.
-
-    Reads `retry-after-ms`, then `retry-after` as seconds or as an HTTP date. `headers` has
-    lower-case names; `now` is in seconds since the epoch.
-    """
+    """Reads `retry-after-ms`, then `retry-after`: the delay in seconds, None if there is none."""
     seconds = _number(headers.get("retry-after-ms"))
     if seconds is not None:
         return seconds / 1000

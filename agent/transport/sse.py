@@ -1,11 +1,7 @@
 """Splits the bytes of an answer into payloads: server-sent events, JSON lines, or one document.
 
-The payloads are the same however the network cuts the bytes. The splitters search bytes in C and
-join pieces only when an event is complete: a large event in small pieces costs linear time. A
-server may answer whole where a stream was asked for; if the content type names neither, the first
-character decides.
-
-Spec: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
+However the network cuts the bytes, the payloads are the same and cost linear time.
+https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 """
 
 from __future__ import annotations
@@ -27,11 +23,9 @@ _MISREAD = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
 
 
 def _too_large() -> ProviderError:
-    return ProviderError(
-        "bad_response",
-        f"One event of the answer is larger than {MAX_EVENT // 1024 // 1024} MiB.",
-        "Check that the base URL points to the provider itself.",
-    )
+    what = f"One event of the answer is larger than {MAX_EVENT // 1024 // 1024} MiB."
+    remedy = "Check that the base URL points to the provider itself."
+    return ProviderError("bad_response", what, remedy)
 
 
 class _Pieces:
@@ -206,10 +200,7 @@ def document_of(body: bytes) -> Any:
 def guarded(
     unreadable: Callable[[], ProviderError], read: Callable[..., None], *given: Any
 ) -> Iterable[StreamEvent]:
-    """The events that `read(events, *given)` appends, and then its error, if it fails.
-
-    `unreadable` makes the error for bytes that are not as the API describes them.
-    """
+    """Returns the events that `read(events, *given)` appends, and then raises its error."""
     events: list[StreamEvent] = []
     try:
         read(events, *given)
@@ -243,17 +234,12 @@ def incomplete(server: str, why: str = "") -> IncompleteError:
 
 def endless(server: str) -> ProviderError:
     """The answer is larger than any real one."""
-    return ProviderError(
-        "bad_response",
-        f"The answer of {server} has no end.",
-        "Check that the base URL points to the provider itself.",
-    )
+    what = f"The answer of {server} has no end."
+    remedy = "Check that the base URL points to the provider itself."
+    return ProviderError("bad_response", what, remedy)
 
 
 def then_raise(events: Iterable[StreamEvent], error: ProviderError) -> Iterator[StreamEvent]:
-    """Yields `events`, then raises `error`.
-
-    A reader sees the text that came before a fault, however the network cut the answer.
-    """
+    """Yields the events before a fault, then raises it: a reader sees what came before."""
     yield from events
     raise error

@@ -1,7 +1,6 @@
-"""Moves bytes to model providers and back: the one place that opens such connections.
+"""The one place that opens connections to model providers.
 
-It follows no redirect and reads no netrc: a key goes to the origin that the user named and nowhere
-else. It honours the proxies of the environment, except for this machine itself. It asks for
+It follows no redirect and reads no netrc: a key goes to the origin that the user named. It asks for
 uncompressed bodies, so that no event waits in a decompressor.
 """
 
@@ -33,10 +32,7 @@ JSON_LIMIT = 8 * 1024 * 1024
 
 
 class Transport:
-    """Sends requests to model providers; one for each process and event loop.
-
-    The first request loads the HTTP library.
-    """
+    """Sends requests to model providers; the first request loads the HTTP library."""
 
     def __init__(self, timeouts: Timeouts | None = None, *, offline: bool = False) -> None:
         self._offline = offline
@@ -50,12 +46,7 @@ class Transport:
     def post(
         self, url: str, headers: Headers, body: bytes, method: str = "POST"
     ) -> AbstractAsyncContextManager[Response]:
-        """`async with transport.post(...) as response`: a streaming POST, or another method.
-
-        Raises ProviderError (unreachable, timeout, connection_lost, tls, bad_response) and
-        ConfigError for an address or a header that HTTP does not allow. Leaving the block early
-        closes the connection at once.
-        """
+        """Opens a streaming POST; leaving its block early closes it. Raises AgentError."""
         return self._exchange(method, url, headers, body)
 
     async def get_json(
@@ -124,17 +115,11 @@ class Transport:
     def _locate(self, url: str) -> Origin:
         origin = origin_of(url)
         if origin is None:
-            raise ConfigError(
-                "bad_url",
-                "The base URL of the provider is not an http:// or https:// address.",
-                "Correct it, for example http://127.0.0.1:8000/v1.",
-            )
+            what = "The base URL of the provider is not an http:// or https:// address."
+            raise ConfigError("bad_url", what, "Correct it, for example http://127.0.0.1:8000/v1.")
         if self._offline and not origin.here:
-            raise ConfigError(
-                "offline",
-                f"{origin} is not on this machine, and nothing may leave it.",
-                "Choose a local model, or unset SEARCHLOOP_OFFLINE.",
-            )
+            what = f"{origin} is not on this machine, and nothing may leave it."
+            raise ConfigError("offline", what, "Choose a local model, or unset SEARCHLOOP_OFFLINE.")
         return origin
 
 

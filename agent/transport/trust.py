@@ -1,8 +1,6 @@
-"""Reads proxies and certificates from the environment; a ConfigError names a wrong setting.
+"""Reads proxies and certificates from the environment as other programs do.
 
-HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY work as in other programs. SSL_CERT_FILE or
-SSL_CERT_DIR replace the system's certificates, as in OpenSSL. A proxy's address may contain a
-password, so no error repeats it.
+A proxy's address may contain a password, so no error repeats it.
 """
 
 from __future__ import annotations
@@ -96,8 +94,5 @@ def _system() -> ssl.SSLContext:
 
 
 def _unusable(name: str, value: str, why: str) -> ConfigError:
-    return ConfigError(
-        "bad_certificates",
-        f"{name} names {value[:200]!r}, which cannot be used ({why.lower()}).",
-        f"Correct {name}, or unset it.",
-    )
+    what = f"{name} names {value[:200]!r}, which cannot be used ({why.lower()})."
+    return ConfigError("bad_certificates", what, f"Correct {name}, or unset it.")

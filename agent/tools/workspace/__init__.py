@@ -1,8 +1,4 @@
-"""File tools for a folder that the user named: read, search, change and undo.
-
-A session without a workspace has no file tools. `paths` checks names without looking at the disk,
-`folders` and `tree` open files without following links, `writing` keeps an undo journal.
-"""
+"""File tools for a folder that the user named: read, search, change and undo."""
 
 from __future__ import annotations
 
@@ -63,10 +59,7 @@ _WORDS = {
 
 
 class Workspace(ToolSource):
-    """The file tools of sessions that have a workspace.
-
-    `home` holds the undo journal.
-    """
+    """The file tools of sessions that have a workspace; `home` holds the undo journal."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -127,10 +120,7 @@ async def _on_thread(work: Callable[..., T], *arguments: Any) -> T:
 
 
 def checked_folder(name: str, home: Path) -> str:
-    """Returns the real path of a folder that can be a workspace. Raises ConfigError for any other.
-
-    `home` is the folder of searchloop's own data, which no workspace may hold.
-    """
+    """Returns the real path of a possible workspace, which does not hold `home`, or ConfigError."""
     path = Path(name).expanduser() if "\0" not in name else Path()
     if not path.is_absolute() or not path.is_dir():
         what = f"{name[:200]!r} is not a folder."

@@ -1,8 +1,7 @@
 """Opened folders: goes from the workspace to a file step by step and follows no link.
 
-On POSIX a folder is a file descriptor and each step is relative to it, so a folder that another
-program swaps for a link changes nothing. Elsewhere (Windows) a folder is a path, checked before and
-after each step; only another program of the same user could use the gap between.
+On POSIX each step is relative to a file descriptor, so a folder swapped for a link changes nothing.
+Elsewhere each step checks the path before and after.
 """
 
 from __future__ import annotations
@@ -211,10 +210,7 @@ def mark(status: os.stat_result) -> tuple[int, ...]:
 
 
 def written(here: Folder, data: bytes, mode: int, owner: os.stat_result | None = None) -> str:
-    """Writes a temporary file, flushes it to the disk and returns its name.
-
-    With `owner` it gets the owner of that file and exactly `mode`; else the umask counts.
-    """
+    """Writes a temporary file to the disk and returns its name; `owner` sets owner and `mode`."""
     name = f"{TEMPORARY}{secrets.token_hex(8)}.tmp"
     descriptor = here.open(name, NEW, mode)
     try:

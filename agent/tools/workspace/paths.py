@@ -1,8 +1,4 @@
-"""Checks paths as a model writes them, before anything is opened; decodes files, writes diffs.
-
-A path is relative to the workspace, with `/` between its parts, so that a file has one spelling in
-the user's rules as well. Nothing here looks at the disk.
-"""
+"""Checks paths as a model writes them, without the disk; decodes files, writes diffs."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from fnmatch import fnmatchcase, translate
 from functools import lru_cache
+from itertools import islice
 
 from searchloop.agent.errors import ToolError
 
@@ -51,10 +48,7 @@ _IS_CLOSED, _IS_SECRET, _IS_HARMLESS = (
 
 
 def parts_of(given: str, root: str, *, windows: bool = WINDOWS) -> Parts:
-    """Returns the parts of a path inside the folder `root`; () is the folder itself.
-
-    Raises ToolError: `bad_path` for what is no name, `outside_workspace` for what leads out.
-    """
+    """Returns the parts of a path inside `root`. Raises ToolError: bad_path, outside_workspace."""
     path = given.replace("\\", "/") if windows else given
     base = root.replace("\\", "/") if windows else root
     if path.startswith("/") or (windows and path[1:2] == ":"):
@@ -97,10 +91,7 @@ def _wrong(part: str, windows: bool) -> str | None:
 
 @lru_cache(4096)
 def plain_name(name: str) -> str:
-    """Returns the name as rules compare it: without case and invisible characters.
-
-    Some file systems take `.GIT` or `.g<joiner>it` for `.git`; the rules must as well.
-    """
+    """Returns the name without case and invisible characters, as some file systems do."""
     name = unicodedata.normalize("NFKC", name)
     seen = "".join(ch for ch in name if unicodedata.category(ch) != "Cf")
     return seen.casefold().rstrip(". ") or seen
@@ -118,10 +109,7 @@ def secret(parts: Sequence[str]) -> bool:
 
 
 def matches_glob(parts: Sequence[str], pattern: str) -> bool:
-    """Returns whether a path fits a glob: `*.py` a name, `src/*.py` a path, `**` any folders.
-
-    Linear in path times pattern, so that no pattern can keep a search busy.
-    """
+    """Returns whether a path fits a glob (`*.py`, `src/*.py`, `**`), in linear time."""
     wanted = [part for part in pattern.split("/") if part not in ("", ".")]
     if "/" not in pattern.strip("/"):
         wanted = ["**", *wanted]
@@ -148,11 +136,8 @@ def is_binary(head: bytes) -> bool:
 def decoded(data: bytes, path: str) -> str:
     """Decodes a file: UTF-8, UTF-16 with a mark, else Windows-1252. Raises ToolError if binary."""
     if is_binary(data):
-        raise ToolError(
-            "binary_file",
-            f"{path} is not a text file ({len(data):,} bytes).",
-            "Go on without it, or ask the user for it as text.",
-        )
+        what = f"{path} is not a text file ({len(data):,} bytes)."
+        raise ToolError("binary_file", what, "Go on without it, or ask the user for it as text.")
     for mark, encoding in _WIDE:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
@@ -169,18 +154,15 @@ def editable(data: bytes, path: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ToolError(
-            "not_utf8",
-            f"{path} is not UTF-8 text, so it cannot be changed without damage.",
-            "The user can convert it to UTF-8 first.",
-        ) from error
+        what = f"{path} is not UTF-8 text, so it cannot be changed without damage."
+        raise ToolError("not_utf8", what, "The user can convert it to UTF-8 first.") from error
 
 
 def new_file_diff(path: str, text: str) -> str:
     """Returns the unified diff of a new file."""
-    lines = _lines(text)
-    head = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n"
-    return head + "".join(_line("+", line) for line in lines) if lines else head
+    added = "".join(_line(f"+{line}") for line in _lines(text))
+    head = f"--- /dev/null\n+++ b/{path}\n"
+    return f"{head}@@ -0,0 +1,{len(_lines(text))} @@\n{added}"
 
 
 def change_diff(path: str, before: str, after: str, start: int, end: int) -> str:
@@ -188,48 +170,25 @@ def change_diff(path: str, before: str, after: str, start: int, end: int) -> str
     old, new = _lines(before), _lines(after)
     kept = max(0, before.count("\n", end) - 1)  # lines behind the change, at least
     top = max(0, before.count("\n", 0, start) - _CONTEXT)
-    old_part = old[top : max(top, len(old) - kept + _CONTEXT)]
-    new_part = new[top : max(top, len(new) - kept + _CONTEXT)]
-    head = f"--- a/{path}\n+++ b/{path}\n"
-    if len(old_part) + len(new_part) > _COMPARED:
-        shown = [_line("-", line) for line in old_part] + [_line("+", line) for line in new_part]
-        return (
-            f"{head}@@ -{top + 1},{len(old_part)} +{top + 1},{len(new_part)} @@\n{''.join(shown)}"
-        )
-    out = [head]
-    matcher = difflib.SequenceMatcher(None, old_part, new_part, autojunk=False)
-    for group in matcher.get_grouped_opcodes(_CONTEXT):
-        out.append(_hunk(group, old_part, new_part, top))
-    return "".join(out)
+    old = old[top : max(top, len(old) - kept + _CONTEXT)]
+    new = new[top : max(top, len(new) - kept + _CONTEXT)]
+    if len(old) + len(new) > _COMPARED:
+        whole = (f"@@ -1,{len(old)} +1,{len(new)} @@\n", *("-" + x for x in old))
+        hunks = iter((*whole, *("+" + x for x in new)))
+    else:
+        hunks = islice(difflib.unified_diff(old, new, n=_CONTEXT), 2, None)
+    shown = (_moved(line, top) if line.startswith("@@") else _line(line) for line in hunks)
+    return f"--- a/{path}\n+++ b/{path}\n{''.join(shown)}"
 
 
 def _lines(text: str) -> list[str]:
     """Splits at newlines, which stay; nothing else ends a line here."""
-    pieces = text.split("\n")
-    return [piece + "\n" for piece in pieces[:-1]] + [piece for piece in pieces[-1:] if piece]
+    return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
-def _hunk(
-    group: Sequence[tuple[str, int, int, int, int]],
-    old: Sequence[str],
-    new: Sequence[str],
-    top: int,
-) -> str:
-    first, last = group[0], group[-1]
-    olds, news = last[2] - first[1], last[4] - first[3]
-    a = top + first[1] + (1 if olds else 0)
-    b = top + first[3] + (1 if news else 0)
-    out = [f"@@ -{a},{olds} +{b},{news} @@\n"]
-    for tag, i1, i2, j1, j2 in group:
-        if tag == "equal":
-            out += [_line(" ", line) for line in old[i1:i2]]
-        else:
-            out += [_line("-", line) for line in old[i1:i2]]
-            out += [_line("+", line) for line in new[j1:j2]]
-    return "".join(out)
+def _moved(head: str, lines: int) -> str:
+    return re.sub(r"(?<=[-+])\d+", lambda number: str(int(number[0]) + lines), head)
 
 
-def _line(sign: str, line: str) -> str:
-    if line.endswith("\n"):
-        return sign + line
-    return f"{sign}{line}\n\\ No newline at end of file\n"
+def _line(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -1,8 +1,6 @@
 """The files of one workspace: reads them whole, writes them atomically, never leaves the folder.
 
-A write makes a new file beside the old one, flushes it to the disk and renames it: a crash leaves
-the old file or the new one. Only regular files with one name count, because a second name (hard
-link) may belong to a file outside.
+Files with a second name (hard link) do not count: that may be outside.
 """
 
 from __future__ import annotations
@@ -226,11 +224,8 @@ def changed_since(path: str) -> ToolError:
 
 
 def _too_large(path: str, size: int, most: int) -> ToolError:
-    return ToolError(
-        "file_too_large",
-        f"{path} is too large: {size:,} bytes, where {most:,} is the most.",
-        "search_files finds lines in it.",
-    )
+    what = f"{path} is too large: {size:,} bytes, where {most:,} is the most."
+    return ToolError("file_too_large", what, "search_files finds lines in it.")
 
 
 def _all_of(descriptor: int, most: int) -> bytes:

@@ -1,8 +1,7 @@
 """`create_file` and `replace_in_file`: changes with a preview, an atomic write and an undo.
 
-The `Journal` of a turn keeps the files as they were, in `SEARCHLOOP_HOME/undo/SESSION/TURN/`: for
-each change `N.json` (its place, and the hash of what was written) and `N.before` (the old bytes;
-none for a new file). It flushes both to the disk before the change. `undo` restores them.
+SEARCHLOOP_HOME/undo/SESSION/TURN/ has `N.json` and `N.before` (the old bytes) of each change, on
+the disk before it is made.
 """
 
 from __future__ import annotations
@@ -57,10 +56,7 @@ class Edit:
 
 
 class Writer:
-    """Changes files of a workspace for one turn.
-
-    A call does exactly what its preview showed: if the file has changed since, it does nothing.
-    """
+    """Changes files for one turn; a call does exactly what its preview showed, or nothing."""
 
     def __init__(self, tree: Tree, turn: Journal) -> None:
         self._tree = tree
@@ -236,11 +232,7 @@ def folder_of(home: Path, session: str) -> Path:
 
 
 def undo(home: Path, session: str, but_for: Container[str] = ()) -> list[str]:
-    """Undoes the session's last turn with changes, except those named in `but_for`.
-
-    Returns the paths of the files. Raises Conflict, with nothing changed, when there is no such
-    turn or a file was changed since.
-    """
+    """Undoes the last turn with changes, save `but_for`; returns the paths. Raises Conflict."""
     turns = [turn for turn in _turns(folder_of(home, session)) if turn.name not in but_for]
     if not turns:
         what = "No answer of this session that is shown changed a file."

@@ -13,7 +13,7 @@ import pytest
 from searchloop.agent.errors import AgentError
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.prompts import (
-    BUILT_IN,
+    built_in,
     NamedAgent,
     NamedAgents,
     agent_in,
@@ -76,13 +76,13 @@ def test_made_changed_and_removed(tmp_path: Path) -> None:
 def test_a_built_in_one_can_be_changed_and_comes_back(tmp_path: Path) -> None:
     """The user's own stands in its place until it is deleted; the built-in one cannot be."""
     presets = NamedAgents(tmp_path)
-    name = next(iter(BUILT_IN))
+    name = next(iter(built_in()))
     assert code_of(lambda: presets.create(name, {})) == "agent_exists"
     mine = presets.change(name, {"system": "Be brief."})
     assert not mine.builtin
     assert presets.get(name).system == "Be brief."
     presets.delete(name)
-    assert presets.get(name) == BUILT_IN[name]
+    assert presets.get(name) == built_in()[name]
     assert code_of(lambda: presets.delete(name)) == "builtin_agent"
 
 
@@ -166,5 +166,5 @@ def test_built_in_patterns_name_tools_there_are(tmp_path: Path) -> None:
     tools = [*asyncio.run(StandardTools().tools(here))]
     tools += asyncio.run(Workspace(tmp_path).tools(here))
     there = {tool.spec.name for tool in tools}
-    for preset in BUILT_IN.values():
+    for preset in built_in().values():
         assert set(preset.tools or ()) <= there, preset.name

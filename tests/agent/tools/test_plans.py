@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from searchloop.agent.errors import AgentError
 from searchloop.agent.log.events import Event
 from searchloop.agent.log.session import Session
-from searchloop.agent.run.prompts import BUILT_IN, settings_of
+from searchloop.agent.run.prompts import built_in, settings_of
 from searchloop.agent.run.turn_tools import StandardTools, without_spare
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool, ToolContext
@@ -193,7 +193,7 @@ def test_an_agent_that_cannot_run_a_plan_says_so(
         model = Scripted([says("Done.")])
         bring = [Workspace(tmp_path / "home")]
         async with open_house(tmp_path / "home", model, bring=bring) as house:
-            kept = settings_of(BUILT_IN[agent]) if agent else {}
+            kept = settings_of(built_in()[agent]) if agent else {}
             house.log.update_session(house.session, kept, workspace=str(folder))
             finished = await house.ask(run_text(plan), mode="agent", plan=plan)
             assert house.log.read(house.session)[0].data["plan"] == plan["plan_id"]

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from searchloop.agent import settings
-from searchloop.agent.run.prompts import BUILT_IN
+from searchloop.agent.run.prompts import built_in
 from searchloop.agent.search import options
 from searchloop.search_backend import settings as backend_settings
 from searchloop.web.compose import every_setting
@@ -45,7 +45,7 @@ def test_every_setting_and_every_agent_has_words(language: str) -> None:
     known, where = words(language, "help").keys(), f"{language}.js"
     assert known >= central() & shown().keys(), where
     assert known <= shown().keys(), where
-    assert words(language, "about").keys() == BUILT_IN.keys(), where
+    assert words(language, "about").keys() == built_in().keys(), where
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -46,6 +46,8 @@ COMMANDS = {
 def main(argv: list[str] | None = None) -> int:
     """Runs one command and returns its exit code; `argv` is by default that of the process."""
     argv = sys.argv[1:] if argv is None else argv
+    if not argv and sys.stdin.isatty() and sys.stdout.isatty():
+        argv = ["chat"]
     if argv in (["--version"], ["-V"]):
         print(f"searchloop {VERSION}")
         return OK

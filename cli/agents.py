@@ -21,12 +21,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     output(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     output(actions.add_parser("list", help="those there are"))
-    for name, words in (
-        ("show", "all that one says"),
-        ("create", "make one"),
-        ("edit", "change one"),
-        ("delete", "remove one; a built-in one is as it was then"),
-    ):
+    about = {"show": "show one", "create": "make one", "edit": "change one"}
+    for name, words in {**about, "delete": "delete one, or restore a built-in one"}.items():
         action = actions.add_parser(name, help=words)
         action.add_argument("name", metavar="NAME")
         output(action)
@@ -79,8 +75,12 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     given = {name: getattr(args, name) for name in _TEXTS if getattr(args, name) is not None}
     if given.get("system") == "-":
         given["system"] = sys.stdin.read()
-    elif given.get("system", "").startswith("@"):
-        given["system"] = _file(given["system"][1:])
+    elif (file := given.get("system", "")).startswith("@"):
+        try:
+            given["system"] = Path(file[1:]).read_text("utf-8")
+        except UnicodeDecodeError as error:
+            what = f"{file[1:]} is not UTF-8 text."
+            raise ConfigError("bad_file", what, "Convert it to UTF-8 first.") from error
     for name in ("model", "mode"):
         if given.get(name) == "":
             given[name] = None
@@ -90,14 +90,6 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
             items = [each.strip() for each in text.split(",") if each.strip()]
             given[name] = None if items == ["all"] else [] if items == ["none"] else items
     return given
-
-
-def _file(name: str) -> str:
-    try:
-        return Path(name).read_text("utf-8")
-    except UnicodeDecodeError as error:
-        what = f"{name} is not UTF-8 text."
-        raise ConfigError("bad_file", what, "Convert it to UTF-8 first.") from error
 
 
 def _whole(preset: NamedAgent) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -55,33 +56,22 @@ def amount(text: str) -> float:
     return value
 
 
-# Characters that move the cursor, colour, link or hide: untrusted text must not hold them.
-_HARMFUL = dict.fromkeys(
-    code
-    for first, last in (
-        (0x00, 0x08),  # C0 controls but for tab and newline
-        (0x0B, 0x1F),
-        (0x7F, 0x9F),  # DEL and C1
-        (0x2028, 0x2029),  # line and paragraph separators
-        (0x202A, 0x202E),  # bidirectional overrides
-        (0x2066, 0x2069),
-        (0xE0000, 0xE007F),  # tags
-    )
-    for code in range(first, last + 1)
+# Controls except tab and newline, line separators, bidirectional overrides and tags: untrusted
+# text that holds them could move the cursor, colour, link or hide.
+_HARMFUL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
 )
-
-_ESCAPED = {code: json.dumps(chr(code)).strip('"') for code in _HARMFUL} | {0x7F: "\\u007f"}
 
 
 def safe(text: str) -> str:
     """Removes control, bidirectional and tag characters; newlines and tabs stay."""
-    return text.translate(_HARMFUL)
+    return _HARMFUL.sub("", text)
 
 
 def as_json(value: Any) -> str:
     """Writes JSON on one line; what `safe` removes becomes an escape, so nothing is lost."""
     text = json.dumps(value, ensure_ascii=False)
-    return text.translate(_ESCAPED)
+    return _HARMFUL.sub(lambda found: json.dumps(found[0])[1:-1].replace("\x7f", "\\u007f"), text)
 
 
 def tell(args: argparse.Namespace, value: Any, *lines: str) -> int:

@@ -41,6 +41,7 @@ from searchloop.cli.arguments import (
     safe,
     warn,
 )
+from searchloop.cli.models import whole_name
 from searchloop.cli.show import as_lines, as_one_object, as_text
 from searchloop.web.compose import search_app, tool_sources
 
@@ -106,7 +107,8 @@ def run(args: argparse.Namespace) -> int:
             question, args.mode = run_text(plan), "agent"
         with _opened(agent, session, args) as known:
             limits, options = _limits(settings.limits, args), _options(settings, args)
-            turn: Turn = {"model": args.model, "mode": args.mode, "search": args.search}
+            model = args.model and whole_name(agent, args.model)
+            turn: Turn = {"model": model, "mode": args.mode, "search": args.search}
             turn |= {"limits": limits, "options": options, "approve": approve, "plan": plan}
             events = agent.stream(question, session=known, **turn)
         events = asking(agent, events) if approve == "ask" else events

@@ -17,7 +17,6 @@ from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.library import BareAgent, Turn
 from searchloop.agent.log.events import Event
-from searchloop.agent.providers import names, split_model
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.run.question import change_session, open_session
 from searchloop.agent.run.undo import plan_to_run, undo_files
@@ -27,8 +26,10 @@ from searchloop.cli.agents import agent_line
 from searchloop.cli.arguments import MODES, SEARCHES, one_line, undone, warn
 from searchloop.cli.ask import agent_with_tools, asking, session_arguments, session_named, settled
 from searchloop.cli.main import OK
+from searchloop.cli.models import whole_name
 from searchloop.cli.show import as_text, code_of
 
+_KNOWN = {"mode": MODES, "search": ("on", *SEARCHES)}
 _CHOICES = ("model", "mode", "search", "workspace", "agent")
 
 
@@ -42,8 +43,10 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.load()
     with agent_with_tools(settings) as agent:
         wanted = {name: getattr(args, name) for name in _CHOICES if getattr(args, name)}
-        if "workspace" in wanted:
-            wanted["workspace"] = os.path.abspath(wanted["workspace"])
+        if args.workspace:
+            wanted["workspace"] = os.path.abspath(args.workspace)
+        if args.model:
+            wanted["model"] = whole_name(agent, args.model)
         session = session_named(agent, args)
         if session is None:
             session = open_session(agent.log, settings, wanted).id
@@ -71,10 +74,7 @@ class Chat:
             "model": (self._choose("model"), "provider:model"),
             "agent": (self._choose("agent"), "NAME or none: a preset"),
             "agents": (self._agents, "the presets there are"),
-            "workspace": (
-                self._choose("workspace"),
-                "DIR or none: the folder that file tools may use",
-            ),
+            "workspace": (self._choose("workspace"), "DIR or none: the folder for file tools"),
             "sources": (self._sources, "the sources met so far"),
             "run": (self._run, "carry out the plan, in agent mode"),
             "undo": (self._undo, "take back what the last answer did to files"),
@@ -150,11 +150,24 @@ class Chat:
     def _choose(self, name: str) -> Callable[[str], None]:
         def command(value: str) -> None:
             if value:
-                change = {name: _read(name, value)}
+                change = {name: self._read(name, value)}
                 change_session(self._agent.log, self._agent.settings, self._session, change)
             self._status()
 
         return command
+
+    def _read(self, name: str, value: str) -> str | None:
+        """Returns a choice as the session stores it. Raises ConfigError for a wrong one."""
+        if name in _KNOWN:
+            value = "auto" if (name, value) == ("search", "on") else value
+            if value not in _KNOWN[name]:
+                what = f"There is no {name} {one_line(value, 40)}."
+                raise ConfigError(f"bad_{name}", what, f"Choose one of {', '.join(_KNOWN[name])}.")
+        elif name == "model":
+            return whole_name(self._agent, value)
+        elif value == "none":
+            return None
+        return os.path.abspath(os.path.expanduser(value)) if name == "workspace" else value
 
     def _agents(self, _: str) -> None:
         for preset in NamedAgents(self._agent.settings.home).all():
@@ -194,29 +207,6 @@ class Chat:
 
     def _quit(self, _: str) -> None:
         self._over = True
-
-
-def _read(name: str, value: str) -> str | None:
-    """Returns a choice of the session as it is kept. Raises ConfigError for a wrong one."""
-    shown = one_line(value, 40)
-    if name == "mode" and value not in MODES:
-        what = f"There is no mode {shown}."
-        raise ConfigError("bad_mode", what, "Choose ask, plan or agent.")
-    if name == "search":
-        value = "auto" if value == "on" else value
-        if value not in SEARCHES:
-            what = f"Search cannot be {shown}."
-            raise ConfigError("bad_search", what, "Choose on, off, native or local.")
-    elif name == "model":
-        provider, _ = split_model(value)
-        if provider not in names():
-            what = f"There is no provider {one_line(provider, 40)}."
-            raise ConfigError("unknown_provider", what, f"Providers are {', '.join(names())}.")
-    elif value == "none":
-        return None
-    elif name == "workspace":
-        value = os.path.abspath(os.path.expanduser(value))
-    return value
 
 
 ARGUMENTS = {"chat": _arguments}

@@ -64,7 +64,7 @@ def _config_arguments(parser: argparse.ArgumentParser) -> None:
 def _doctor(args: argparse.Namespace) -> int:
     """Prints the findings, those that stand in the way with what to do."""
     settings = Settings.load()
-    parts = (_machine, _removed, _servers, _models, _search, _keys, mcp_findings)
+    parts = (_machine, _servers, _models, _search, _keys, mcp_findings)
     findings = [finding for part in parts for finding in part(settings)]
     lines = []
     for finding in findings:
@@ -80,24 +80,18 @@ def _machine(settings: Settings) -> Iterator[Finding]:
     yield _home(settings.home)
     yield _sessions(settings)
     options = {row[0] for row in sqlite3.connect(":memory:").execute("PRAGMA compile_options")}
-    if "ENABLE_FTS5" in options:
-        yield Finding("ok", "SQLite", f"{sqlite3.sqlite_version}, with full-text search")
-    else:
-        said = f"{sqlite3.sqlite_version} has no full-text search; the library cannot be searched"
-        yield Finding("hint", "SQLite", said)
+    lacks = "" if "ENABLE_FTS5" in options else "out"
+    said = f"{sqlite3.sqlite_version}, with{lacks} full-text search, which the library needs"
+    yield Finding("hint" if lacks else "ok", "SQLite", said)
     if settings.offline:
         yield Finding("hint", "Network", "SEARCHLOOP_OFFLINE is on: nothing leaves this machine")
+    for name, said in removed_settings(settings.env).items():
+        yield Finding("hint", name, said)
     for what, check in (("Certificates", certificates), ("Proxy", check_proxies)):
         try:
             check()
         except AgentError as error:
             yield Finding("missing", what, f"{error.message} {error.remedy}")
-
-
-def _removed(settings: Settings) -> Iterator[Finding]:
-    """Reports settings of earlier versions, which have no effect."""
-    for name, said in removed_settings(settings.env).items():
-        yield Finding("hint", name, said)
 
 
 def _home(home: Path) -> Finding:
@@ -120,9 +114,14 @@ def _sessions(settings: Settings) -> Finding:
         trouble = error
     if trouble is None:
         return Finding("ok", "Sessions", "can be read and written")
-    command = _COMMAND.search(trouble.remedy)
     said = f"{trouble.message} {trouble.remedy}"
-    return Finding("missing", "Sessions", said, command[1] if command else "")
+    return Finding("missing", "Sessions", said, _command(trouble.remedy))
+
+
+def _command(remedy: str | None) -> str:
+    """Returns the command that a remedy names in backticks."""
+    found = _COMMAND.search(remedy or "")
+    return found[1] if found else ""
 
 
 def _servers(settings: Settings) -> Iterator[Finding]:
@@ -176,12 +175,11 @@ def _lacking(state: Literal["missing", "hint"], what: str, model: ModelInfo) -> 
     if "ollama serve" in (model.remedy or "") and not shutil.which("ollama"):
         said += ", and it is not installed here; see https://ollama.com/download"
         return Finding(state, what, said, "ollama serve")
-    command = _COMMAND.search(model.remedy or "")
-    if command:
-        return Finding(state, what, said, command[1])
-    if missing.isupper() and missing.replace("_", "").isalnum():
-        return Finding(state, what, said, f"export {missing}=...")
-    return Finding(state, what, f"{said}. {model.remedy or ''}".strip())
+    name = missing.isupper() and missing.replace("_", "").isalnum()
+    command = _command(model.remedy) or (f"export {missing}=..." if name else "")
+    if not command:
+        said = f"{said}. {model.remedy or ''}".strip()
+    return Finding(state, what, said, command)
 
 
 def _small(models: Iterable[ModelInfo]) -> Iterator[Finding]:
@@ -249,18 +247,18 @@ async def _tried(settings: Settings, names: list[str]) -> list[dict[str, Any]]:
 
 def _config(args: argparse.Namespace) -> int:
     """Prints each setting on a line: NAME = value, and with --origin where it was set."""
-    env = load_environment()
+    env, rows, lines = load_environment(), [], []
     for setting in listed_settings(env):
         known = (setting.name, *setting.aliases)
         name = next((n for n in known if env.get(n)), setting.name)
-        value = env.get(name) or setting.default
-        if name == "SEARCHLOOP_HOME":
-            value = value or str(default_home(env))
-        secret = setting.secret and env.get(name)
-        shown = "(set, not shown)" if secret else masked(value) or "(not set)"
+        home = str(default_home(env)) if name == "SEARCHLOOP_HOME" else ""
+        value: str | None = masked(env.get(name) or setting.default or home) or None
+        if setting.secret and env.get(name):
+            value = "(set, not shown)"
+        rows.append({"name": name, "value": value, "origin": env.origin(name)})
         origin = f"  # {env.origin(name)}" if args.origin else ""
-        print(f"{name} = {one_line(shown, 200)}{origin}")
-    return OK
+        lines.append(f"{name} = {one_line(value or '(not set)', 200)}{origin}")
+    return tell(args, {"settings": rows}, *lines)
 
 
 ARGUMENTS = {"doctor": _doctor_arguments, "config": _config_arguments}

@@ -48,6 +48,8 @@ def main(argv: list[str] | None = None) -> int:
     """Runs one command and returns its exit code; `argv` is by default that of the process."""
     argv = sys.argv[1:] if argv is None else argv
     gc.set_threshold(20_000, 20, 50)  # imports and long lists of readers are no garbage
+    if not argv and sys.stdin.isatty() and sys.stdout.isatty():
+        argv = ["chat"]
     if argv in (["--version"], ["-V"]):
         print(f"searchloop {VERSION}")
         return OK

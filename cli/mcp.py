@@ -39,8 +39,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("name", nargs="?", metavar="NAME")
     add.add_argument("--url", help="address of a server that speaks Streamable HTTP")
     add.add_argument("--json", metavar="FILE", help='"mcpServers" JSON from a file (- = stdin)')
-    add.add_argument("--env", action="append", metavar="NAME=VALUE", help="a variable it gets")
-    add.add_argument("--header", action="append", metavar="NAME=VALUE", help="sent to its address")
+    for option, help in (("--env", "a variable it gets"), ("--header", "sent to its address")):
+        add.add_argument(option, action="append", default=[], metavar="NAME=VALUE", help=help)
     add.add_argument("--cwd", metavar="DIR", help="folder to run it in")
     effects = ("read", "network", "write", "exec")
     add.add_argument("--effect", choices=effects, help="what its tools do (default: exec)")
@@ -104,12 +104,12 @@ def _show_commands(commands: list[dict[str, Any]]) -> None:
 async def _add(args: argparse.Namespace, settings: Settings) -> int:
     raw, servers = edit.pasted(_text(args))
     edit.add(settings.home / "mcp.json", raw, replace=args.replace)
-    lines = []
-    for server in servers:
-        verb = "runs" if server.kind == "stdio" else "asks"
-        shown = one_line(" ".join(server.shown))
-        lines.append(f"Added {one_line(server.name, 64)}, which {verb}: {shown}")
-    lines.append(f"Try it: searchloop mcp test {one_line(servers[0].name, 64)}")
+    verbs = {"stdio": "runs", "http": "asks"}
+    named = [
+        (one_line(s.name, 64), verbs[s.kind], one_line(" ".join(s.shown), 300)) for s in servers
+    ]
+    lines = [f"Added {name}, which {verb}: {shown}" for name, verb, shown in named]
+    lines.append(f"Try it: searchloop mcp test {named[0][0]}")
     return tell(args, {"added": [server.name for server in servers]}, *lines)
 
 
@@ -118,20 +118,13 @@ def _text(args: argparse.Namespace) -> str:
     if args.json:
         return sys.stdin.read() if args.json == "-" else Path(args.json).read_text("utf-8")
     if not args.name or bool(args.url) == bool(args.program):
-        raise ConfigError(
-            "bad_request",
-            "A server needs a name, and a command or an address.",
-            "For example: searchloop mcp add files -- npx -y PACKAGE FOLDER",
-        )
-    server: dict[str, Any] = {"url": args.url} if args.url else {"command": args.program[0]}
-    if args.program:
-        server["args"] = args.program[1:]
-    for key, pairs in (("env", args.env), ("headers", args.header)):
-        if pairs:
-            server[key] = dict(_pair(text) for text in pairs)
-    server |= {key: getattr(args, key) for key in ("effect", "cwd") if getattr(args, key)}
-    if args.private:
-        server["private"] = True
+        what = "A server needs a name, and a command or an address."
+        how = "For example: searchloop mcp add files -- npx -y PACKAGE FOLDER"
+        raise ConfigError("bad_request", what, how)
+    command = {"command": args.program[0], "args": args.program[1:]} if args.program else {}
+    pairs = {"env": dict(map(_pair, args.env)), "headers": dict(map(_pair, args.header))}
+    others = {key: getattr(args, key) for key in ("url", "effect", "cwd", "private")}
+    server = {key: value for key, value in (command | pairs | others).items() if value}
     return json.dumps({"mcpServers": {args.name: server}})
 
 
@@ -236,9 +229,7 @@ async def _login(args: argparse.Namespace, settings: Settings) -> int:
 
 async def _enable(args: argparse.Namespace, settings: Settings) -> int:
     on = args.action == "enable"
-    changes: dict[str, Any] = {"disabled": not on}
-    if args.tool:
-        changes = {"tools": {args.tool: {"enabled": on}}}
+    changes = {"tools": {args.tool: {"enabled": on}}} if args.tool else {"disabled": not on}
     edit.switch(settings.home / "mcp.json", args.name, changes)
     print(f"{one_line(args.tool or args.name, 64)} is {'on' if on else 'off'}.")
     return OK

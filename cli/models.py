@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
 import time
 from contextlib import aclosing
 from dataclasses import asdict
 
+from searchloop.agent.errors import ConfigError
 from searchloop.agent.library import BareAgent
 from searchloop.agent.providers import Hosts, ModelServer, hosting, load, names, split_model
 from searchloop.agent.settings import Settings
@@ -113,6 +115,19 @@ async def _pull(host: Hosts, name: str) -> None:
                 last = status
     finally:
         print(end="\n" if live and last else "", file=sys.stderr)
+
+
+def whole_name(agent: BareAgent, model: str) -> str:
+    """Adds the provider to a model's name. Raises ConfigError unless exactly one has the model."""
+    if re.split("[:/]", model)[0] in names():
+        return model
+    found = [m.id for m in agent.models() if m.id.partition(":")[2] in (model, f"{model}:latest")]
+    if len(found) > 1:
+        what = f"{len(found)} providers have a model {one_line(model, 60)}."
+        raise ConfigError("ambiguous_model", what, f"Choose one of {', '.join(found)}.")
+    if not found:
+        agent.runner.provider(model)  # says why this is no name
+    return found[0]
 
 
 async def own_servers(settings: Settings) -> list[ModelServer]:

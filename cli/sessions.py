@@ -30,18 +30,14 @@ from searchloop.web.text.export import EXPORTS
 
 def _sessions_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_sessions)
-    parser.usage = (
-        "searchloop sessions [-o text|json] [TEXT ... | undo ID | cancel ID | backup FILE | "
-        "restore [FILE] | check]"
+    actions = "undo ID | cancel ID | backup FILE | restore [FILE] | check"
+    parser.usage = f"searchloop sessions [-o text|json] [TEXT ... | {actions}]"
+    parser.epilog = (
+        "`undo` restores the files that the last answer changed, `cancel` stops an answer, `backup`"
+        " and `restore` copy, `check` looks for damage, and `restore` without a file brings back"
+        " what can be read of a damaged store."
     )
-    parser.add_argument(
-        "query",
-        nargs="*",
-        metavar="TEXT",
-        help="only sessions with this text; `undo ID` takes back what its last answer did to files,"
-        " `cancel ID` stops an answer, `backup` and `restore` copy, `check` looks for damage, and"
-        " `restore` without a file brings back what can be read of a damaged store",
-    )
+    parser.add_argument("query", nargs="*", metavar="TEXT", help="only sessions with this text")
     output(parser)
 
 
@@ -67,11 +63,10 @@ def _sessions(args: argparse.Namespace) -> int:
         return _ACTIONS[args.query[0]](settings, args.query[1:], args)
     with closing(EventLog(settings.store)) as log:
         found = log.sessions(" ".join(args.query) or None)
-    lines = [
-        f"{s.id}  {datetime.fromtimestamp(s.updated):%Y-%m-%d %H:%M}  "
-        f"{one_line(s.title or '(empty)', 70)}"
-        for s in found
-    ]
+    shown = (
+        (s, datetime.fromtimestamp(s.updated), one_line(s.title or "(empty)", 70)) for s in found
+    )
+    lines = [f"{s.id}  {when:%Y-%m-%d %H:%M}  {title}" for s, when, title in shown]
     return tell(args, {"sessions": [s.as_dict() for s in found]}, *(lines or ["No sessions."]))
 
 
@@ -91,9 +86,8 @@ def _restore(settings: Settings, words: list[str], args: argparse.Namespace) -> 
     source = Path(_one(words, "restore FILE")).expanduser() if words else None
     found = restore(settings.store, source)
     told: dict[str, Any] = {"restored": found.done, "kept": found.kept, "saved": found.saved}
-    told |= {"gaps": found.gaps, "aside": str(found.aside) if found.aside else None}
-    lines = []
-    gaps = f", {found.gaps} of them with gaps" if found.gaps else ""
+    told |= {"gaps": found.gaps, "aside": found.aside and str(found.aside)}
+    lines, gaps = [], f", {found.gaps} of them with gaps" if found.gaps else ""
     if found.aside:
         read = f"{found.saved} sessions read from the damaged store{gaps}."
         lines.append(f"{read} It is kept: {found.aside}")
@@ -115,12 +109,12 @@ def _cancel(settings: Settings, words: list[str], args: argparse.Namespace) -> i
     session = _one(words, "cancel ID")
     with closing(EventLog(settings.store)) as log:
         log.session(session)
-        done = asyncio.run(_stopped(log, session))
+
+        async def stopped() -> bool:
+            return await LeaseRenewal.onlooker(log).cancel(session)
+
+        done = asyncio.run(stopped())
     return tell(args, {"cancelled": done}, "Stopped." if done else "Nothing was running.")
-
-
-async def _stopped(log: EventLog, session: str) -> bool:
-    return await LeaseRenewal.onlooker(log).cancel(session)
 
 
 def _one(words: list[str], usage: str) -> str:

@@ -195,7 +195,7 @@ _CROSS_SITE = Refusal(
     403, "cross_site", "Requests from other sites are refused.", "Type the address in the browser."
 )
 _BAD_ADDRESS = Refusal(
-    400, "bad_address", "This is no address of this server.", "See GET /api/openapi.json."
+    400, "bad_address", "This is not an address of this server.", "See GET /api/openapi.json."
 )
 _LINK = "Open the address that searchloop printed when it started"
 _NO_TOKEN = Refusal(

@@ -29,7 +29,12 @@ from tests.waiting import until
 QUESTION = "When is high water?"
 EXPORTS = ("md", "html", "json", "trace")
 READERS = ("jina", "tavily", "firecrawl", "crawl4ai")
-COMMANDS = (["config", "--origin"], ["mcp", "list"], ["mcp", "test", "program"])
+COMMANDS = (
+    ["config", "--origin"],
+    ["config", "-o", "json"],
+    ["mcp", "list"],
+    ["mcp", "test", "program"],
+)
 # What an MCP server says when it cannot start, as many do.
 CONFESSES = "import os, sys; sys.exit(f'cannot start: {sys.argv} {dict(os.environ)}')"
 

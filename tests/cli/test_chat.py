@@ -214,7 +214,7 @@ class Terminal:
         self.screen, theirs = pty.openpty()
         env = {**CLEAN, "HOME": str(tmp_path), "SEARCHLOOP_HOME": str(tmp_path / "home")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "searchloop.cli", "chat"],
+            [sys.executable, "-m", "searchloop.cli"],
             env={**env, **settings},
             cwd=tmp_path,
             stdin=theirs,

@@ -6,8 +6,11 @@ import json
 from typing import Any
 from urllib.request import Request, urlopen
 
+import pytest
+
 from tests.cli.conftest import Cli
 from tests.fake_ollama import FakeOllama, Model
+from tests.fakes import FakeServer, json_reply
 from tests.ports import closed_address
 
 TINY = Model("tiny:1b", ("completion",), num_ctx=4096)
@@ -107,6 +110,28 @@ def test_a_model_name_that_is_none(cli: Cli) -> None:
     assert "not a model name" in found["Default model"]["said"]
 
 
+@pytest.mark.parametrize("name", ["tiny:1b", "ollama:tiny:1b"])
+def test_a_model_is_found_without_its_provider(cli: Cli, name: str) -> None:
+    """`-m tiny:1b` means the one provider that lists it."""
+    with FakeOllama([TINY]) as server:
+        ran = cli("ask", "-m", name, "Hi", "-o", "json", OLLAMA_HOST=server.url)
+    assert ran.json["model"] == "ollama:tiny:1b"
+
+
+def test_a_model_of_two_providers_needs_its_provider(cli: Cli) -> None:
+    """The error names both, and nothing is asked."""
+    listed = json_reply({"object": "list", "data": [{"id": "tiny:1b", "object": "model"}]})
+    with FakeOllama([TINY]) as server, FakeServer(lambda _: listed) as other:
+        here = {"OLLAMA_HOST": server.url, "OPENAI_CHAT_BASE_URL": other.url}
+        ran = cli("ask", "-m", "tiny:1b", "Hi", **here)
+        none = cli("ask", "-m", "huge", "Hi", **here)
+    assert (ran.code, none.code) == (2, 2)
+    assert "2 providers have a model tiny:1b. Choose one of" in ran.err
+    assert "ollama:tiny:1b" in ran.err
+    assert "openai-chat:tiny:1b" in ran.err
+    assert "'huge' is not a model name" in none.err
+
+
 def test_a_model_is_got_with_progress(cli: Cli) -> None:
     """Each stage is told once, then the name; the server is asked for that model."""
     with FakeOllama(library=[Model("qwen3:8b")]) as server:
@@ -165,3 +190,14 @@ def test_addresses_are_listed_only_when_set(cli: Cli) -> None:
     assert "_BASE_URL" not in listed
     listed = cli("config", "--origin", BRAVE_BASE_URL="http://127.0.0.1:9").out
     assert "BRAVE_BASE_URL = http://127.0.0.1:9  # environment" in listed
+
+
+def test_settings_are_printed_as_json(cli: Cli) -> None:
+    """Name, value and origin of each setting; a key is never shown."""
+    told = cli("config", "-o", "json", SEARCH_COUNTRY="de", BRAVE_API_KEY="k-0123456789")
+    rows = {row["name"]: row for row in told.json["settings"]}
+    assert rows["SEARCH_COUNTRY"]["value"] == "de"
+    assert rows["SEARCH_COUNTRY"]["origin"] == "environment"
+    assert rows["BRAVE_API_KEY"]["value"] == "(set, not shown)"
+    assert rows["TAVILY_API_KEY"]["value"] is None
+    assert "k-0123456789" not in told.out

@@ -21,7 +21,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
 
 
+_WHOLE = frozenset({"user_message", "run_resumed", "message"})  # no delta before counts any more
 _ASIDE = DELTAS | {"exchange"}
 _FOLLOWED = ("http://", "https://", "library://", "zim://")
 _VOID = frozenset({"hr", "br"})
@@ -62,41 +63,39 @@ _FOOTNOTE = re.compile(r"!\[\^\d+\]")
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Turn:
     """A question and its answer. `note` names model and search, and says why a run ended early."""
 
     question: str
-    answer: str
-    citations: Sequence[Mapping[str, Any]]
-    sources: Sequence[Mapping[str, Any]]
-    note: str
+    answer: str = ""
+    citations: Sequence[Mapping[str, Any]] = ()
+    sources: Sequence[Mapping[str, Any]] = ()
+    note: str = "unfinished"
+    plan: str = ""
 
 
 def turns(events: Iterable[Event]) -> list[Turn]:
     """Returns the questions shown, in order. A live answer is as long as it is so far."""
     found: list[Turn] = []
-    plans: dict[int, str] = {}
     said = ""
     for event in shown(events):
         data = event.data
+        said = "" if event.type in _WHOLE else said
         if event.type == "user_message":
-            found.append(Turn(data["text"], "", (), (), "unfinished"))
-            said = ""
+            found.append(Turn(data["text"]))
         elif event.type == "run_resumed":  # another process repeats the answer
-            found[-1] = Turn(found[-1].question, "", (), (), "unfinished")
-            said = ""
+            found[-1] = Turn(found[-1].question, plan=found[-1].plan)
         elif event.type == "text_delta":
             said += data["text"]
-            found[-1] = Turn(found[-1].question, said, (), (), "unfinished")
-        elif event.type == "message":
-            said = ""
+            found[-1].answer = said
         elif event.type == "plan" and found:
-            plans[len(found) - 1] = _plan(data)  # the last one of a turn counts
+            found[-1].plan = _plan(data)  # the last one of a turn counts
         elif event.type == "run_finished":
-            found[-1] = _ended(found[-1].question, data)
-    for place, plan in plans.items():  # after the answer: citations count from its start
-        found[place] = replace(found[place], answer=f"{found[place].answer}\n\n{plan}".strip())
+            known = (data["answer"], data["citations"], data["sources"], _note(data))
+            found[-1] = Turn(found[-1].question, *known, found[-1].plan)
+    for turn in found:  # a plan goes after the answer: citations count from its start
+        turn.answer = f"{turn.answer}\n\n{turn.plan}".strip() if turn.plan else turn.answer
     return found
 
 
@@ -112,12 +111,12 @@ def _plan(plan: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _ended(question: str, data: Mapping[str, Any]) -> Turn:
+def _note(data: Mapping[str, Any]) -> str:
     note = f"{data.get('model', '')} · search: {data['search_path']}".strip(" ·")
     if data["reason"] != "stop":
         why = (data.get("error") or {}).get("message", "")
         note += f" · {data['reason']}" + (f": {why}" if why else "")
-    return Turn(question, data["answer"], data["citations"], data["sources"], note)
+    return note
 
 
 def markdown(session: Session, events: Sequence[Event]) -> str:

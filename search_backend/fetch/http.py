@@ -59,7 +59,9 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,64}/[a-z0-9!#$&^_.+-]{1,100})\s*(?:;|,|$)", re.I)
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([a-z0-9][a-z0-9._:+-]{0,39})", re.IGNORECASE)
 _RANGE = re.compile(r"bytes[ =]0-([0-9]{1,18})/([0-9]{1,18})", re.IGNORECASE)
-_TEXT = re.compile(r"|text/.*|.*[/+](?:xml|json|javascript|x-ndjson|yaml)")
+_TEXT = re.compile(
+    r"|text/.*|.*[/+](?:x-)?(?:xml|jsonl?|ndjson|javascript|yaml|toml|sql|sh|tex|subrip)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,9 +95,12 @@ class AddressResolver(AbstractResolver):
 
 
 def new_session(connector: aiohttp.BaseConnector, **options: Any) -> aiohttp.ClientSession:
-    """A session without proxies, cookies, `.netrc` and time limits. To be called on the loop."""
-    jar, limits = aiohttp.DummyCookieJar(), aiohttp.ClientTimeout()
-    return aiohttp.ClientSession(connector=connector, cookie_jar=jar, timeout=limits, **options)
+    """A session without proxies, `.netrc`, time limits and, unless `options` have a jar, cookies.
+
+    To be called on the loop.
+    """
+    options = {"cookie_jar": aiohttp.DummyCookieJar(), **options}
+    return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(), **options)
 
 
 class Client:

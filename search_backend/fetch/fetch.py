@@ -3,7 +3,9 @@
 Before each request the URL is checked, its host is looked up once, every address must be public,
 and aiohttp connects to those very addresses, so an answer that changes between look-ups changes
 nothing. A redirect goes through all of it again; https may redirect to http, as requests hold no
-secret. Proxy settings, `.netrc`, cookies and referrers are not used. One deadline covers it all.
+secret. So does a refresh that a page asks for soon. Cookies live as long as one fetch, for sites
+that redirect until they get theirs back. Proxy settings, `.netrc` and referrers are not used. One
+deadline covers it all.
 
 An observer can still measure whether an address is refused by its spelling or by its target, and
 how long a public server lets a connection hang.
@@ -42,6 +44,7 @@ from searchloop.search_backend.fetch.http import (
     Known,
     read_page,
     redirect_of,
+    refresh_of,
     request_headers,
 )
 from searchloop.search_backend.fetch.ip_addresses import Network, parse, parse_ranges
@@ -83,6 +86,7 @@ class _Journey:
     allow: tuple[Network, ...]
     tls: ssl.SSLContext | None
     known: Known | None
+    cookies: aiohttp.CookieJar
 
     def left(self) -> float:
         """Seconds until the deadline. Raises TimeoutError when there are none."""
@@ -90,6 +94,10 @@ class _Journey:
         if left <= 0:
             raise TimeoutError
         return left
+
+    def asks_for(self, target: Target) -> str:
+        """Returns what a request for `target` says: an answer to the same one is the same."""
+        return f"{target.url} {self.cookies.filter_cookies(URL(target.url, encoded=True))}"
 
     def headers(self, target: Target) -> Mapping[str, str]:
         """Returns the request headers; only the server of a known page is sent its version."""
@@ -123,7 +131,9 @@ def fetch(
     with `truncated`. Raises FetchRefused, FetchFailed, NotReachable, ConfigError.
     """
     ends = time.monotonic() + limits.seconds
-    journey = _Journey(limits, ends, resolve, sockets, parse_ranges(allow_ranges), tls, known)
+    cookies = run(_no_cookies(), timeout=limits.seconds)
+    allow = parse_ranges(allow_ranges)
+    journey = _Journey(limits, ends, resolve, sockets, allow, tls, known, cookies)
     with evenly(limits.failure_step):
         try:
             return _follow(url, journey, host_allowed)
@@ -134,20 +144,31 @@ def fetch(
 def _follow(url: str, journey: _Journey, host_allowed: Callable[[str], bool] | None) -> Fetched:
     target = check_url(url, allow=journey.allow)
     visited: list[str] = []
+    asked = set[str]()
     while True:
         refuse_outside(target.host, host_allowed)
+        asked.add(journey.asks_for(target))
         found = public_addresses(target, journey.resolve, journey.left(), journey.allow)
         answer = run(_get(target, found[:_ADDRESSES_TRIED], journey), timeout=journey.left() + 1)
-        if isinstance(answer, Fetched):
-            return replace(answer, url=url, redirects=tuple(visited))
-        visited.append(target.url)
-        target = check_redirect(target, answer, allow=journey.allow)
-        if len(visited) > journey.limits.redirects or target.url in visited:
+        page = answer if isinstance(answer, Fetched) else None
+        leads_to = refresh_of(page) if page else str(answer)
+        if page and not leads_to:
+            return replace(page, url=url, redirects=tuple(visited))
+        following = check_redirect(target, leads_to or "", allow=journey.allow)
+        if len(visited) == journey.limits.redirects or journey.asks_for(following) in asked:
+            if page:  # it refreshes itself now and then
+                return replace(page, url=url, redirects=tuple(visited))
             raise FetchFailed(
                 "too_many_redirects",
                 "The page redirects in a circle or too many times.",
                 "Use another source.",
             )
+        visited.append(target.url)
+        target = following
+
+
+async def _no_cookies() -> aiohttp.CookieJar:
+    return aiohttp.CookieJar(quote_cookie=False)
 
 
 async def _get(target: Target, addresses: Sequence[str], journey: _Journey) -> Fetched | str:
@@ -160,7 +181,9 @@ async def _get(target: Target, addresses: Sequence[str], journey: _Journey) -> F
         socket_factory=lambda info: journey.sockets(*info[:3]),
     )
     limits = {"max_line_size": MOST_HEADER, "max_field_size": MOST_HEADER}
-    async with new_session(connector, **limits) as session:
+    async with new_session(
+        connector, cookie_jar=journey.cookies, auto_decompress=False, **limits
+    ) as session:
         try:
             async with asyncio.timeout_at(ends):
                 answer = await session.get(

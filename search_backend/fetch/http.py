@@ -1,13 +1,17 @@
 """The answer of a web server as a value, read within limits that no server can exceed.
 
 aiohttp speaks HTTP. Each request has a connection of its own, so what a server appends to an answer
-is never taken for another one.
+is never taken for another one. Bodies are decompressed here, by their first bytes: servers name
+encodings that they do not use, and use some that they do not name.
+
+Spec: RFC 9110 8.4; https://html.spec.whatwg.org/multipage/semantics.html (declarative refresh)
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,7 +19,10 @@ from importlib import metadata
 from types import MappingProxyType
 
 import aiohttp
+import brotli  # type: ignore[import-untyped]
+from selectolax.lexbor import LexborHTMLParser
 
+from searchloop.search_backend.text.clean import decode
 from searchloop.search_backend.types import FetchFailed, bad_response, timed_out, too_large
 
 _ACCEPT = "text/html,application/xhtml+xml,text/*;q=0.9,application/*;q=0.8,*/*;q=0.1"
@@ -27,16 +34,34 @@ _KEPT = frozenset(
     {
         *("age", "cache-control", "content-disposition", "content-encoding", "content-language"),
         *("content-length", "content-type", "date", "etag", "expires", "last-modified", "pragma"),
-        *("retry-after", "server", "vary", "x-robots-tag"),
+        *("refresh", "retry-after", "server", "vary", "x-robots-tag"),
+        *("cf-mitigated", "x-amzn-waf-action", "x-vercel-mitigated"),
     }
 )
 _LISTS = frozenset({"cache-control", "content-encoding", "vary"})
-_ENCODINGS = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
+_ZIPPED = frozenset({"br", "deflate", "gzip", "x-gzip"})
+# What some servers write for "not encoded": a charset, a media type.
+_NO_ENCODING = re.compile(
+    r"|identity|none|null|plain|binary|[78]bit|utf-?(8|16)|us-ascii|(iso|windows)-[0-9-]+|(text|application)/.+"
+)
+_GZIP = b"\x1f\x8b"
+# Each member of a gzip file costs work, however little it holds.
+_MOST_MEMBERS = 100
+# Seconds before a refresh that is still followed, and the words of a page that is read instead.
+_LONGEST_DELAY = 15
+_MANY_WORDS = 60
+_HEAD = _PIECE = 64 * 1024
+_DELAYED = re.compile(
+    r"\s*([0-9]{1,3})(?:\.[0-9.]*)?\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|([^\"'].*))",
+    re.IGNORECASE | re.DOTALL,
+)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TYPE = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,64}/[a-z0-9!#$&^_.+-]{1,100})\s*(?:;|,|$)", re.I)
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([a-z0-9][a-z0-9._:+-]{0,39})", re.IGNORECASE)
 _RANGE = re.compile(r"bytes[ =]0-([0-9]{1,18})/([0-9]{1,18})", re.IGNORECASE)
-_TEXT = re.compile(r"|text/.*|.*[/+](?:xml|json|javascript|x-ndjson|yaml)")
+_TEXT = re.compile(
+    r"|text/.*|.*[/+](?:x-)?(?:xml|jsonl?|ndjson|javascript|yaml|toml|sql|sh|tex|subrip)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +118,13 @@ class Known:
 
 @cache
 def request_headers() -> Mapping[str, str]:
-    """The same for every page and every user; aiohttp adds the encodings that it can decode."""
+    """The same for every page and every user, whatever other packages are installed."""
     try:
         version = metadata.version("searchloop")
     except metadata.PackageNotFoundError:
         version = "0"
-    return {"User-Agent": f"searchloop/{version} (+local)", "Accept": _ACCEPT}
+    agent = f"searchloop/{version} (+local)"
+    return {"User-Agent": agent, "Accept": _ACCEPT, "Accept-Encoding": "gzip, deflate, br"}
 
 
 def content_type(header: str) -> tuple[str, str | None]:
@@ -129,13 +155,17 @@ async def read_page(
     Raises FetchFailed.
     """
     headers = _kept(answer)
-    encoding = headers.get("content-encoding", "")
+    encoding = headers.get("content-encoding", "").lower()
     codings = [value.lower() for value in answer.headers.getall("transfer-encoding", ())]
-    if encoding.lower() not in _ENCODINGS or codings not in ([], ["chunked"], ["identity"]):
+    known = encoding in _ZIPPED or _NO_ENCODING.fullmatch(encoding)
+    if not known or codings not in ([], ["chunked"], ["identity"]):
         words = f"The server encoded the page in an unknown way ({encoding or codings!r:.60})."
         raise FetchFailed("bad_response", words, "Use another source.")
     kind, charset = content_type(headers.get("content-type", ""))
     body, cut = await _body(answer.content, limits, ends)
+    if body.startswith(_GZIP) or encoding in _ZIPPED:
+        body, broken = await asyncio.to_thread(unpacked, body, encoding, limits.max_decoded)
+        cut = cut or broken
     cut = cut or ("partial" if _is_part(answer) else "")
     if cut and not (body and _TEXT.fullmatch(kind)):
         if cut == "deadline":
@@ -148,7 +178,7 @@ async def read_page(
 async def _body(
     content: aiohttp.StreamReader, limits: FetchLimits, ends: float
 ) -> tuple[bytes, str]:
-    """(the decompressed body, why it is cut or "")."""
+    """(the body as sent, why it is cut or "")."""
     body, pieces, cut = bytearray(), 0, ""
     try:
         async with asyncio.timeout_at(ends):
@@ -156,20 +186,88 @@ async def _body(
                 piece, _ = await content.readchunk()
                 body += piece
                 pieces += bool(piece)
-                packed = content.total_compressed_bytes or 0
-                most = limits.max_decoded if packed else limits.max_bytes
-                if len(body) > most:
-                    cut = "max_decoded" if packed else "max_bytes"
-                    del body[most:]
-                elif packed > limits.max_bytes:
+                if len(body) > limits.max_bytes:
                     cut = "max_bytes"
+                    del body[limits.max_bytes :]
                 elif pieces == _MOST_PIECES:
                     cut = "max_pieces"
     except TimeoutError:
         cut = "deadline"
-    except (aiohttp.ClientError, OSError) as error:
-        cut = "encoding" if "encoding" in str(error.__cause__) else "connection"
+    except (aiohttp.ClientError, OSError):
+        cut = "connection"
     return bytes(body), cut
+
+
+def unpacked(raw: bytes, encoding: str, most: int) -> tuple[bytes, str]:
+    """Returns (the first `most` bytes of what `raw` contains, why there are no more or "").
+
+    A gzip file is unpacked whatever its header says: some servers forget to say it.
+    """
+    if encoding == "br" and not raw.startswith(_GZIP):
+        return _unbrotlied(raw, most)
+    zlib_head = raw[:1] and raw[0] & 15 == 8 and int.from_bytes(raw[:2], "big") % 31 == 0
+    bits = 31 if raw.startswith(_GZIP) or "gzip" in encoding else 15 if zlib_head else -15
+    body, members, stream = bytearray(), 0, zlib.decompressobj(bits)
+    try:
+        for at in range(0, len(raw), _PIECE):
+            piece = raw[at : at + _PIECE]
+            while piece:
+                if stream.eof and (members == _MOST_MEMBERS or not piece.startswith(_GZIP[:1])):
+                    return (b"", "encoding") if members == _MOST_MEMBERS else (bytes(body), "")
+                if stream.eof:
+                    members, stream = members + 1, zlib.decompressobj(bits)
+                body += stream.decompress(piece, most + 1 - len(body))
+                if len(body) > most:
+                    del body[most:]
+                    return bytes(body), "max_decoded"
+                piece = stream.unused_data
+    except zlib.error:
+        return bytes(body), "encoding"
+    return bytes(body), "" if stream.eof or not raw else "connection"
+
+
+def _unbrotlied(raw: bytes, most: int) -> tuple[bytes, str]:
+    stream, body = brotli.Decompressor(), bytearray()
+    try:
+        body += stream.process(raw, output_buffer_limit=most + 1)
+        while len(body) <= most and not stream.can_accept_more_data():
+            body += stream.process(b"", output_buffer_limit=most + 1 - len(body))
+    except brotli.error:
+        return b"", "encoding"
+    if len(body) > most:
+        del body[most:]
+        return bytes(body), "max_decoded"
+    # Other text can look like the beginning of such a stream.
+    return (bytes(body), "") if stream.is_finished() or not raw else (b"", "encoding")
+
+
+def refresh_of(page: Fetched) -> str | None:
+    """Returns the address to which `page` sends its readers on soon, as written; None without.
+
+    A page with text of its own is left only at once, and not for what is in its `noscript`.
+    """
+    said = [page.headers.get("refresh", "")]
+    head = page.body[:_HEAD] if "html" in page.content_type else b""
+    if page.status != 200 or not (said[0] or b"refresh" in head.lower()):
+        return None
+    tree = LexborHTMLParser(decode(head, page.charset))
+    tags = 'meta[http-equiv="refresh" i][content]'
+    said += [tag.attributes["content"] or "" for tag in tree.css(f"{tags}:not(noscript *)")]
+    unscripted = [tag.attributes["content"] or "" for tag in tree.css(f"noscript {tags}")]
+    for node in tree.css("script,style,noscript,template"):
+        node.decompose()
+    words = (tree.body.text(separator=" ") if tree.body else "").split(None, _MANY_WORDS)
+    alone = len(words) < _MANY_WORDS
+    found = (_soon(text, _LONGEST_DELAY if alone else 1) for text in said + unscripted * alone)
+    return next((url for url in found if url), None)
+
+
+def _soon(text: str, most: int) -> str | None:
+    """Returns the web address in the text of a refresh after at most so many seconds."""
+    found = _DELAYED.match(text)
+    url = (found[2] or found[3] or found[4] or "").strip() if found else ""
+    other = re.match(r"(?!https?:)[a-z][a-z0-9+.-]*:", url, re.IGNORECASE)
+    return None if found is None or int(found[1]) > most or other else url
 
 
 def _is_part(answer: aiohttp.ClientResponse) -> bool:

@@ -21,6 +21,7 @@ from pathlib import PurePosixPath
 from types import ModuleType
 
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
+from searchloop.search_backend.text.clean import binary_share
 from searchloop.search_backend.types import Page, Problem, failed_page
 
 LOCAL = "local"
@@ -31,6 +32,15 @@ XML_PIECE = re.compile(
     re.DOTALL,
 )
 _HEAD = 64 * 1024
+_UNKNOWN = ("", "application/octet-stream", "binary/octet-stream", "unknown/unknown")
+# What stands for a page in a document of an unknown kind (MIME Sniffing 7.1).
+_MARKUP = re.compile(
+    rb"<!--|<(?:!doctype html|a|b|body|br|div|font|h1|head|html|iframe|p|script|style|table|title)"
+    rb"[\s>]",
+    re.IGNORECASE,
+)
+# HTML with more control characters than this share is none.
+_MOST_BINARY = 0.04
 _KINDS = {"html": "application/xhtml+xml"} | dict.fromkeys(
     ("rss", "feed", "rdf"), "application/rss+xml"
 )
@@ -93,42 +103,45 @@ def reader_for_name(name: str) -> Reader | None:
 
 def read(body: bytes, *, url: str, content_type: str, charset: str | None = None) -> Page:
     """Returns the page in `body`; status error for a kind that no reader reads."""
-    kind = _kind(body, content_type)
+    kind = _kind(body, content_type, charset)
     reader = next((reader for reader in find_readers() if kind in reader.types), None)
     if reader is None:
         problem = Problem(
             "unsupported_type",
-            f"This is not a page with text but {kind or 'data of an unknown kind'}.",
+            f"This is not a page with text but {kind}.",
             "Look for the same content as a web page or a text file.",
         )
         return failed_page(url, problem)
     return reader.read(body, url, charset)
 
 
-def _kind(body: bytes, content_type: str) -> str:
-    """Returns the media type, by the first bytes if the header is silent or too general."""
+def _kind(body: bytes, content_type: str, charset: str | None) -> str:
+    """Returns the media type of a reader, or what the document is instead.
+
+    The header tells a page from its source text, the bytes tell text from other data. Servers have
+    hundreds of types for text.
+    """
     kind = content_type.partition(";")[0].strip().lower()
     head = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
     if head.startswith(b"%PDF-"):
         return "application/pdf"
-    if kind.endswith("+json"):
-        return "application/json"
-    # SVG is no text: most of what it contains is not visible.
-    other = ("application/xhtml+xml", "image/svg+xml")
-    if kind in ("text/xml", "application/xml") or (kind.endswith("+xml") and kind not in other):
-        return _xml_kind(body)
-    if kind not in ("", "application/octet-stream", "binary/octet-stream", "unknown/unknown"):
-        return kind
-    start = head[:64].lower()
-    if start.startswith((b"<!doctype html", b"<html", b"<head", b"<body")):
-        return "text/html"
-    if body and b"\0" not in body[:4096]:
+    binary, is_page = binary_share(body, charset), kind in ("text/html", "application/xhtml+xml")
+    if kind == "video/mp2t" and not binary:  # program text in .ts, for servers that know only films
         return "text/plain"
-    return kind
+    if kind.startswith(("image/", "audio/", "video/", "font/")):
+        return kind
+    if binary > (_MOST_BINARY if is_page else 0):
+        return f"binary data sent as {kind or 'no type'}"
+    if kind in _UNKNOWN and _MARKUP.match(head):
+        return "text/html"
+    is_xml = kind in ("text/xml", "application/xml") or (kind.endswith("+xml") and not is_page)
+    if is_xml or (kind in _UNKNOWN and head.startswith(b"<?xml")):
+        return _xml_kind(body)
+    return kind if is_page else "text/plain"
 
 
 def _xml_kind(body: bytes) -> str:
-    """Returns the media type by the first tag; application/xml if that has no reader of its own."""
+    """Returns the media type by the first tag; text/plain if that has no reader of its own."""
     head = body[:_HEAD].replace(b"\0", b"").decode("latin-1")
     first = next((found["name"].lower() for found in XML_PIECE.finditer(head) if found["name"]), "")
-    return _KINDS.get(first, "application/xml")
+    return _KINDS.get(first, "text/plain")

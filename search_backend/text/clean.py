@@ -125,6 +125,7 @@ _DECLARED = re.compile(
 )
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _SNIFF = 4096
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 # An XML declaration in UTF-16 without a byte order mark.
 _WIDE = {b"<\0?\0x\0": "utf-16le", b"\0<\0?\0x": "utf-16be"}
 # Where Python's table of that name is smaller than that of browsers.
@@ -132,6 +133,15 @@ _TABLES = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext"}
 _LENIENT = frozenset(("gb18030", "gbk", "euc-jp", "iso-2022-jp"))
 # Where tables of Japanese differ: those of browsers are Microsoft's.
 _JAPANESE = str.maketrans("\u301c\u2016\u2212\xa2\xa3\xac", "\uff5e\u2225\uff0d\uffe0\uffe1\uffe2")
+
+
+def binary_share(body: bytes, declared: str | None = None) -> float:
+    """Returns the share of the first bytes that no text contains (MIME Sniffing 7.2)."""
+    named = webencodings.lookup((declared or "").strip("\"' "))
+    wide = body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *_WIDE))
+    if wide or (named and named.name.startswith("utf-16")):
+        return 0.0
+    return len(_BINARY.findall(body[:1445])) / (len(body[:1445]) or 1)
 
 
 def decode(body: bytes, declared: str | None = None) -> str:

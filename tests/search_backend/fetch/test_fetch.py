@@ -103,7 +103,7 @@ def test_a_request_says_nothing_about_the_user(
     assert sorted(lines) == [
         "",
         "",
-        "Accept-Encoding: gzip, deflate",
+        "Accept-Encoding: gzip, deflate, br",
         "Accept: text/html,application/xhtml+xml,text/*;q=0.9,application/*;q=0.8,*/*;q=0.1",
         "Connection: close",
         "Host: example.com:8080",

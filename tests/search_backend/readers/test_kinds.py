@@ -1,0 +1,155 @@
+"""Which documents are text: by the bytes, whatever of the many types for text the server names."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.search_backend.readers import read
+from searchloop.search_backend.text.clean import clean
+from searchloop.search_backend.types import Page
+
+PYTHON = "def f(x: list[int]) -> bool:\n    return x < 3 and x > 1\n\n\nclass A:\n\tpass"
+PATCH = "--- a/x.py\n+++ b/x.py\n@@ -1,3 +1,3 @@\n first\n \n-old\n+new"
+DOCUMENTS = {
+    PYTHON: "text/x-python text/x-script.python application/x-python text/x-python-code",
+    PATCH: "text/x-diff text/x-patch application/x-patch text/diff",
+    "a: 1\nb:\n  - x": "text/yaml text/x-yaml application/yaml application/x-yaml text/vnd.yaml",
+    '[tool]\nname = "x"': "application/toml text/x-toml text/toml",
+    "SELECT a FROM b WHERE c < 3;": "application/sql text/x-sql application/x-sql",
+    "WEBVTT\n\n00:00.000 --> 00:02.000\nHello": "text/vtt",
+    "1\n00:00:01,000 --> 00:00:02,000\nHello": "application/x-subrip text/srt",
+    '{"cells": [], "nbformat": 4}': "application/x-ipynb+json application/json text/json",
+    '{"a": 1}\n{"a": 2}': "application/x-ndjson application/jsonl application/json-seq",
+    "a,b\n1,,3\n": "text/csv application/csv text/x-csv",
+    "a\tb\n1\t\t3": "text/tab-separated-values",
+    "Title\n=====\n\n.. code::": "text/x-rst text/prs.fallenstein.rst text/restructured",
+    "\\section{A} $x < y$": "application/x-tex text/x-tex application/x-latex text/x-latex",
+    "#!/bin/sh\necho hi": "application/x-sh text/x-sh application/x-shellscript",
+    "int main(void) { return 0; }": "text/x-c text/x-csrc text/x-c++src text/x-java",
+    "fn main() {}": "text/rust text/x-rust text/x-go text/x-kotlin",
+    "const x: number = 1;": "application/typescript text/typescript video/mp2t text/jsx",
+    "x = 1;": "text/javascript application/javascript application/x-javascript",
+    "p { color: red }": "text/css",
+    "<?php echo 1;": "application/x-httpd-php text/x-php",
+    "<note><to>Ann</to></note>": "application/xml text/xml application/vnd.x+xml",
+    "BEGIN:VCALENDAR\nEND:VCALENDAR": "text/calendar",
+    "From: a@b.example\n\nHello": "message/rfc822",
+    "@book{x, title={Y}}": "application/x-bibtex text/x-bibtex",
+    "plain words": "text/plain application/octet-stream binary/octet-stream x/y",
+}
+CASES = [(kind, text) for text, kinds in DOCUMENTS.items() for kind in (*kinds.split(), "")]
+
+
+def page(body: bytes, kind: str, charset: str | None = None) -> Page:
+    """The document as it is read."""
+    return read(body, url="https://e.example/file", content_type=kind, charset=charset)
+
+
+@pytest.mark.parametrize(("kind", "text"), CASES)
+def test_every_kind_of_text_is_read(kind: str, text: str) -> None:
+    """Line by line, with its blanks and brackets."""
+    made = page(text.encode(), kind)
+    assert (made.status, made.text) == ("ok", text.rstrip())
+
+
+def archive() -> bytes:
+    """A ZIP archive, as office documents are."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("word/document.xml", "<x>" * 500)
+    return out.getvalue()
+
+
+BINARY = {
+    "png": b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)),
+    "zip": archive(),
+    "gzip": gzip.compress(bytes(range(256)) * 9, mtime=0),
+    "elf": b"\x7fELF\x02\x01\x01\0" + bytes(64),
+    "mp3": b"ID3\x04\0\0\0\0" + bytes(range(255)),
+    "sqlite": b"SQLite format 3\0" + bytes(99),
+    "words in front": b"a few words and then " + bytes(range(20)) * 5,
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("text/plain", "text/html", "text/x-python", "application/json", "application/xml", ""),
+        *("application/octet-stream", "application/zip", "text/csv; charset=utf-8", "video/mp2t"),
+        "application/xhtml+xml",
+    ],
+)
+def test_other_data_is_refused_in_words(name: str, kind: str) -> None:
+    """Garbage is never a page, whatever it is called."""
+    made = page(BINARY[name], kind)
+    assert (made.status, made.text) == ("error", "")
+    assert made.error is not None
+    assert made.error.code == "unsupported_type"
+    assert made.error.message.startswith("This is not a page with text but ")
+
+
+@pytest.mark.parametrize("kind", ["image/png", "image/svg+xml", "audio/mpeg", "video/mp4"])
+def test_pictures_and_sounds_are_none_by_name(kind: str) -> None:
+    """Even if their bytes could be text."""
+    made = page(b"<svg><desc>words</desc></svg>", kind)
+    assert made.error is not None
+    assert kind in made.error.message
+
+
+@pytest.mark.parametrize(
+    ("body", "charset", "text"),
+    [
+        ("größer".encode("utf-16"), None, "größer"),
+        ("größer".encode("utf-16-le"), "utf-16", "größer"),
+        ("größer".encode("utf-16-be"), "utf-16be", "größer"),
+        ("日本".encode("iso2022_jp"), "iso-2022-jp", "日本"),
+        ("日本".encode("cp932"), "shift_jis", "日本"),
+        (b"\xef\xbb\xbfwords", None, "words"),
+        (b"one\ftwo", None, "one\ntwo"),  # a form feed, as in RFCs
+        (b"\x1b[1mbold\x1b[0m", None, "[1mbold[0m"),
+    ],
+)
+def test_unusual_bytes_of_text(body: bytes, charset: str | None, text: str) -> None:
+    """Wide encodings, escapes and form feeds belong to text."""
+    assert page(body, "text/plain", charset).text == text
+
+
+@pytest.mark.parametrize("kind", ["", "application/octet-stream"])
+@pytest.mark.parametrize(
+    "start", ["<!doctype html>", "\n <html lang=de>", "<!-- x --><p>", "<div class=a>", "<TABLE>"]
+)
+def test_markup_of_an_unknown_kind_is_a_page(kind: str, start: str) -> None:
+    """As browsers sniff it; a server that says text/plain means the source."""
+    body = f"{start}<p>Words of the page".encode()
+    assert page(body, kind).text == "Words of the page"
+    assert page(body, "text/plain").text == body.decode().lstrip("\n")
+
+
+@pytest.mark.parametrize("kind", ["", "application/octet-stream", "application/xml"])
+def test_a_feed_is_found_by_its_root(kind: str) -> None:
+    """Whatever it is served as."""
+    feed = b"<?xml version='1.0'?><rss><channel><title>Tea</title></channel></rss>"
+    assert page(feed, kind).title == "Tea"
+
+
+def test_html_with_a_stray_control_character_is_read() -> None:
+    """Browsers ignore it."""
+    assert page(b"<p>One\0 two\x08 three</p>" + b"<!-- -->" * 20, "text/html").status == "ok"
+
+
+LINES = st.lists(st.text(alphabet="ab \t<>{}#|-+", max_size=12), max_size=12)
+
+
+@given(LINES.map("\n".join))
+def test_plain_text_arrives_line_by_line(text: str) -> None:
+    """Only empty lines before it and blanks after it are left out."""
+    made = page(f"x\n{text}\nx".encode(), "text/plain")
+    assert made.text == clean(f"x\n{text}\nx")
+    assert page(f"\n \n  x\n{text}".encode(), "text/plain").text == f"  x\n{text}".rstrip()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from searchloop.agent.guard.leaks import Secrets, forms, is_key_shaped, squeezed, suspicious
@@ -30,6 +31,11 @@ class Finding:
     refuse: bool = False
 
 
+@lru_cache(maxsize=1024)  # every run of a chat reads the questions before it again
+def _secrets_typed(question: str) -> tuple[str, ...]:
+    return tuple(suspicious(question))
+
+
 class Exposure:
     """The texts of a growing transcript: private ones, the user's, and those from outside."""
 
@@ -39,7 +45,7 @@ class Exposure:
         self.untrusted = False
         self._private: list[str] = []
         self._open: list[str] = []  # what the user wrote, and what came from outside
-        self._typed: list[str] = []
+        self._typed: set[str] = set()  # secret-looking pieces of what the user wrote
         self._pieces: tuple[int, set[str], Secrets] = (-1, set(), Secrets({}))
 
     def catch_up(self) -> None:
@@ -49,7 +55,7 @@ class Exposure:
         for message in added:
             if message.role == "user":
                 self._open.append(message.content)
-                self._typed.append(message.content)
+                self._typed.update(_secrets_typed(message.content))
             elif message.role == "tool":
                 details = message.details
                 if details.get("private"):
@@ -67,8 +73,7 @@ class Exposure:
 
     def typed_secret(self, texts: Iterable[str]) -> bool:
         """Returns whether a text holds something secret-looking that the user wrote."""
-        tokens = {token for text in self._typed for token in suspicious(text)}
-        return Secrets({token: token for token in tokens}).found_in(texts) is not None
+        return Secrets({token: token for token in self._typed}).found_in(texts) is not None
 
     def met(self, token: str) -> bool:
         """Returns whether a token came from the user or from outside."""

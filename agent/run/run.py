@@ -85,6 +85,7 @@ class Run:
     messages: list[Message]
     guards: GuardFactory
     past: Past | None = None
+    table: SourceTable | None = None  # of the messages before the question
     began: float = field(default_factory=time.monotonic)
     clean: bool = False
     leaving: bool = False
@@ -99,9 +100,7 @@ class Run:
         self.asked = len(self.messages)
         log, session_id = self.batches.log, question.session.id
         recorder = Recorder(log, session_id, question.path.name, self.lease.fence, self.batches)
-        table = SourceTable.of(self.messages)
-        for message in self._replayed():
-            table.remember(message)
+        table = self._source_table()
         if self.past:
             recorder.remember(self.past.written, self.past.usage)
         outcome: Outcome | None = None
@@ -131,6 +130,16 @@ class Run:
         stored = self.past.started["search_path"] if self.past else question.path.name
         if (taken := recorder.path_taken()) != stored:
             await log.aside(log.update_session, session_id, search_path=taken)
+
+    def _source_table(self) -> SourceTable:
+        """Returns the table of all messages so far; one that is known gains the question alone."""
+        if self.table is None:
+            self.table = SourceTable.of(self.messages)
+        else:
+            self.table.begin_turn(self.messages[-1])
+        for message in self._replayed():
+            self.table.remember(message)
+        return self.table
 
     async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
         question = self.question

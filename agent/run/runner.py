@@ -41,6 +41,7 @@ from searchloop.agent.run.second_reading import marks_of, second_reading
 from searchloop.agent.run.takeover import LeaseRenewal, close_run
 from searchloop.agent.run.turn_tools import gathered
 from searchloop.agent.search.options import search_options
+from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.search.switch import OFF, Facts, SearchPath, choose_path, local_path
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools import Tool, ToolSource
@@ -123,7 +124,7 @@ class Runner:
         lease = await self._leases.claim(session_id, run_id, turn_data(limits, held, approve))
         with self._being_started(session_id):
             try:
-                before = self._transcripts.take(session_id, replaces)
+                before, table = self._transcripts.take(session_id, replaces)
                 said = asked_data(text, session, replaces, plan)
                 question = await self._stored(question, lease, changes, before, said)
             except BaseException as error:
@@ -132,7 +133,8 @@ class Runner:
                     await self._leases.release(lease)
                 raise
             question = replace(question, touches=tuple(plan["files"]) if plan else ())
-            run = Run(question, lease, self._batches, self._backend, before, self._guards)
+            start = (question, lease, self._batches, self._backend, before, self._guards)
+            run = Run(*start, table=table)
             await self._begin(run)
         return run_id
 
@@ -249,7 +251,7 @@ class Runner:
             if run.rejected:
                 self._rejecting.add(run.question.session.model)
             if run.clean:
-                self._transcripts.keep(session_id, run.messages)
+                self._transcripts.keep(session_id, run.messages, run.table)
             await self._leases.release(run.lease)
         except HandedOver:
             await self._leases.hand_over(run.lease)
@@ -397,21 +399,24 @@ _KEPT = 32
 
 
 class TranscriptCache:
-    """Caches the transcripts of the sessions used last."""
+    """Caches the transcripts and source tables of the sessions used last."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
-        self._kept: OrderedDict[str, tuple[int, list[Message]]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[int, list[Message], SourceTable | None]] = OrderedDict()
 
-    def take(self, session_id: str, before: int | None) -> list[Message]:
-        """Returns the transcript, or the part `before` a turn, as a list that may grow."""
-        seq, messages = self._kept.pop(session_id, (-1, []))
+    def take(self, session_id: str, before: int | None) -> tuple[list[Message], SourceTable | None]:
+        """Returns the transcript, or the part `before` a turn, as a list that may grow.
+
+        The source table comes with it if it is known.
+        """
+        seq, messages, table = self._kept.pop(session_id, (-1, [], None))
         if before is None and seq == self._log.last_seq(session_id):
-            return messages
-        return messages_from(self._log.read(session_id), before=before)
+            return messages, table
+        return messages_from(self._log.read(session_id), before=before), None
 
-    def keep(self, session_id: str, messages: list[Message]) -> None:
+    def keep(self, session_id: str, messages: list[Message], table: SourceTable | None) -> None:
         """Caches a transcript that is complete as of now."""
-        self._kept[session_id] = (self._log.last_seq(session_id) or 0, messages)
+        self._kept[session_id] = (self._log.last_seq(session_id) or 0, messages, table)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)

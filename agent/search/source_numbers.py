@@ -39,6 +39,11 @@ class SourceTable:
         table._touched.clear()
         return table
 
+    def begin_turn(self, question: Message) -> None:
+        """Goes on with a question behind the messages that the table knows."""
+        self._touched.clear()
+        self.remember(question)
+
     def remember(self, message: Message) -> None:
         """Adds the sources, links and page text of a message."""
         if message.role == "user":

@@ -10,7 +10,7 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -74,7 +74,7 @@ class PostgresDatabase:
             if self._current:
                 return
             try:
-                with self.errors(), self.connections.own() as db:
+                with self.connections.errors(), self.connections.own() as db:
                     self.connections.check_pooler(db)
                     with db.transaction():
                         self._migrate(db, self._steps)
@@ -182,9 +182,6 @@ class PostgresDatabase:
     def at_once(self) -> Iterator[None]:
         """Changes nothing: this store is not `quick`, so its callers use threads."""
         yield
-
-    def errors(self) -> AbstractContextManager[None]:
-        return self.connections.errors()
 
     def tell(self, news: Mapping[str, Any]) -> None:
         with self.reading() as db:

@@ -13,11 +13,11 @@ import pytest
 from searchloop.agent.errors import AgentError
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.prompts import (
-    built_in,
     NamedAgent,
     NamedAgents,
     agent_in,
     allowed,
+    built_in,
     settings_of,
 )
 from searchloop.agent.run.turn_tools import StandardTools

@@ -134,7 +134,7 @@ class EventLog:
             for table in ("events", "deltas", "runs", "signals"):
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
             db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
-        self._followers.wake(session_id)
+        self._followers.push(session_id, None)
         self._db.tell({"session": session_id})
 
     def append(
@@ -296,30 +296,19 @@ class Follower:
         self._queue: list[Event] = []
         self._lagging = False
 
-    def push(self, events: list[Event]) -> None:
-        """Adds new events; any thread may call this."""
+    def push(self, events: list[Event] | None) -> None:
+        """Adds new events, or (None) makes the reader read the store; any thread may call this."""
         if threading.get_ident() == self._thread:
             self._put(events)
         else:
-            self._call(self._put, events)
+            with suppress(RuntimeError):  # the reader's loop is closed: nobody is waiting
+                self._loop.call_soon_threadsafe(self._put, events)
 
-    def wake(self) -> None:
-        """Makes the reader read the store."""
-        self._call(self._lag)
-
-    def _call(self, function: Callable[..., None], *arguments: object) -> None:
-        with suppress(RuntimeError):  # the reader's loop is closed: nobody is waiting
-            self._loop.call_soon_threadsafe(function, *arguments)
-
-    def _lag(self) -> None:
-        self._lagging = True
-        self._waiting.set()
-
-    def _put(self, events: list[Event]) -> None:
-        if len(self._queue) + len(events) > self.LIMIT:
+    def _put(self, events: list[Event] | None) -> None:
+        if events is None or len(self._queue) + len(events) > self.LIMIT:
             self._queue.clear()
             self._lagging = True
-        if not self._lagging:
+        elif not self._lagging:
             self._queue.extend(events)
         self._waiting.set()
 
@@ -368,16 +357,11 @@ class Followers:
         if not group:
             self._groups.pop(session_id, None)
 
-    def push(self, session_id: str, events: list[Event]) -> None:
-        """Adds new events to the queue of each follower."""
-        for follower in self.of(session_id):
-            follower.push(events)
-
-    def wake(self, session_id: str | None) -> None:
-        """Makes the readers of a session read the store, or those of all sessions."""
+    def push(self, session_id: str | None, events: list[Event] | None) -> None:
+        """Passes new events on to a session's followers; None is for every session or event."""
         for session in (session_id,) if session_id else tuple(self._groups):
             for follower in self.of(session):
-                follower.wake()
+                follower.push(events)
 
     def receive(self, news: Mapping[str, Any]) -> None:
         """Receives news of another process: events, or a session to read from the store."""
@@ -387,7 +371,7 @@ class Followers:
             events = [event_of(seq, e[0], e[1], news["at"]) for seq, e in enumerate(given, first)]
             self.push(str(news.get("session")), events)
         elif not news or "session" in news:  # some may be lost; or too long for a notification
-            self.wake(news.get("session"))
+            self.push(news.get("session"), None)
 
 
 def open_store(where: Path | str) -> Database:

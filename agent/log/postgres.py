@@ -52,7 +52,8 @@ class PostgresDatabase:
     text_of_data = "replace(data, '\\u0000', '\\ufffd')::json ->> 'text'"
 
     def __init__(self, url: str, steps: Steps) -> None:
-        self.where = _shown(url)
+        parts = urlsplit(url)  # of several hosts, all are shown
+        self.where = f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self._process = secrets.token_hex(6)
         self._starting = threading.Lock()
         self._steps, self._current = steps, False
@@ -225,12 +226,6 @@ class _ReadOnly(_Statements):
             return super().execute(query, values)
         except FeatureNotSupported:
             return super().execute(query.replace("FROM deltas", _NO_DELTAS), values)
-
-
-def _shown(url: str) -> str:
-    """Returns the address without user and password, with all of several hosts."""
-    parts = urlsplit(url)
-    return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 MOST_BYTES = 7900  # of a notification, with room for the numbers that the server fills in

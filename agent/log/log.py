@@ -155,14 +155,19 @@ class EventLog:
         if last is None:
             if self.last_seq(session_id) is None:
                 raise no_session(session_id)
-            raise _fenced() if after is None else Conflict("moved", "Something else came first.")
+            if after is not None:
+                raise Conflict("moved", "Something else came first.")
+            raise self._fenced(session_id)
         return self._published(batch, last)
 
     def append_deltas(self, deltas: Sequence[RunDeltas]) -> list[list[Event] | Conflict]:
         """Appends deltas of several runs at once; returns the events of each, or why it may not."""
         batches = [batch_of(each.session, each.events, fence=each.fence) for each in deltas]
         both = zip(batches, self._db.append(batches), strict=True)
-        return [_fenced() if last is None else self._published(each, last) for each, last in both]
+        return [
+            self._fenced(each.session) if last is None else self._published(each, last)
+            for each, last in both
+        ]
 
     def _published(self, batch: Batch, last: int) -> list[Event]:
         stored = batch.events(last)
@@ -171,6 +176,10 @@ class EventLog:
 
     def _publish(self, batch: Batch, stored: list[Event]) -> None:
         self._followers.push(batch.session, stored)
+
+    def _fenced(self, session_id: str) -> Conflict:
+        what = "Another process goes on with this run."
+        return Conflict("fenced", what, "Nothing is lost; read the log.")
 
     def read(self, session_id: str, after: int = 0, limit: int = -1) -> list[Event]:
         """Returns the events with a number above `after`, in order; at most `limit` of them."""
@@ -276,12 +285,6 @@ class EventLog:
 
 def _session(row: Sequence[Any]) -> Session:
     return Session(*(*row[:-2], bool(row[-2]), object_in(row[-1]) or {}))
-
-
-def _fenced() -> Conflict:
-    return Conflict(
-        "fenced", "Another process goes on with this run.", "Nothing is lost; read the log."
-    )
 
 
 class Follower:

@@ -121,9 +121,6 @@ class Database(Protocol):
     def at_once(self) -> AbstractContextManager[None]:
         """In here this thread does not wait for a lock: it gets the error `locked` instead."""
 
-    def errors(self) -> AbstractContextManager[None]:
-        """Converts errors in here to StoreError."""
-
     def tell(self, news: Mapping[str, Any]) -> None:
         """Sends news to the `listen` of other processes, if the store has a channel for that."""
 

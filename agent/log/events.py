@@ -111,12 +111,8 @@ def message_data(
     }
     raw = message.provider_data
     if raw:
-        data["provider_data"] = {
-            "provider": raw.provider,
-            "model": raw.model,
-            "version": raw.version,
-            "blocks": list(raw.blocks),
-        }
+        named = {name: getattr(raw, name) for name in ("provider", "model", "version")}
+        data["provider_data"] = {**named, "blocks": list(raw.blocks)}
     if partial:
         data["partial"] = True
     return data
@@ -190,7 +186,10 @@ def messages_from(events: Iterable[Event], *, before: int | None = None) -> list
             _close(transcript, waiting, partial)
             message = _assistant(data)
             transcript.append(message)
-            waiting = {call.id: _stopped(call) for call in message.tool_calls}
+            waiting = {
+                call.id: result_message(ToolResult(call.id, call.name, STOPPED, is_error=True))
+                for call in message.tool_calls
+            }
             answered.clear()
         elif event.type == "tool_result" and data["call_id"] in waiting.keys() - answered:
             waiting[data["call_id"]] = result_message(result_from(data))
@@ -208,10 +207,6 @@ def unfinished(events: Iterable[Event]) -> str:
         elif event.type == "text_delta":
             pieces.append(event.data["text"])
     return "".join(pieces)
-
-
-def _stopped(call: ToolCall) -> Message:
-    return result_message(ToolResult(call.id, call.name, STOPPED, is_error=True))
 
 
 def _close(transcript: list[Message], waiting: dict[str, Message], partial: list[str]) -> None:
@@ -285,13 +280,17 @@ def citation_from(data: Mapping[str, Any]) -> Citation:
         quote = data.get("quote")
         marks = [{"span": span, "quote": quote} for span in data.get("spans") or (None,)]
         marks = [mark for mark in marks if mark["span"] or mark["quote"]]
-    return Citation(data["n"], data["url"], data.get("title", ""), tuple(map(_mark, marks)))
-
-
-def _mark(data: Mapping[str, Any]) -> Mark:
-    span = data.get("span")
-    start_end = (int(span[0]), int(span[1])) if span else None
-    return Mark(start_end, data.get("quote"), data.get("verdict"), data.get("passage"))
+    read = (
+        Mark(
+            (span[0], span[1]) if span else None,
+            mark.get("quote"),
+            mark.get("verdict"),
+            mark.get("passage"),
+        )
+        for mark in marks
+        for span in [mark.get("span")]
+    )
+    return Citation(data["n"], data["url"], data.get("title", ""), tuple(read))
 
 
 MODULUS = 1 << 32

@@ -22,6 +22,7 @@ from searchloop.agent.text import to_json
 
 BEAT = 0.9  # plus the time of a write: a power cut loses less than a second of an answer
 LEASE = 4.0
+_STOP = '{"kind":"cancel"}'
 _COLUMNS = "session, run_id, owner, fence, takeovers, turn"
 
 
@@ -36,15 +37,6 @@ class Lease:
     takeovers: int = 0
     turn: Mapping[str, Any] = field(default_factory=dict)
     silent: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """A request of any process to the holder of a run: {"kind": ..., ...}."""
-
-    session: str
-    run_id: str
-    data: Mapping[str, Any]
 
 
 class Leases:
@@ -124,38 +116,34 @@ class Leases:
         where, values = (" WHERE session = ?", (session_id,)) if session_id else ("", ())
         with self._db.reading() as db:
             rows = db.execute(query + where, values).fetchall()
-        return [self._lease(row[:-1], row[-1]) for row in rows]
+            return [self._lease(row[:-1], row[-1]) for row in rows]
 
-    def signal(self, session_id: str, data: Mapping[str, Any]) -> bool:
-        """Sends a request to the holder of the session's run; False when there is no run."""
+    def ask_to_stop(self, session_id: str) -> bool:
+        """Asks the holder of the session's run to stop it; False when there is no run."""
         with self._db.transaction() as db:
             done = db.execute(
                 "INSERT INTO signals SELECT ?, session, run_id, ?, ? FROM runs WHERE session = ?",
-                (secrets.token_hex(8), to_json(data), time.time(), session_id),
+                (secrets.token_hex(8), _STOP, time.time(), session_id),
             )
         if done.rowcount:
             self._db.tell({"signal": session_id})
         return bool(done.rowcount)
 
-    def signals(self, owner: str) -> list[Signal]:
-        """Removes and returns the requests to the runs of `owner`, the oldest first."""
+    def asked_to_stop(self, owner: str) -> list[str]:
+        """Removes the requests to `owner`; returns the sessions whose runs they want stopped."""
         mine = "session IN (SELECT session FROM runs WHERE owner = ?)"
         with self._db.reading() as db:
             if not db.execute(f"SELECT 1 FROM signals WHERE {mine} LIMIT 1", (owner,)).fetchone():
                 return []
         with self._db.transaction() as db:
-            rows: Sequence[Any] = db.execute(
-                f"DELETE FROM signals WHERE {mine} RETURNING at, session, run_id, data", (owner,)
-            ).fetchall()
-        with self._db.errors():
-            return [Signal(row[1], row[2], json.loads(row[3])) for row in sorted(rows)]
+            query = f"DELETE FROM signals WHERE {mine} RETURNING session"
+            return [row[0] for row in db.execute(query, (owner,)).fetchall()]
 
     def _lease(self, row: Sequence[Any], silent: float = 0.0) -> Lease:
-        with self._db.errors():
-            turn = json.loads(row[5])
         # A beat in the future is from before a restart of this machine.
         age = silent if silent > -1 else math.inf
-        return Lease(row[0], row[1], row[2], row[3], row[4], turn, age)
+        session, run_id, owner, fence, takeovers, turn = row
+        return Lease(session, run_id, owner, fence, takeovers, json.loads(turn), age)
 
 
 def no_session(session_id: str) -> Conflict:

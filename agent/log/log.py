@@ -134,7 +134,7 @@ class EventLog:
             for table in ("events", "deltas", "runs", "signals"):
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
             db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
-        self._followers.wake(session_id)
+        self._followers.push(session_id, None)
         self._db.tell({"session": session_id})
 
     def append(
@@ -155,14 +155,19 @@ class EventLog:
         if last is None:
             if self.last_seq(session_id) is None:
                 raise no_session(session_id)
-            raise _fenced() if after is None else Conflict("moved", "Something else came first.")
+            if after is not None:
+                raise Conflict("moved", "Something else came first.")
+            raise self._fenced(session_id)
         return self._published(batch, last)
 
     def append_deltas(self, deltas: Sequence[RunDeltas]) -> list[list[Event] | Conflict]:
         """Appends deltas of several runs at once; returns the events of each, or why it may not."""
         batches = [batch_of(each.session, each.events, fence=each.fence) for each in deltas]
         both = zip(batches, self._db.append(batches), strict=True)
-        return [_fenced() if last is None else self._published(each, last) for each, last in both]
+        return [
+            self._fenced(each.session) if last is None else self._published(each, last)
+            for each, last in both
+        ]
 
     def _published(self, batch: Batch, last: int) -> list[Event]:
         stored = batch.events(last)
@@ -171,6 +176,10 @@ class EventLog:
 
     def _publish(self, batch: Batch, stored: list[Event]) -> None:
         self._followers.push(batch.session, stored)
+
+    def _fenced(self, session_id: str) -> Conflict:
+        what = "Another process goes on with this run."
+        return Conflict("fenced", what, "Nothing is lost; read the log.")
 
     def read(self, session_id: str, after: int = 0, limit: int = -1) -> list[Event]:
         """Returns the events with a number above `after`, in order; at most `limit` of them."""
@@ -278,12 +287,6 @@ def _session(row: Sequence[Any]) -> Session:
     return Session(*(*row[:-2], bool(row[-2]), object_in(row[-1]) or {}))
 
 
-def _fenced() -> Conflict:
-    return Conflict(
-        "fenced", "Another process goes on with this run.", "Nothing is lost; read the log."
-    )
-
-
 class Follower:
     """A bounded queue from any thread to one reader on one event loop."""
 
@@ -296,30 +299,19 @@ class Follower:
         self._queue: list[Event] = []
         self._lagging = False
 
-    def push(self, events: list[Event]) -> None:
-        """Adds new events; any thread may call this."""
+    def push(self, events: list[Event] | None) -> None:
+        """Adds new events, or (None) makes the reader read the store; any thread may call this."""
         if threading.get_ident() == self._thread:
             self._put(events)
         else:
-            self._call(self._put, events)
+            with suppress(RuntimeError):  # the reader's loop is closed: nobody is waiting
+                self._loop.call_soon_threadsafe(self._put, events)
 
-    def wake(self) -> None:
-        """Makes the reader read the store."""
-        self._call(self._lag)
-
-    def _call(self, function: Callable[..., None], *arguments: object) -> None:
-        with suppress(RuntimeError):  # the reader's loop is closed: nobody is waiting
-            self._loop.call_soon_threadsafe(function, *arguments)
-
-    def _lag(self) -> None:
-        self._lagging = True
-        self._waiting.set()
-
-    def _put(self, events: list[Event]) -> None:
-        if len(self._queue) + len(events) > self.LIMIT:
+    def _put(self, events: list[Event] | None) -> None:
+        if events is None or len(self._queue) + len(events) > self.LIMIT:
             self._queue.clear()
             self._lagging = True
-        if not self._lagging:
+        elif not self._lagging:
             self._queue.extend(events)
         self._waiting.set()
 
@@ -368,16 +360,11 @@ class Followers:
         if not group:
             self._groups.pop(session_id, None)
 
-    def push(self, session_id: str, events: list[Event]) -> None:
-        """Adds new events to the queue of each follower."""
-        for follower in self.of(session_id):
-            follower.push(events)
-
-    def wake(self, session_id: str | None) -> None:
-        """Makes the readers of a session read the store, or those of all sessions."""
+    def push(self, session_id: str | None, events: list[Event] | None) -> None:
+        """Passes new events on to a session's followers; None is for every session or event."""
         for session in (session_id,) if session_id else tuple(self._groups):
             for follower in self.of(session):
-                follower.wake()
+                follower.push(events)
 
     def receive(self, news: Mapping[str, Any]) -> None:
         """Receives news of another process: events, or a session to read from the store."""
@@ -387,7 +374,7 @@ class Followers:
             events = [event_of(seq, e[0], e[1], news["at"]) for seq, e in enumerate(given, first)]
             self.push(str(news.get("session")), events)
         elif not news or "session" in news:  # some may be lost; or too long for a notification
-            self.wake(news.get("session"))
+            self.push(news.get("session"), None)
 
 
 def open_store(where: Path | str) -> Database:

@@ -10,7 +10,7 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -52,7 +52,8 @@ class PostgresDatabase:
     text_of_data = "replace(data, '\\u0000', '\\ufffd')::json ->> 'text'"
 
     def __init__(self, url: str, steps: Steps) -> None:
-        self.where = _shown(url)
+        parts = urlsplit(url)  # of several hosts, all are shown
+        self.where = f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self._process = secrets.token_hex(6)
         self._starting = threading.Lock()
         self._steps, self._current = steps, False
@@ -74,7 +75,7 @@ class PostgresDatabase:
             if self._current:
                 return
             try:
-                with self.errors(), self.connections.own() as db:
+                with self.connections.errors(), self.connections.own() as db:
                     self.connections.check_pooler(db)
                     with db.transaction():
                         self._migrate(db, self._steps)
@@ -183,9 +184,6 @@ class PostgresDatabase:
         """Changes nothing: this store is not `quick`, so its callers use threads."""
         yield
 
-    def errors(self) -> AbstractContextManager[None]:
-        return self.connections.errors()
-
     def tell(self, news: Mapping[str, Any]) -> None:
         with self.reading() as db:
             payload = json.dumps({"from": self._process, **news})
@@ -228,12 +226,6 @@ class _ReadOnly(_Statements):
             return super().execute(query, values)
         except FeatureNotSupported:
             return super().execute(query.replace("FROM deltas", _NO_DELTAS), values)
-
-
-def _shown(url: str) -> str:
-    """Returns the address without user and password, with all of several hosts."""
-    parts = urlsplit(url)
-    return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 MOST_BYTES = 7900  # of a notification, with room for the numbers that the server fills in

@@ -184,11 +184,6 @@ class SqliteDatabase:
         finally:
             del self._own.patience
 
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        with sqlite_errors(self.where):
-            yield
-
     def tell(self, news: Mapping[str, Any]) -> None:
         """Does nothing: other processes poll."""
 

@@ -292,7 +292,9 @@ def check_closed(path: Path) -> None:
 def replace_store(path: Path, new: Path) -> Path:
     """Replaces a store by a closed one; returns the old one's path. Raises OSError, StoreError."""
     check_closed(new)
-    aside = next(_twins(path), None) or _unused(path)
+    name = f"{path.name}.damaged-{datetime.now():%Y%m%d-%H%M%S}"
+    names = (path.with_name(f"{name}{more}") for more in ("", *(f"-{n}" for n in range(2, 1000))))
+    aside = next(_twins(path), None) or next(each for each in names if not each.exists())
     for side in ("-wal", ""):  # the file itself last: with it all of them are there
         if Path(f"{path}{side}").exists() and not Path(f"{aside}{side}").exists():
             _also(Path(f"{path}{side}"), Path(f"{aside}{side}"))
@@ -340,12 +342,6 @@ def _put(path: Path) -> None:
 def _twins(path: Path) -> Iterator[Path]:
     """Yields the other names that a `replace_store` gave to the same file."""
     return (p for p in path.parent.glob(f"{path.name}.damaged-*") if p.samefile(path))
-
-
-def _unused(path: Path) -> Path:
-    name = f"{path.name}.damaged-{datetime.now():%Y%m%d-%H%M%S}"
-    names = (path.with_name(f"{name}{more}") for more in ("", *(f"-{n}" for n in range(2, 1000))))
-    return next(each for each in names if not each.exists())
 
 
 def _also(path: Path, name: Path) -> None:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from searchloop.agent.errors import AgentError, Conflict
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.contract import Batch, Pending, RunDeltas
+from searchloop.agent.log.contract import Batch, Pending
 from searchloop.agent.log.events import Event
 from searchloop.agent.transport.exchange import Headers, Redirected, Response
 from searchloop.agent.transport.transport import Transport
@@ -94,27 +94,19 @@ class ObservedLog(EventLog):
         after: int | None = None,
     ) -> list[Event]:
         running = current.get()
+        answers = any(kind in _ANSWERS for kind, _ in events)
         recorded: list[dict[str, Any]] = []
-        ours = running if running and running.session_id == session_id else None
-        if ours and ours.exchanges and any(kind in _ANSWERS for kind, _ in events):
-            recorded = ours.exchanges.copy()
-            events = [*(("exchange", data) for data in recorded), *events]
-        try:
-            stored = super().append(session_id, events, durable=durable, fence=fence, after=after)
-        except Conflict as conflict:
-            if conflict.code == "fenced":
-                self._observer.lost(session_id)
-            raise
-        if ours:
-            del ours.exchanges[: len(recorded)]
+        if running and running.session_id == session_id and answers:
+            recorded = running.exchanges
+        count = len(recorded)
+        events = [*(("exchange", data) for data in recorded), *events]
+        stored = super().append(session_id, events, durable=durable, fence=fence, after=after)
+        del recorded[:count]
         return stored
 
-    def append_deltas(self, deltas: Sequence[RunDeltas]) -> list[list[Event] | Conflict]:
-        done = super().append_deltas(deltas)
-        for each, outcome in zip(deltas, done, strict=True):
-            if isinstance(outcome, Conflict):
-                self._observer.lost(each.session)
-        return done
+    def _fenced(self, session_id: str) -> Conflict:
+        self._observer.lost(session_id)
+        return super()._fenced(session_id)
 
     def _publish(self, batch: Batch, stored: list[Event]) -> None:
         # Before the followers: one that sees the end of a run may end the program.

@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TextIO
 from urllib.parse import quote
 
@@ -91,8 +92,9 @@ class Formatter(logging.Formatter):
         return line
 
     def _line(self, record: logging.LogRecord) -> str:
+        whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         fields: dict[str, Any] = {
-            "time": _time(record.created),
+            "time": f"{whole}.{int(record.created % 1 * 1000):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": self._message(record),
@@ -127,18 +129,11 @@ def _places(error: BaseException | None) -> Iterable[str]:
         seen.add(id(error))
         code = f"({error.code})" if isinstance(error, AgentError) else ""
         frames = traceback.extract_tb(error.__traceback__)[-12:]
-        at = ", ".join(f"{_file(f.filename)}:{f.lineno} {f.name}" for f in frames)
+        at = ", ".join(
+            f"{'/'.join(Path(f.filename).parts[-2:])}:{f.lineno} {f.name}" for f in frames
+        )
         yield f"{type(error).__qualname__}{code} at {at or 'no frame'}"
         error = error.__cause__ or error.__context__
-
-
-def _file(name: str) -> str:
-    return "/".join(name.replace("\\", "/").split("/")[-2:])
-
-
-def _time(seconds: float) -> str:
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-    return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
 
 
 def configure(

@@ -120,7 +120,8 @@ async def _decoded(step: _Step, env: Mapping[str, str]) -> dict[str, Any]:
     native = str(step.started.get("search_path", "")).startswith("native:")
     request = Request(model, messages, tools=step.tools, native_search=ANYWHERE if native else None)
     transport = _Recorded(step.exchanges)
-    speaker = load(provider, {**env, **_made_up(provider)}, transport)
+    made_up = {each.name: "made-up-key" for each in settings_of(provider) if each.secret}
+    speaker = load(provider, {**env, **made_up}, transport)
     async with aclosing(speaker.stream(request)) as stream:
         async for event in stream:
             if isinstance(event, Finished):
@@ -128,11 +129,6 @@ async def _decoded(step: _Step, env: Mapping[str, str]) -> dict[str, Any]:
                 why = event.stop_reason
                 return message_data(reply, step=0, usage=Usage(), stop_reason=why)
     raise ProviderError("incomplete", "The recorded answer has no end.")
-
-
-def _made_up(provider: str) -> dict[str, str]:
-    """Returns keys for a provider that requires some; they go nowhere."""
-    return {setting.name: "made-up-key" for setting in settings_of(provider) if setting.secret}
 
 
 def _comparable(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -165,9 +165,6 @@ class Telemetry(Observer):
             about = {key: attributes[key] for key in _HISTOGRAMS[name][3] if key in attributes}
             self._histograms[name].record(max(0, value), about)
 
-    def _called(self, turn: _Turn, at: float, data: Mapping[str, Any]) -> None:
-        turn.calls[data["call_id"]] = (at, data)
-
     def _answered(self, turn: _Turn, at: float, data: Mapping[str, Any]) -> None:
         turn.since = at
         began, call = turn.calls.pop(data["call_id"], (at, data))
@@ -220,7 +217,7 @@ class Telemetry(Observer):
 
 _FOLDS: Mapping[str, Callable[[Telemetry, _Turn, float, Mapping[str, Any]], None]] = {
     "message": Telemetry._said,
-    "tool_call": Telemetry._called,
+    "tool_call": lambda _, turn, at, data: turn.calls.update({data["call_id"]: (at, data)}),
     "tool_result": Telemetry._answered,
     "run_finished": Telemetry._ended,
 }

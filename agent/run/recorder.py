@@ -7,7 +7,7 @@ model is asked again. `BatchWriter` puts the deltas of all runs into one transac
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import asdict
 from functools import partial
@@ -47,11 +47,10 @@ class Recorder:
         self._fence = fence
         self.path = path
         self._pieces: list[str] = []
-        self._events: list[Pending] = []
+        self._events: list[tuple[Pending, bool]] = []  # and whether each must outlive a power cut
         self._kind: type[TextDelta] | type[ThinkingDelta] = TextDelta
         self._timer: asyncio.TimerHandle | None = None
         self._failed: Exception | None = None
-        self._durable = False  # whether something in `_events` must outlive a power cut
         self._writing: asyncio.Task[None] | None = None
         self._calls: set[str] = set()  # begun and not answered yet
         self._effects: set[str] = set()
@@ -88,39 +87,42 @@ class Recorder:
         if self._kind is TextDelta:
             self.said.append(text)
         name = "text_delta" if self._kind is TextDelta else "thinking_delta"
-        self._events.append((name, {"text": text}))
+        self._events.append(((name, {"text": text}), False))
 
     def _flush(self) -> None:
         """Writes what there is; the next delta or event raises a failure."""
         self._gather()
         if not self._events or self._writing or self._failed:
             return
-        events, durable = self._taken()
+        count, append = self._append()
         try:
-            append = partial(self._log.append, durable=durable, fence=self._fence)
-            done = self._log.at_once(append, self._session, events)
+            done = self._log.at_once(append)
         except Exception as error:
-            self._untake(events, durable)  # `finish` tries once more
-            self._failed = error
+            self._failed = error  # `finish` tries once more
             return
         if done is None:
-            self._untake(events, durable)
             self._writing = asyncio.get_running_loop().create_task(self._write())
+        else:
+            del self._events[:count]
 
     async def _write(self) -> None:
         """Writes on a thread, in order, until there is nothing more: for a store that blocks."""
         try:
-            while self._events and not self._failed:
-                events, durable = self._taken()
-                try:
-                    await asyncio.to_thread(
-                        self._log.append, self._session, events, durable=durable, fence=self._fence
-                    )
-                except Exception as error:
-                    self._untake(events, durable)
-                    self._failed = error
+            while self._events:
+                count, append = self._append()
+                await asyncio.to_thread(append)
+                del self._events[:count]
+        except Exception as error:
+            self._failed = error
         finally:
             self._writing = None
+
+    def _append(self) -> tuple[int, Callable[[], object]]:
+        """Returns how many events there are, and the call that appends them."""
+        events = [event for event, _ in self._events]
+        durable = any(durable for _, durable in self._events)
+        append = partial(self._log.append, durable=durable, fence=self._fence)
+        return len(events), partial(append, self._session, events)
 
     def take(self) -> RunDeltas | None:
         """Returns the deltas for a batch; None if there are none, or other events go first."""
@@ -130,7 +132,7 @@ class Recorder:
         if self._writing or self._failed:
             return None
         self._gather()
-        events, _ = self._taken()
+        events = [event for event, _ in self._events]
         return RunDeltas(self._session, events, self._fence) if events else None
 
     def wait_for(self, writing: asyncio.Task[None]) -> None:
@@ -138,22 +140,14 @@ class Recorder:
         self._writing = writing
 
     def took(self, given: RunDeltas, error: Exception | None) -> None:
-        """Ends the batch; after an error the deltas come back, for `finish`."""
+        """Ends the batch; after an error `finish` writes its deltas."""
         self._writing = None
         if error:
-            self._untake(list(given.events), durable=False)
             self._failed = error
-        elif self._events:
+            return
+        del self._events[: len(given.events)]
+        if self._events:
             self._flush()
-
-    def _taken(self) -> tuple[list[Pending], bool]:
-        events, durable = self._events, self._durable
-        self._events, self._durable = [], False
-        return events, durable
-
-    def _untake(self, events: list[Pending], durable: bool) -> None:
-        self._events = [*events, *self._events]
-        self._durable = self._durable or durable
 
     async def _stored(self) -> None:
         """Waits until everything is in the log."""
@@ -176,9 +170,8 @@ class Recorder:
             self.pages += data["status"] == "ok"
         elif type == "search_finished":
             self._searched(data)
-        self._events.append((type, data))
         durable, last = self._followed(type, data)
-        self._durable = self._durable or durable
+        self._events.append(((type, data), durable))
         if durable or last:
             await self._stored()
         elif len(self._events) == 1:
@@ -250,8 +243,7 @@ class Recorder:
         if isinstance(self._failed, UnsureError):  # written again it might be there twice
             raise self._failed
         self._failed = None
-        self._events += events
-        self._durable = True
+        self._events += [(event, True) for event in events]
         await self._stored()
 
 

@@ -160,7 +160,14 @@ class Run:
     async def _loop(self, path: SearchPath, recorder: Recorder, table: SourceTable) -> Outcome:
         question = self.question
         fence = Fence()
-        web = self._web_tools(fence) if path.local else ()
+        web: tuple[Tool, ...] = ()
+        if path.local:
+            said = "\n".join(asked(m) for m in self.messages if m.role == "user")
+            options = question.options
+            web = (
+                web_search(self.backend, fence, options, said),
+                open_page(self.backend, fence, options),
+            )
         known = [*self.messages, *self._replayed()]
         guard = self.guards.guard(
             question.session, question.policy, question.approve, table, self.messages
@@ -205,13 +212,6 @@ class Run:
             limits=question.limits,
             price=question.price,
         )
-
-    def _web_tools(self, fence: Fence) -> tuple[Tool, ...]:
-        """Returns `web_search` and `open_page` of the search backend."""
-        options = self.question.options
-        said = "\n".join(asked(m) for m in self.messages if m.role == "user")
-        search = web_search(self.backend, fence, options, said)
-        return search, open_page(self.backend, fence, options)
 
     def _replayed(self) -> tuple[Message, ...]:
         """Returns the messages of this run from before it was taken over."""

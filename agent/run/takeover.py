@@ -24,7 +24,6 @@ _log = logging.getLogger(__name__)
 _AT_ONCE = 16  # runs taken over in one go, so that others get their share
 _STOPPING = 15.0  # seconds to wait for another process to stop a run
 _LOOKS, _LOOK = 50, 0.02  # times and seconds to wait for the lease of a run that is over
-CANCEL = {"kind": "cancel"}
 
 
 class LeaseRenewal:
@@ -116,7 +115,7 @@ class LeaseRenewal:
             if lease is not None:
                 await asyncio.to_thread(close_run, self._log, lease, "cancelled")
                 return True
-        await self._log.aside(self._leases.signal, session_id, CANCEL)
+        await self._log.aside(self._leases.ask_to_stop, session_id)
         with suppress(TimeoutError):
             async with (
                 asyncio.timeout(_STOPPING),
@@ -190,10 +189,10 @@ class LeaseRenewal:
             _log.warning("the session store does not answer: %s", error)
 
     async def _obey(self) -> None:
-        """Obeys the signals of other processes."""
-        for signal in await self._log.aside(self._leases.signals, self._name):
-            if signal.data == CANCEL and signal.session in self._held:
-                self._stop(signal.session)
+        """Stops the runs that other processes want stopped."""
+        for session in await self._log.aside(self._leases.asked_to_stop, self._name):
+            if session in self._held:
+                self._stop(session)
 
     async def _beat(self) -> None:
         while True:

@@ -45,7 +45,9 @@ def _changed(old: str, changes: Mapping[str, str | None]) -> str:
     for name, value in changes.items():
         own = re.compile(rf"\s*[\"']?{re.escape(name)}[\"']?\s*=")
         places = [i for i, line in enumerate(head) if own.match(line)]
-        written = [] if value is None else [f"{name} = {_quoted(value)}\n"]
+        # JSON's way to write text is TOML's, but for one character.
+        quoted = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        written = [] if value is None else [f"{name} = {quoted}\n"]
         if places:
             head[places[0] : places[0] + 1] = written
         elif written:
@@ -53,11 +55,6 @@ def _changed(old: str, changes: Mapping[str, str | None]) -> str:
                 head[-1] += "\n"
             head += written
     return "".join([*head, *tables])
-
-
-def _quoted(value: str) -> str:
-    """JSON's way of writing text is TOML's, but for one character."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _refused(path: Path, why: str) -> ConfigError:

@@ -146,7 +146,9 @@ def plan_from_answer(events: Iterable[Event]) -> dict[str, Any]:
         files = [name for name in _CODE.findall(text) if _FILE.fullmatch(name)]
         numbers = dict.fromkeys(map(int, _CITED.findall(text)))
         made.append(step_data(text, files, [known[n] for n in numbers if n in known]))
-    return plan_data(_heading(ends[-1]["answer"]), made, by="text")
+    first = next((line for line in ends[-1]["answer"].split("\n") if line.strip()), "")
+    title = "" if _ITEM.match(first) or _BULLET.match(first) else first.strip(" #*:")
+    return plan_data(title, made, by="text")
 
 
 def listed_steps(text: str) -> list[str]:
@@ -169,11 +171,6 @@ def listed_steps(text: str) -> list[str]:
             lists[-1][-1] += f" {line.strip()}"
     numbered, dotted = max(lists, key=len), max(points, key=len)
     return numbered or (dotted if len(dotted) > 1 else [])
-
-
-def _heading(text: str) -> str:
-    first = next((line for line in text.split("\n") if line.strip()), "")
-    return "Plan" if _ITEM.match(first) or _BULLET.match(first) else first.strip(" #*:")
 
 
 def run_text(plan: Mapping[str, Any]) -> str:

@@ -15,7 +15,6 @@ from searchloop.agent.errors import IncompleteError, ProviderError
 from searchloop.agent.types import StreamEvent
 
 MAX_EVENT = 16 * 1024 * 1024
-_BOM = b"\xef\xbb\xbf"
 _DONE = b"[DONE]"
 _BARE = re.compile(rb"(?m)^[\[{]")
 # Reading something of an unexpected shape raises these.
@@ -55,9 +54,6 @@ class _Pieces:
         """True if the last piece ends with a newline: a blank line may straddle two pieces."""
         return bool(self._pieces) and self._pieces[-1].endswith(b"\n")
 
-    def __bool__(self) -> bool:
-        return bool(self._pieces)
-
 
 class SseSplitter:
     """Returns the `data` of each complete server-sent event, without comments and other fields."""
@@ -65,24 +61,14 @@ class SseSplitter:
     def __init__(self) -> None:
         self._pieces = _Pieces()
         self._after_cr = False
-        self._start: bytes | None = b""  # None once the byte order mark is dealt with
-        self._at_start_of_event = False
+        self._begun = False
 
     def feed(self, data: bytes) -> list[bytes]:
         """Payloads completed by `data`, several data lines of an event joined by a newline."""
-        at = data.find(b"\n\n")
-        if 0 < at == len(data) - 2 and self._at_start_of_event and b"\r" not in data:
-            payload = _data(data[:at])  # servers send an event a piece, so this is the usual case
-            return [payload] if payload else []
-        payloads = self._feed(data)
-        self._at_start_of_event = not (self._pieces or self._after_cr or self._start is not None)
-        return payloads
-
-    def _feed(self, data: bytes) -> list[bytes]:
-        if self._start is not None:
-            data = self._without_bom(data)
-        if self._after_cr or b"\r" in data:
-            data = self._with_newlines(data)
+        if data and (self._after_cr or b"\r" in data):  # a CRLF cut in two is one line end
+            data = data[1:] if self._after_cr and data[:1] == b"\n" else data
+            self._after_cr = data.endswith(b"\r")
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if not (b"\n\n" in data or (data[:1] == b"\n" and self._pieces.ends_line())):
             self._pieces.add(data)
             return []
@@ -90,29 +76,16 @@ class SseSplitter:
         if any(len(block) > MAX_EVENT for block in blocks):
             raise _too_large()
         self._pieces.add(rest)
-        return [payload for payload in map(_data, blocks) if payload]
+        return self._payloads(blocks)
 
     def close(self) -> list[bytes]:
         """The payload of a last event that the server did not end with a blank line, if any."""
-        rest = self._pieces.take() + (self._start or b"")
-        self._start = None
-        payload = _data(rest.rstrip(b"\n"))
-        return [payload] if payload else []
+        return self._payloads([self._pieces.take().rstrip(b"\n")])
 
-    def _with_newlines(self, data: bytes) -> bytes:
-        """CR and CRLF become LF; a CRLF cut in two is one line end."""
-        if self._after_cr and data[:1] == b"\n":
-            data = data[1:]
-            self._after_cr = False
-        if data:
-            self._after_cr = data.endswith(b"\r")
-        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-    def _without_bom(self, data: bytes) -> bytes:
-        data = (self._start or b"") + data
-        undecided = len(data) < len(_BOM) and _BOM.startswith(data)
-        self._start = data if undecided else None
-        return b"" if undecided else data.removeprefix(_BOM)
+    def _payloads(self, blocks: list[bytes]) -> list[bytes]:
+        if not self._begun:
+            self._begun, blocks[0] = True, blocks[0].removeprefix(b"\xef\xbb\xbf")
+        return [payload for payload in map(_data, blocks) if payload]
 
 
 def _data(block: bytes) -> bytes:

@@ -201,9 +201,9 @@ def test_a_file_is_watched_only_while_somebody_follows(tmp_path: Path) -> None:
         async with aclosing(log.follow(session)) as batches:
             await anext(batches)
             other.leases.claim(session, "run", "somebody")
-            other.leases.signal(session, {"kind": "cancel"})
+            other.leases.ask_to_stop(session)
             await asyncio.to_thread(until, lambda: {"signal": session} in heard)
-            other.leases.signals("somebody")
+            other.leases.asked_to_stop("somebody")
             await asyncio.to_thread(until, lambda: {} in heard)
             known = heard.count(fresh)
             other.append(session, [("notice", {})])

@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlsplit
 
-from searchloop.agent.search.source_numbers import url_key
+from searchloop.agent.search.addresses import url_key
 
 Node = str | dict[str, Any]
 
@@ -35,7 +35,6 @@ DEEPEST = 40  # levels of the tree; deeper elements are shown flat
 _PLAIN_WEB = re.compile(
     r"(?i:https?)://[^\s\x00-\x20\x7f\\\"'<>@`{}|^/?#]+(?:[/?#][^\s\x00-\x20\x7f\\\"<>`]*)?"
 )
-_TRACKING = re.compile(r"(?<=[?&])utm_source=[^&#]*&?")
 _NUMBERS = re.compile(
     r"(?<![\\!\]])\[(\d{1,4}(?:\s?[,;]\s?\d{1,4})*)\](?![(:])|(?<=\])\[(\d{1,4})\](?![(:])"
 )
@@ -138,17 +137,13 @@ class KnownLinks:
             if isinstance(n, int):
                 self.numbers.add(n)
             if len(url) <= 4096 and _PLAIN_WEB.fullmatch(url):
-                self._urls.setdefault(_key(url), url)
+                self._urls.setdefault(url_key(url), url)
 
     def find(self, href: str) -> str | None:
         """Returns the source's own spelling of this address, or None if no source has it."""
         if not self._urls or len(href) > 4096 or not _PLAIN_WEB.fullmatch(href):
             return None
-        return self._urls.get(_key(href))
-
-
-def _key(url: str) -> str:
-    return url_key(_TRACKING.sub("", url).rstrip("?&"))
+        return self._urls.get(url_key(href))
 
 
 def shown_host(href: str) -> str:

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from searchloop.agent.search.addresses import is_tracking
 from searchloop.agent.search.marks import find
 from searchloop.agent.search.source_numbers import SourceTable, merged
 from searchloop.agent.types import Citation, Mark, Message, Source
@@ -184,12 +185,12 @@ def numbered(found: Iterable[tuple[Mark, str, str]]) -> tuple[Citation, ...]:
 
 
 def without_tracking(url: str) -> str:
-    """Returns `url` without `utm_` parameters, which name the page that linked to it."""
-    if "utm_" not in url.partition("?")[2]:
-        return url
+    """Returns `url` without the parameters that only tell where its reader came from."""
     page, _, rest = url.partition("?")
     query, mark, fragment = rest.partition("#")
-    kept = "&".join(part for part in query.split("&") if not part.startswith("utm_"))
+    kept = "&".join(part for part in query.split("&") if not is_tracking(part, page))
+    if kept == query:
+        return url
     return f"{page}?{kept}{mark}{fragment}" if kept else f"{page}{mark}{fragment}"
 
 

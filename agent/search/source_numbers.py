@@ -7,17 +7,15 @@ URLs that may be opened: those the user wrote, a search found, or an opened page
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from urllib.parse import urlsplit
 
+from searchloop.agent.search.addresses import url_key, urls_in
 from searchloop.agent.types import Message, Source, SourceState
 
 _RANK: dict[SourceState, int] = {"found": 0, "opened": 1, "cited": 2}
 _PUBLIC = ("library://docs/", "library://pages/")  # our own documents, pages that were opened
 _KEPT = 400_000  # characters of one page, the latest read: as much as ten long parts
-_URL = re.compile(r"(?:https?|library|zim)://[^\s<>\"'`\\^{}|]+")
 
 
 class SourceTable:
@@ -90,6 +88,8 @@ class SourceTable:
         key = url_key(source.url)
         known = self._by_key.get(key, source)
         self._keep(key, replace(merged(known, source), url=source.url))
+        if source.n is not None:  # of a page that once had two numbers, both lead to it
+            self._by_number.setdefault(source.n, key)
 
     def _keep(self, key: str, source: Source) -> Source:
         self._by_key[key] = source
@@ -112,9 +112,12 @@ class SourceTable:
     def met(self, url: str) -> str | None:
         """Returns the address in the spelling that the session has met, or None.
 
-        A model could hide data in another spelling of the same address, so callers open this one.
+        A model could hide data in another spelling of the same address, so callers open this one;
+        only its scheme may become a secure one.
         """
-        return self._seen.get(url_key(url))
+        known = self._seen.get(url_key(url))
+        secure = known and known.startswith("http://") and url.startswith("https://")
+        return f"https{known[4:]}" if known and secure else known
 
     def read(self, url: str, text: str) -> None:
         """Stores the text of an opened page, to check quotes against."""
@@ -150,41 +153,3 @@ def private_mark(urls: Iterable[str]) -> dict[str, bool]:
     """Returns {"private": True} if a URL is a document of the user's own folders, else {}."""
     own = [u for u in urls if u.startswith("library://") and not u.startswith(_PUBLIC)]
     return {"private": True} if own else {}
-
-
-def urls_in(text: str) -> list[str]:
-    """Finds the URLs in a text, without the punctuation that follows them."""
-    if "://" not in text:  # far faster than the pattern, and the usual case
-        return []
-    return [_trim(found) for found in _URL.findall(text)]
-
-
-def _trim(url: str) -> str:
-    end = len(url.rstrip(".,;:!?*_"))
-    opened = url.count("(", 0, end) + url.count("[", 0, end)
-    closed = url.count(")", 0, end) + url.count("]", 0, end)
-    while closed > opened and url[end - 1] in ")].,;:!?":
-        closed -= url[end - 1] in ")]"
-        end -= 1
-    return url[:end].rstrip(".,;:!?")
-
-
-def url_key(url: str) -> str:
-    """Returns one key for all spellings of an address.
-
-    It ignores the case of scheme and host, default port, fragment and `utm_` parameters. A user
-    name counts, because clients send it to the host.
-    """
-    try:
-        parts = urlsplit(url.strip())
-        port = parts.port
-    except ValueError:
-        return url.strip()
-    host = (parts.hostname or "").rstrip(".")
-    if port and (parts.scheme.lower(), port) not in {("http", 80), ("https", 443)}:
-        host = f"{host}:{port}"
-    user, at, _ = parts.netloc.rpartition("@")
-    fragment = f"#{parts.fragment}" if parts.scheme == "library" and parts.fragment else ""
-    kept = [part for part in parts.query.split("&") if part and not part.startswith("utm_")]
-    query = f"?{'&'.join(kept)}" if kept else ""
-    return f"{parts.scheme.lower()}://{user}{at}{host}{parts.path or '/'}{query}{fragment}"

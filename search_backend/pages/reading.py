@@ -20,6 +20,7 @@ from searchloop.search_backend.fetch.http import Fetched, Known
 from searchloop.search_backend.pages.worker import UNREADABLE
 from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.plugin.answers import judge
+from searchloop.search_backend.plugin.challenges import is_challenge
 from searchloop.search_backend.readers import LOCAL, Service
 from searchloop.search_backend.types import (
     FetchFailed,
@@ -208,7 +209,8 @@ def read_fetched(fetched: Fetched, usual: float = USUAL) -> Page:
         freshness=known,
         redirects=fetched.redirects,
     )
-    status, problem = judge(fetched.status, page.title, page.text)
+    guarded = is_challenge(fetched.headers, fetched.body, page.title, page.text)
+    status, problem = judge(fetched.status, guarded)
     if status != "ok":
         return replace(page, text="", links=(), status=status, error=problem)
     if page.status == "ok" and not page.text:

@@ -12,6 +12,7 @@ from searchloop.search_backend.fetch.client import run
 from searchloop.search_backend.fetch.engines import EngineHttp
 from searchloop.search_backend.plugin import HttpResponse, Keys, secrets_in, without_keys
 from searchloop.search_backend.plugin.answers import judge
+from searchloop.search_backend.plugin.challenges import signs_in_words
 from searchloop.search_backend.readers import Service
 from searchloop.search_backend.types import EngineError, Page, Problem, failed_page
 
@@ -55,7 +56,7 @@ class ServiceCalls:
             _log.exception("reader %s failed", service.name)
             words = f"{service.title} failed inside."
             return self._failed(url, Problem("internal", words, "Use another reader."))
-        status, problem = judge(200, page.title, page.text)
+        status, problem = judge(200, signs_in_words(page.title, page.text) == 2)
         return page if status == "ok" else failed_page(url, problem, status)
 
     def _ask(self, service: Service, url: str) -> HttpResponse:

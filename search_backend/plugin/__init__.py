@@ -3,7 +3,7 @@
 An engine or a reader declares its settings and turns plain values into plain values; it neither
 sends nor waits.
 
-Others may import: answers.
+Others may import: answers, challenges.
 """
 
 from __future__ import annotations

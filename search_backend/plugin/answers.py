@@ -3,8 +3,7 @@
 An answer without results is "nothing found" only if it says so by an empty list in the right place;
 any other one is a failure. A status says little: 429 means "a second too early" or "your month is
 used up", a 403 comes from the engine or from a guard in front of it, and some APIs answer 200 with
-an error in the body. So headers and the engine's own words decide as well. Words of a challenge
-count only in a short text: an article about such pages must not be taken for one.
+an error in the body. So headers and the engine's own words decide as well.
 
 Spec: RFC 9110 15, 10.2.3 (Retry-After); RFC 6585 4
 """
@@ -22,10 +21,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from searchloop.search_backend.plugin import HttpResponse
+from searchloop.search_backend.plugin.challenges import is_challenge, signs_in_words
 from searchloop.search_backend.text.clean import one_line, plain, snippet_text
 from searchloop.search_backend.types import EngineError, PageStatus, Problem, Query, SearchResult
 
-SHORT_TEXT = 2_000
 LONGEST_RETRY = 31 * 24 * 3600.0
 MOST_SAID = 160
 _QUOTA = re.compile(
@@ -46,31 +45,16 @@ _AGO = re.compile(r"(\d{1,3}|an?|one) (minute|hour|day|week|month|year)s? ago", 
 _DAYS = {"minute": 0.0, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.0, "year": 365.0}
 _FORMATS = ("%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y", "%m/%d/%Y", "%Y/%m/%d")
 
-_TITLES = re.compile(
-    r"^(just a moment|attention required|access denied|access to this page has been denied"
-    r"|are you (a robot|human)|security check|please wait|one more step|pardon our interruption"
-    r"|robot check|bot verification|human verification|checking your browser|ddos[- ]guard"
-    r"|request blocked|forbidden|verify(ing)? (you|that you|your))",
-    re.IGNORECASE,
-)
-_TEXTS = re.compile(
-    r"verify (that )?you('re| are)( not)? (a )?(human|robot)"
-    r"|checking (if the site connection|your browser)"
-    r"|(complete|solve) (the|this) (captcha|challenge|security check)|unusual traffic from your"
-    r"|you have been blocked|enable javascript and cookies to continue|are you a robot"
-    r"|automated (access|requests|queries)|press (&|and) hold|not a robot|ray id",
-    re.IGNORECASE,
-)
 _REFUSING = frozenset({403, 429, 503})
 _USE_ANOTHER = "Use another source; the site may open in a person's browser."
 
 
-def judge(status: int, title: str, text: str) -> tuple[PageStatus, Problem | None]:
-    """Decides by status, title and main text what is wrong with a page; ("ok", None) if nothing."""
-    if status in _REFUSING or (status < 400 and _is_challenge(title, text)) or status == 451:
+def judge(status: int, challenged: bool = False) -> tuple[PageStatus, Problem | None]:
+    """Decides what is wrong with a page of this status; ("ok", None) if nothing."""
+    if challenged or status in _REFUSING or status == 451:
         if status == 429:
             message = "The site limits how often it may be asked (HTTP 429)."
-        elif status < 400:
+        elif challenged:
             message = "The site wants proof that a person is asking, not a program."
         else:
             message = f"The site refused to show the page to a program (HTTP {status})."
@@ -91,12 +75,6 @@ def judge(status: int, title: str, text: str) -> tuple[PageStatus, Problem | Non
             f"http_{status}", f"{fault} (HTTP {status}).", "Try again later, or use another source."
         )
     return "ok", None
-
-
-def _is_challenge(title: str, text: str) -> bool:
-    if len(text) > SHORT_TEXT:
-        return False
-    return _TITLES.match(title.strip()) is not None or _TEXTS.search(text) is not None
 
 
 def refusal(response: HttpResponse, title: str, quota: Iterable[int] = (402,)) -> EngineError:
@@ -180,7 +158,10 @@ def challenged(response: HttpResponse, status: int = 200) -> bool:
     tag = re.search(r"<title[^>]*>([^<]*)", text, re.IGNORECASE)
     # The pages of a guard name its incident also where only the server behind it is down.
     words = "" if status >= 500 else plain(text)[:2_000]
-    return judge(200, plain(tag[1]) if tag else "", words)[0] == "blocked"
+    title = plain(tag[1]) if tag else ""
+    # An engine answers in JSON, so words are enough to say what a page is.
+    known = is_challenge(response.headers, response.body, title, words)
+    return known or signs_in_words(title, words[:600]) > 0
 
 
 def proof_wanted(title: str, status: int) -> EngineError:

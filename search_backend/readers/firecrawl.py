@@ -51,7 +51,7 @@ def parse(response: HttpResponse, url: str, _keys: Keys) -> Page:
     metadata: Mapping[str, Any] = about if isinstance(about, Mapping) else {}
     status = metadata.get("statusCode")
     if isinstance(status, int) and status >= 400:
-        verdict, problem = judge(status, "", "")
+        verdict, problem = judge(status)
         return failed_page(url, problem, verdict)
     return served(
         url,

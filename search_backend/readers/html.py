@@ -27,7 +27,7 @@ SHORT_PAGE = 120
 MOST_BLOCKS = 6_000
 # Few words from this much markup: the text is made by scripts.
 SHELL_MARKUP = 15_000
-SHELL_WORDS = 40
+SHELL_WORDS = 20
 
 _FURNITURE = frozenset(("nav", "header", "footer", "aside", "form", "button"))
 _FURNITURE_ROLES = frozenset(("r=navigation", "r=banner", "r=contentinfo"))

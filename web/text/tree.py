@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from searchloop.agent.search.addresses import url_key
 from searchloop.agent.search.answer_markdown import DEEPEST
-from searchloop.agent.search.source_numbers import url_key
 
 Node = str | dict[str, Any]
 
@@ -34,7 +34,6 @@ TAGS: Mapping[str, frozenset[str]] = {
 _PLAIN_WEB = re.compile(
     r"(?i:https?)://[^\s\x00-\x20\x7f\\\"'<>@`{}|^/?#]+(?:[/?#][^\s\x00-\x20\x7f\\\"<>`]*)?"
 )
-_TRACKING = re.compile(r"(?<=[?&])utm_source=[^&#]*&?")
 _IS_MARK = re.compile(
     r"\s*(?:\[[^\[\]]{1,200}\](?:\([^()\s]{0,2000}\))?|\(\[[^\[\]]{1,200}\]\([^()\s]{0,2000}\)\)|【[^】]{1,100}】)\s*"
 )
@@ -134,17 +133,13 @@ class KnownLinks:
             if isinstance(n, int):
                 self.numbers.add(n)
             if len(url) <= 4096 and _PLAIN_WEB.fullmatch(url):
-                self._urls.setdefault(_key(url), url)
+                self._urls.setdefault(url_key(url), url)
 
     def find(self, href: str) -> str | None:
         """Returns the source's own spelling of this address, or None if no source has it."""
         if not self._urls or len(href) > 4096 or not _PLAIN_WEB.fullmatch(href):
             return None
-        return self._urls.get(_key(href))
-
-
-def _key(url: str) -> str:
-    return url_key(_TRACKING.sub("", url).rstrip("?&"))
+        return self._urls.get(url_key(href))
 
 
 def shown_host(href: str) -> str:

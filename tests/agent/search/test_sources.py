@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.log.events import Event, messages_from, result_data
-from searchloop.agent.search.source_numbers import SourceTable, url_key, urls_in
+from searchloop.agent.search.addresses import url_key, urls_in
+from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import Message, Source, SourceState, ToolResult
 from tests.waiting import at_cost
 
@@ -62,6 +63,16 @@ def test_numbers_are_the_same_after_a_reload(
     assert len(again) == len(live)
 
 
+def test_a_page_that_once_had_two_numbers_keeps_both() -> None:
+    """Chats of before know addresses as two pages that are one now; no number is used again."""
+    urls = ("https://a.example/x", "https://www.a.example/x?ref=home", "https://b.example/")
+    old = tuple(Source(url, "", "opened", n) for n, url in enumerate(urls, 1))
+    table = SourceTable.of([Message("tool", "", sources=old)])
+    numbered = [table.numbered(n) for n in (1, 2, 3)]
+    assert [source and url_key(source.url) for source in numbered] == [*map(url_key, urls)]
+    assert table.meet("https://c.example/").n == 4
+
+
 def test_a_new_run_touches_nothing_yet() -> None:
     """`touched` lists this run's sources, numbered ones first; the past is not in it."""
     table = SourceTable.of([Message("tool", "", sources=(Source("http://old/", n=1),))])
@@ -97,7 +108,7 @@ def test_what_may_be_opened() -> None:
         ("http://a.example./x", "http://a.example/x", True),
         ("https://a.example/x#part", "https://a.example/x", True),
         ("https://a.example/x", "https://a.example/X", False),
-        ("https://a.example/", "http://a.example/", False),
+        ("https://a.example/", "http://a.example/", True),
         ("https://a.example:8443/", "https://a.example/", False),
         ("https://a.example/?q=1", "https://a.example/?q=2", False),
         ("https://secret@a.example/", "https://a.example/", False),

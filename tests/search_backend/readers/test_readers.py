@@ -410,26 +410,17 @@ def test_readers_are_found_by_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "title", "text", "expected"),
+    ("status", "challenged", "expected"),
     [
-        (200, "Tea", "All about tea.", "ok"),
-        (200, "Just a moment...", "Checking if the site connection is secure", "blocked"),
-        (200, "Access denied", "", "blocked"),
-        (200, "Are you a robot? An essay", "word " * 1000, "ok"),
-        (200, "News", "Please verify you are human to go on", "blocked"),
-        (403, "Forbidden", "", "blocked"),
-        (429, "Slow down", "", "blocked"),
-        (503, "Just a moment...", "", "blocked"),
-        (404, "Not here", "words", "error"),
-        (401, "", "", "error"),
-        (500, "", "", "error"),
+        (200, False, "ok"),
+        *((status, True, "blocked") for status in (200, 202, 403, 405, 429, 503)),
+        *((status, False, "blocked") for status in (403, 429, 451, 503)),
+        *((status, False, "error") for status in (401, 404, 407, 410, 418, 500)),
     ],
 )
-def test_refusals_and_faults_are_no_pages(
-    status: int, title: str, text: str, expected: str
-) -> None:
+def test_refusals_and_faults_are_no_pages(status: int, challenged: bool, expected: str) -> None:
     """Statuses and challenge pages give a status of ours with advice, never content."""
-    judged, problem = judge(status, title, text)
+    judged, problem = judge(status, challenged)
     assert judged == expected
     assert (problem is None) is (expected == "ok")
     assert problem is None or problem.remedy

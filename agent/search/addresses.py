@@ -1,0 +1,211 @@
+"""Web addresses: which ones a text names, and which of them are one page.
+
+What a user wrote may be opened without asking, so an address in prose is found in every script and
+without its scheme. One too many does no harm: it can hold nothing that the user did not write, and
+the guard of the search backend still decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote, unquote_plus
+
+# Letters of scripts that put no blanks between words, so that prose may touch an address.
+_GLUED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3031-\u318f\u31a0-\u31ff"
+    "\u3400-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+# Ends an address: blanks, quotes, and the punctuation of other scripts.
+_ENDS = (
+    r"\s<>\"`\\^{}|\x00-\x20\x7f-\xa1\xab\xbb\xbf\u037e\u055a-\u055f\u0589\u05c3\u060c\u061b\u061f"
+    r"\u066a-\u066d\u06d4\u0700-\u070d\u0964\u0965\u0df4\u0e5a\u0e5b\u0f0d-\u0f12\u104a\u104b"
+    r"\u1362-\u1368\u17d4-\u17d6\u1800-\u180a\u200b\u200e-\u200f\u2014-\u206f\u2308-\u230b\u2329\u232a"
+    r"\u3001-\u3003\u3008-\u3011\u3014-\u301b\u301d-\u301f\ufe10-\ufe6b\ufeff\uff01-\uff0f\uff1a-\uff20"
+    r"\uff3b-\uff40\uff5b-\uff65"
+)
+# An address inside of another one follows a separator; after anything else a new one begins.
+_REST = rf"(?!(?<![/=?&%])https?://)(?:[^{_ENDS}']|'(?=[A-Za-z]))"
+_LETTER = rf"[^\W\d_{_GLUED}]|[\u0900-\u0dff]"
+_AFTER = rf"(?![@(]|\.\w)(?::\d{{1,5}})?(?:[/?#](?:{_REST})*)?"
+_ADDRESSES = (
+    re.compile(rf"(?:https?|library|zim)://(?:{_REST})+", re.IGNORECASE),
+    re.compile(
+        rf"(?<![^\W{_GLUED}])(?<![@./:\\%&=#~+-])(?:(?:{_LETTER}|[\d-]){{1,63}}\.)+"
+        rf"(?:xn--[a-z0-9-]{{2,59}}|(?:{_LETTER}){{2,24}})(?![^\W{_GLUED}]){_AFTER}",
+        re.IGNORECASE,
+    ),
+    # A name in one of those scripts; prose in front of it cannot be told from it.
+    re.compile(
+        rf"(?<![\w@./:\\%&=#~+-])(?:(?:{_LETTER}|[\d{_GLUED}-]){{1,63}}\.)+[{_GLUED}a-z]{{2,24}}"
+        rf"(?!\w){_AFTER}",
+        re.IGNORECASE,
+    ),
+)
+_TOUCHES = re.compile(
+    rf"(?<=[!-~])(?=[{_GLUED}])|(?<=[\u30a0-\u30ff\u3400-\u9fff])(?=[\u3041-\u309f])"
+)
+# Names of files look like names of hosts; with a path behind it, it is a host.
+_FILE = re.compile(
+    r"[^/]+\.(?:7z|bak|bz2|cc|cfg|conf|cpp|css?|csv|dll|docx?|env|exe|gif|go|gz|hpp|html?|ini|ipynb"
+    r"|java|jpe?g|js|jsonl?|jsx|kt|lock|log|md|mjs|mp[34]|odt|pdf|php|png|pptx?|ps1|pyc?|rar|rb|rst?"
+    r"|scss|sh|sql|sqlite|svg|swift|tar|tex|tgz|toml|tsx?|txt|vue|wav|webp|whl|xlsx?|xml|ya?ml|zip)"
+    r"(?:[:?#].*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_MOST_READINGS = 8
+
+
+def urls_in(text: str) -> list[str]:
+    """Finds the addresses in a text, without the punctuation around them.
+
+    Where prose may touch an address, each possible end gives one.
+    """
+    found: dict[str, None] = {}
+    for pattern, sign in zip(_ADDRESSES, ("://", ".", "."), strict=True):
+        # Far faster than the pattern, and the usual case.
+        for match in pattern.finditer(text) if sign in text else ():
+            if sign == "." and _FILE.fullmatch(match[0]) and not match[0].startswith("www."):
+                continue
+            scheme = "https://" if sign == "." else ""
+            found |= dict.fromkeys(f"{scheme}{one}" for one in _readings(match[0]))
+    return list(found)
+
+
+def _readings(run: str) -> Iterator[str]:
+    """Yields the address that takes all of `run`, and those that end where prose may begin."""
+    ends = [len(run), *(found.start() for found in _TOUCHES.finditer(run))]
+    for end in ends[:_MOST_READINGS]:
+        url = _trim(run[:end])
+        if "." in url or (":" in url and not url.endswith("://")):
+            yield url
+
+
+def _trim(url: str) -> str:
+    """Removes what follows a bracket that was opened in front of `url`, and final punctuation."""
+    depth = {")": 0, "]": 0}
+    for at, char in enumerate(url if ")" in url or "]" in url else ""):
+        if char in "([":
+            depth[")" if char == "(" else "]"] += 1
+        elif char in ")]":
+            depth[char] -= 1
+            if depth[char] < 0:
+                url = url[:at]
+                break
+    return url.rstrip(".,;:!?*_~'([")
+
+
+_WEB = re.compile(r"(?i:https?)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+_TRACKING = re.compile(
+    r"(?:utm|mtm|pk|hsa|stm)_\w+|at_(?:medium|campaign|custom\d?)|gclid|gclsrc|gad_\w+|gbraid|wbraid"
+    r"|fbclid|fb_(?:action_\w+|source|ref)|msclkid|dclid|yclid|ysclid|ttclid|twclid|li_fat_id|srsltid"
+    r"|igsh|igshid|mc_[ce]id|mkt_tok|_hs\w+|hsctatracking|_g[al]|ref_|ref_(?:src|url)|spm|scm|vero_\w+"
+    r"|oly_(?:anon|enc)_id|cmpid|ocid|smid|trk|trkcampaign|guccounter|guce_\w+|__twitter_impression",
+    re.IGNORECASE,
+)
+# A word that names where a reader came from; codes and numbers name what the page is about.
+_REFERRER = re.compile(r"ref=(?![A-Z0-9-]*[0-9][A-Z0-9-]*$)[\w.%:+/-]*")
+# There `ref` is a branch or a version.
+_CODE = re.compile(
+    r"(?:^|\.)(?:github|gitlab|gitea|codeberg|bitbucket)\.|/(?:api|blob|contents|raw|repos|tree|-)/"
+)
+_AMP_QUERY = re.compile(r"amp(?:=(?:1|true)?)?|(?:outputtype|output)=amp", re.IGNORECASE)
+_AMP_PATH = re.compile(r"(?<=[^/])/amp/?$|\.amp(?=\.html?$|$)")
+_AMP_VIEWER = re.compile(
+    r"[^/]+\.cdn\.ampproject\.org/(?:c|v|wp)/(?:s/)?(.+)|(?:www\.)?google\.[a-z.]+/amp/(?:s/)?(.+)",
+    re.DOTALL,
+)
+_VIDEO = re.compile(
+    r"(?:youtu\.be|youtube(?:-nocookie)?\.com/(?:embed|live|shorts|v))/([\w-]{6,20})"
+)
+_INDEX = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)$")
+_RESERVED = re.compile(r"%(2[35f]|3f)", re.IGNORECASE)
+_SLASHES = re.compile(r"//+")
+
+
+def url_key(url: str) -> str:
+    """Returns one key for all addresses of a page; never open it.
+
+    Its scheme, mobile and AMP versions, parameters for tracking and places on it do not count.
+    search_backend/search/merge.py has the same rule.
+    """
+    url = url.strip()
+    found = _WEB.fullmatch(url if "://" in url else f"https://{url}")
+    if found is None or found[1].count("[") != found[1].count("]"):
+        return url if url.startswith("library:") else url.partition("#")[0]
+    authority, path, query, fragment = found.groups()
+    if viewed := _AMP_VIEWER.fullmatch(authority.lower() + path):
+        authority, slash, path = (viewed[1] or viewed[2]).partition("/")
+        path = slash + path
+    place = _host(authority) + _path(path)
+    pairs = sorted(_pairs(query, place)) if query else []
+    if place == "youtube.com/watch":
+        pairs = [pair for pair in pairs if pair.startswith("v=")]
+    elif video := _VIDEO.fullmatch(place):
+        place, pairs = "youtube.com/watch", [f"v={video[1]}"]
+    key = f"{place}?{'&'.join(pairs)}" if pairs else place
+    # Elsewhere a fragment is a place on the page; here it names another page.
+    return f"{key}#{fragment}" if fragment and fragment[0] in "!/" and fragment[1:] else key
+
+
+def _host(authority: str) -> str:
+    user, at, host = authority.rpartition("@")
+    host = host.lower()
+    if ":" in host:
+        host = host.removesuffix(":").removesuffix(":80").removesuffix(":443")
+    labels = host.rstrip(".").split(".")
+    while len(labels) > 2 and labels[0] in ("www", "m", "mobile", "amp"):
+        del labels[0]
+    if len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
+        del labels[1]
+    if "xn--" in host:
+        labels = [_decoded(label) for label in labels]
+    return f"{user}{at}{'.'.join(labels)}"
+
+
+def _decoded(label: str) -> str:
+    try:
+        return label[4:].encode().decode("punycode") if label.startswith("xn--") else label
+    except (UnicodeError, OverflowError):
+        return label
+
+
+def _path(path: str) -> str:
+    if "%" in path:
+        # What would end the path stays quoted, or two different pages would look alike.
+        path = _RESERVED.sub(lambda found: f"%25{found[1].lower()}", path)
+        path = unquote(path, errors="surrogateescape")
+    if "//" in path:
+        path = _SLASHES.sub("/", path)
+    if "/index." in path or "/default." in path:
+        path = _INDEX.sub("/", path)
+    return _AMP_PATH.sub("", path).rstrip("/")
+
+
+def _pairs(query: str, place: str) -> list[str]:
+    """Returns the parameters that name the page, each in one spelling."""
+    pairs = []
+    for pair in query.split("&"):
+        if not pair or _AMP_QUERY.fullmatch(pair) or is_tracking(pair, place):
+            continue
+        if "%" in pair or "+" in pair:
+            name, equals, value = pair.partition("=")
+            # A quoted separator stays quoted, or two different pages would look alike.
+            pair = equals.join(
+                unquote_plus(part, errors="surrogateescape")
+                .replace("%", "%25")
+                .replace("&", "%26")
+                .replace("=", "%3D")
+                for part in ((name, value) if equals else (name,))
+            )
+        pairs.append(pair)
+    return pairs
+
+
+def is_tracking(pair: str, place: str) -> bool:
+    """Returns whether a parameter of an address tells only where its reader came from."""
+    if _TRACKING.fullmatch(pair.partition("=")[0]):
+        return True
+    if pair.startswith("si="):
+        return "youtu" in place or "spotify.com/" in place
+    return _REFERRER.fullmatch(pair) is not None and not _CODE.search(place)

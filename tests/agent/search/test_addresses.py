@@ -1,0 +1,354 @@
+"""Addresses that a user wrote, in any script and with anything around; addresses of one page."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.agent.search.addresses import url_key, urls_in
+from searchloop.agent.search.citations import without_tracking
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.types import Message
+from searchloop.search_backend.search.merge import canonical_key
+
+
+def typed(text: str, url: str) -> bool:
+    """Whether `url` may be opened after the user wrote `text`."""
+    return SourceTable.of([Message("user", text)]).met(url) is not None
+
+
+URLS = [
+    "https://a.example/x",
+    "HTTPS://A.Example/x",
+    "http://a.example:8080/x?q=1&r=2#part",
+    "https://en.example/wiki/A_(b)",
+    "https://en.example/wiki/A_(b)/c[0]",
+    "https://en.example/wiki/Schrödinger's_cat",
+    "https://ja.example/wiki/日本",
+    "https://ja.example/wiki/イーロン・マスク",
+    "https://bücher.example/ä",
+    "https://xn--bcher-kva.example/",
+    "https://例え.jp/道",
+    "http://192.0.2.1/x",
+    "http://[2001:db8::1]/x",
+    "https://web.example/2020/https://a.example/x",
+    "https://a.example/a,b;c/d.html",
+    "https://fa.example/wiki/می‌خواهم",
+    "https://a.example/?q=x%20y",
+]
+AROUND = [
+    "{}",
+    "Read {}, please.",
+    "Read {}.",
+    "({})",
+    "“{}”",
+    "„{}“",
+    "«{}»",
+    "‘{}’",
+    "'{}'",
+    '"{}"',
+    "<{}>",
+    "[text]({}).",
+    "[{}]({})",
+    "**{}**",
+    "`{}`",
+    "~~{}~~",
+    "| {} |",
+    "请总结{}，然后翻译",
+    "请看{}。",
+    "「{}」を要約して",
+    "『{}』",
+    "【{}】",
+    "（{}）",
+    "《{}》",
+    "{}、{}",
+    "{}！",
+    "{}？",
+    "{}…",
+    "لخص {}، ثم ترجم",
+    "لخص {}؟",
+    "סכם את {}, בבקשה",
+    "{}۔",
+    "สรุป {} ให้หน่อย",
+    "इसे पढ़ो {}।",
+    "{};",
+    "{}!!!",
+    "see:{}",
+    "{}—then",
+    "\u2066{}\u2069",
+]
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("url", URLS)
+def test_an_address_is_found_whatever_stands_around_it(url: str, around: str) -> None:
+    """Quotes, brackets and punctuation of every script; brackets inside stay."""
+    text = around.replace("{}", url)
+    assert url in urls_in(text)
+    assert typed(text, url)
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("https://a.example/xを要約", "https://a.example/x"),
+        ("https://a.example/x를 요약", "https://a.example/x"),
+        ("สรุปhttps://a.example/xให้หน่อย", "https://a.example/x"),
+        ("请看https://a.example/x然后", "https://a.example/x"),
+        ("https://a.exampleを見て", "https://a.example/"),
+        ("https://ja.example/wiki/日本を要約", "https://ja.example/wiki/日本"),
+        ("https://ja.example/wiki/東京タワーについて", "https://ja.example/wiki/東京タワー"),
+        ("[x](https://a.example/x)and more", "https://a.example/x"),
+        ("https://a.example/x,https://b.example/y", "https://b.example/y"),
+        ("https://a.example/x)https://b.example/y", "https://b.example/y"),
+    ],
+)
+def test_prose_may_touch_an_address(text: str, url: str) -> None:
+    """Scripts without blanks and forgotten ones: the shorter reading counts as well."""
+    assert typed(text, url)
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("Read u.example/q", "https://u.example/q"),
+        ("Read u.example/q", "http://u.example/q"),
+        ("Read u.example/q", "u.example/q"),
+        ("example.org", "https://example.org/"),
+        ("What is on example.org?", "https://example.org"),
+        ("EXAMPLE.ORG.", "https://example.org/"),
+        ("www.x.de/ä", "https://www.x.de/ä"),
+        ("www.x.de/ä", "https://x.de/%C3%A4"),
+        ("münchen.de und пример.рф", "https://münchen.de/"),
+        ("münchen.de und пример.рф", "https://пример.рф"),
+        ("xn--bcher-kva.example", "https://bücher.example/"),
+        ("bücher.example", "https://xn--bcher-kva.example/"),
+        ("例え.jpを見て", "https://例え.jp"),
+        ("उदाहरण.भारत पढ़ो", "https://उदाहरण.भारत"),
+        ("请看example.org/x，谢谢", "https://example.org/x"),
+        ("example.orgを要約", "https://example.org/"),
+        ("「example.org/x」", "https://example.org/x"),
+        ("(news.example.co.uk:8080/a?b=c#d)", "https://news.example.co.uk:8080/a?b=c"),
+        ("docs.python.org/3/library/re.html", "https://docs.python.org/3/library/re.html"),
+        ("[site](example.org/x)", "https://example.org/x"),
+        ("<example.org>", "https://example.org"),
+        ("point.md/ro", "https://point.md/ro"),
+        ("1und1.de, t3n.de", "https://t3n.de"),
+    ],
+)
+def test_an_address_needs_no_scheme(text: str, url: str) -> None:
+    """As people write them; the secure scheme is meant."""
+    assert typed(text, url)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "main.py README.md script.sh main.rs index.html a.tar.gz data.csv notes.txt report.pdf",
+        "Node.js, Vue.js and package.json; see main.py:10 and README.md#usage.",
+        "src/main.py ./setup.cfg ../a.toml /etc/hosts.conf C:\\x\\y.txt ~/a.env",
+        "e.g. this, i.e. that, U.S. and Ph.D., a.m., v1.2, 3.5, 1.2.3, 10.000,50, No.1",
+        "user@host.example first.last@host.example <a.b@c.example> mailto:me@host.example",
+        "os.path.join(a) np.array([1]) x.append(1)",
+        "ftp://files.example/x file:///etc/passwd javascript:alert(1.2)",
+        "... a..b .example x. y https:// http:// example",
+    ],
+)
+def test_other_words_with_dots_are_none(text: str) -> None:
+    """Names of files, abbreviations, numbers, mail addresses, calls, and other schemes."""
+    assert urls_in(text) == []
+
+
+def test_what_was_typed_is_all_that_was_typed() -> None:
+    """Other paths, queries and hosts, and prefixes of an address, are not."""
+    text = "Read https://a.example/x?q=1 and u.example/q and user@mail.example and main.py"
+    for url in (
+        "https://a.example/",
+        "https://a.example/x",
+        "https://a.example/x?q=2",
+        "https://a.example/x?q=1&secret=2",
+        "https://a.example.evil.example/x?q=1",
+        "https://u.example/",
+        "https://u.example/q/r",
+        "https://u.example/q?data=1",
+        "https://v.u.example/q",
+        "https://mail.example/",
+        "https://user@mail.example/",
+        "https://main.py/",
+        "https://u.example@evil.example/q",
+        "https://u.example:8443/q",
+    ):
+        assert not typed(text, url), url
+
+
+def test_the_spelling_of_the_user_is_opened() -> None:
+    """A model hides nothing in a parameter that does not count; the secure scheme is taken."""
+    table = SourceTable.of([Message("user", "https://a.example/x http://b.example/y c.example")])
+    for url in ("https://a.example/x?utm_source=SECRET", "https://a.example/x?ref=secret#SECRET"):
+        assert table.met(url) == "https://a.example/x"
+    assert table.met("http://a.example/x") == "https://a.example/x"
+    assert table.met("https://b.example/y?gclid=1") == "https://b.example/y"
+    assert table.met("http://b.example/y") == "http://b.example/y"
+    assert table.met("http://c.example/?fbclid=SECRET") == "https://c.example"
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a.",
+        "a.b@",
+        "あ.",
+        "あaあ.",
+        "x.com",
+        "http://x)/",
+        "https://a(",
+        "é",
+        "a-",
+        "1.",
+        "x.y/",
+        "、a.b",
+    ],
+)
+def test_hostile_prose_costs_linear_time(unit: str) -> None:
+    """Half a megabyte of one thing is looked through in a moment."""
+    began = time.process_time()
+    urls_in(unit * (500_000 // len(unit)))
+    assert time.process_time() - began < 4
+
+
+TRACKING = (
+    "utm_source=x utm_campaign=y&utm_term=z UTM_Medium=x gclid=1 fbclid=1 msclkid=1 srsltid=A"
+    " mc_cid=1 mc_eid=2 igshid=1 igsh=1 yclid=1 gad_source=1 gbraid=1 wbraid=1 dclid=1 _ga=1"
+    " _hsenc=1 ref=hackernews ref=producthunt.com ref=nav_main ref_src=twsrc ref_=sr_1_1 ttclid=1"
+    " ref=sr_1_1 spm=a2 trk=x ocid=x cmpid=x mkt_tok=1 at_medium=x mtm_source=x"
+)
+SAME = [
+    ("https://en.wikipedia.org/wiki/Tea", "https://en.m.wikipedia.org/wiki/Tea"),
+    ("https://www.example.org/a", "https://m.example.org/a"),
+    ("https://example.org/a", "https://mobile.example.org/a"),
+    ("https://www.example.org/a", "https://amp.example.org/a"),
+    ("https://example.org/story", "https://example.org/story/amp"),
+    ("https://example.org/story", "https://example.org/story/amp/"),
+    ("https://example.org/story", "https://example.org/story?amp=1"),
+    ("https://example.org/story", "https://example.org/story?amp"),
+    ("https://example.org/story", "https://example.org/story?outputType=amp"),
+    ("https://example.org/story.html", "https://example.org/story.amp.html"),
+    ("https://example.org/story", "https://example.org/story.amp"),
+    ("https://example.org/a/b", "https://example-org.cdn.ampproject.org/c/s/example.org/a/b"),
+    (
+        "https://example.org/a?b=1",
+        "https://example-org.cdn.ampproject.org/v/s/example.org/a/amp?b=1",
+    ),
+    ("https://example.org/a", "https://www.google.com/amp/s/www.example.org/a"),
+    *(
+        ("https://example.org/a?q=1", f"https://example.org/a?{parameter}&q=1")
+        for parameter in TRACKING.split()
+    ),
+    ("https://www.youtube.com/watch?v=dQw4w9WgXcQ", "https://youtu.be/dQw4w9WgXcQ"),
+    ("https://www.youtube.com/watch?v=dQw4w9WgXcQ", "https://youtu.be/dQw4w9WgXcQ?si=abc&t=10"),
+    ("https://youtube.com/watch?v=dQw4w9WgXcQ", "https://m.youtube.com/watch?v=dQw4w9WgXcQ&t=1s"),
+    ("https://youtube.com/watch?v=dQw4w9WgXcQ", "https://www.youtube.com/shorts/dQw4w9WgXcQ"),
+    ("https://youtube.com/watch?v=dQw4w9WgXcQ", "https://youtube-nocookie.com/embed/dQw4w9WgXcQ"),
+    (
+        "https://youtube.com/watch?v=dQw4w9WgXcQ",
+        "https://youtube.com/watch?feature=share&v=dQw4w9WgXcQ",
+    ),
+    ("https://open.spotify.com/track/1", "https://open.spotify.com/track/1?si=abc"),
+    ("https://example.org/a", "https://example.org/a/"),
+    ("https://example.org", "http://www.example.org:80/"),
+    ("https://example.org/a", "https://EXAMPLE.org:443/a"),
+    ("https://example.org./a", "https://example.org/a?"),
+    ("https://example.org/%e4%bd%a0", "https://example.org/%E4%BD%A0"),
+    ("https://example.org/你", "https://example.org/%E4%BD%A0"),
+    ("https://example.org/%7Ea", "https://example.org/~a"),
+    ("https://example.org/a%2Fb", "https://example.org/a%2fb"),
+    ("https://example.org/?q=a%20b", "https://example.org/?q=a+b"),
+    ("https://example.org/?b=1&a=2", "https://example.org/?a=2&b=1"),
+    ("https://bücher.example/", "https://xn--bcher-kva.example/"),
+    ("https://example.org/a#part", "https://example.org/a#other"),
+    ("https://example.org/a", "https://example.org/a#:~:text=words"),
+    ("https://example.org/", "https://example.org/#/"),
+    ("https://example.org/index.html", "https://example.org/"),
+    ("https://app.example/#/route1", "https://app.example/#/route1"),
+]
+OTHER = [
+    ("https://app.example/#/route1", "https://app.example/#/route2"),
+    ("https://app.example/#!/a", "https://app.example/#!/b"),
+    ("https://app.example/#!a", "https://app.example/"),
+    ("https://mobile.de/a", "https://de/a"),
+    ("https://m.de/a", "https://example.de/a"),
+    ("https://amp.dev/a", "https://dev/a"),
+    ("https://example.org/amp", "https://example.org/"),
+    ("https://example.org/amplifier", "https://example.org/"),
+    ("https://example.org/story/amps", "https://example.org/story"),
+    ("https://example.org/?amp=12", "https://example.org/"),
+    ("https://example.org/?ref=4711", "https://example.org/?ref=4712"),
+    ("https://example.org/?ref=AB-1234", "https://example.org/"),
+    (
+        "https://api.github.com/repos/a/contents/c?ref=main",
+        "https://api.github.com/repos/a/contents/c",
+    ),
+    ("https://gitlab.com/a/b/-/raw/x?ref=dev", "https://gitlab.com/a/b/-/raw/x?ref=main"),
+    ("https://git.example.org/a/raw/x?ref=dev", "https://git.example.org/a/raw/x"),
+    ("https://example.org/?si=1", "https://example.org/?si=2"),
+    ("https://example.org/?reference=a", "https://example.org/"),
+    ("https://example.org/?src=a", "https://example.org/?src=b"),
+    ("https://www.youtube.com/watch?v=dQw4w9WgXcQ", "https://youtu.be/dQw4w9WgXcR"),
+    ("https://www.youtube.com/@a", "https://www.youtube.com/@b"),
+    ("https://www.youtube.com/playlist?list=A", "https://www.youtube.com/playlist?list=B"),
+    ("https://example.org/a", "https://example.org/A"),
+    ("https://example.org/a%2Fb", "https://example.org/a/b"),
+    ("https://example.org/a%3Fq=1", "https://example.org/a?q=1"),
+    ("https://example.org/a%23b", "https://example.org/a#b"),
+    ("https://example.org/%E4", "https://example.org/%F6"),
+    ("https://example.org/?q=a%26b", "https://example.org/?q=a&b"),
+    ("https://example.org/?q=1", "https://example.org/?q=2"),
+    ("https://example.org:8443/", "https://example.org/"),
+    ("https://a.example.org/", "https://b.example.org/"),
+    ("https://de.m.example.org/", "https://en.m.example.org/"),
+    ("https://user@example.org/", "https://example.org/"),
+    ("https://x.cdn.ampproject.org/c/s/a.example/", "https://x.cdn.ampproject.org/c/s/b.example/"),
+]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"), [*((*p, True) for p in SAME), *((*p, False) for p in OTHER)]
+)
+def test_which_addresses_are_one_page(one: str, other: str, same: bool) -> None:
+    """In the source table of a chat as in the results of a search."""
+    assert (url_key(one) == url_key(other)) is same
+    assert (canonical_key(one) == canonical_key(other)) is same
+
+
+PARTS = st.sampled_from(
+    [
+        *"/?&#=%.:@",
+        "www.",
+        "m.",
+        "amp",
+        "example.org",
+        "youtu.be/",
+        "%2F",
+        "%e4",
+        "utm_x=1",
+        "ref=a",
+    ]
+)
+
+
+@given(st.lists(PARTS | st.characters(exclude_categories=["Cs"]), max_size=14).map("".join))
+def test_chats_and_searches_have_one_rule(rest: str) -> None:
+    """Neither package may import the other, so each has the rule."""
+    url = f"https://{rest}"
+    assert url_key(url) == canonical_key(url)
+
+
+def test_a_link_is_shown_without_its_tracking() -> None:
+    """All else stays as it is."""
+    assert without_tracking("https://a.example/x?utm_source=y") == "https://a.example/x"
+    assert without_tracking("https://a.example/x?b=%2f&fbclid=1#c") == "https://a.example/x?b=%2f#c"
+    for url in ("https://a.example/x?", "https://a.example/x?b&&c", "https://a.example/?amp=1"):
+        assert without_tracking(url) == url

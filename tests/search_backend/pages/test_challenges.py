@@ -1,0 +1,196 @@
+"""Pages of guards are told from ordinary pages that hold the same words."""
+
+from __future__ import annotations
+
+import time
+from itertools import product
+
+import pytest
+
+from searchloop.search_backend.fetch.http import Fetched
+from searchloop.search_backend.pages.reading import read_fetched
+from searchloop.search_backend.plugin import HttpResponse
+from searchloop.search_backend.plugin.answers import challenged
+from searchloop.search_backend.types import Page
+
+URL = "https://site.example/page"
+
+
+def opened(body: str | bytes, status: int = 200, **headers: str) -> Page:
+    """The page as `open_page` has it."""
+    raw = body.encode() if isinstance(body, str) else body
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return read_fetched(Fetched(URL, URL, status, "text/html", "utf-8", raw, headers=named))
+
+
+TITLES = (
+    "Forbidden City",
+    "Forbidden",
+    "403 Forbidden explained",
+    "Security checklist for Django",
+    "Security check",
+    "Access denied for user 'root'@'localhost'",
+    "Access denied",
+    "Verify your email address - Help",
+    "Verify your account",
+    "Verifying you are human: how it works",
+    "Just a moment: a history",
+    "Just a moment...",
+    "Attention required: the psychology of focus",
+    "Captcha - Wikipedia",
+    "CAPTCHA",
+    "Are you a robot? A quiz",
+    "Please wait to be seated",
+    "Please wait...",
+    "One more step towards Mars",
+    "Pardon our interruption: live blog",
+    "Rate limits - API documentation",
+    "Checking your browser's cache headers",
+    "What is a Cloudflare Ray ID?",
+    "Request blocked by CORS policy",
+    "Human verification in cell biology",
+)
+TEXTS = (
+    "Requests are limited to 60 per minute. Automated requests beyond that get HTTP 429, and you"
+    " have been blocked if you see a Ray ID.",
+    "Cloudflare shows this while checking if the site connection is secure: verify you are human,"
+    " complete the captcha, enable JavaScript and cookies to continue.",
+    "Google says: our systems have detected unusual traffic from your computer network. Solve the"
+    " captcha. Press &amp; Hold to confirm you are a human and not a bot. Reference #18.2f3e.",
+    "I'm not a robot, said the robot. Are you a robot? Access denied, the door replied.",
+)
+# What ordinary pages carry besides: a sensor of the guard that let them through, forms, examples.
+AROUND = (
+    "{}",
+    "<script src='/cdn-cgi/challenge-platform/scripts/jsd/main.js'></script>"
+    "<script>window.__CF$cv$params={{r:'8a',t:'MTc='}}</script>{}",
+    "{}<form><input type=email name=q><div class='g-recaptcha' data-sitekey=k></div></form>",
+    "{}<form><textarea></textarea><div class='cf-turnstile'></div></form>",
+    "<script src='https://client.px-cloud.net/PXabc/main.min.js'></script>"
+    "<script>window._pxAppId='PXabc'</script>{}",
+    "{}<script src='/_Incapsula_Resource?SWJIYLWA=719d34d31c8e3a6e6fffd425f7e032f3'></script>",
+    "<script src='https://a1.token.awswaf.com/a1/challenge.js' defer></script>{}",
+    '{}<pre><code>&lt;div id="px-captcha"&gt; window._cf_chl_opt gokuProps</code></pre>',
+    "{}<noscript>Please enable JavaScript and cookies.</noscript>",
+    "<!-- <div id='challenge-form'> -->{}<script src='https://js.hcaptcha.com/1/api.js'></script>",
+)
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "around"),
+    [(t, x, AROUND[n % len(AROUND)]) for n, (t, x) in enumerate(product(TITLES, TEXTS))],
+)
+def test_an_ordinary_short_page_is_never_a_challenge(title: str, text: str, around: str) -> None:
+    """A hundred of them, with titles, words and scripts of which each is suspicious."""
+    shown = f"<h1>{title}</h1><p>{text}</p><p>Published by the editors of the site.</p>"
+    page = opened(
+        f"<!doctype html><html><head><title>{title}</title></head><body>{around.format(shown)}",
+        server="cloudflare",
+    )
+    assert (page.status, page.error) == ("ok", None)
+    assert "by the editors" in page.text
+
+
+REAL = {
+    "cloudflare": "<html><head><title>Just a moment...</title></head><body><noscript><div><"
+    "span id='challenge-error-text'>Enable JavaScript and cookies to continue</span></div><"
+    "/noscript><script>(function(){window._cf_chl_opt={cvId:'3',cType:'managed'};var "
+    "a=document.createElement('script');"
+    "a.src='/cdn-cgi/challenge-platform/h/b/orchestrate/chl_page/v1';}());</script>",
+    "cloudflare, older": '<title>Please Wait... | Cloudflare</title><form id="challenge-form" '
+    "action='/x?__cf_chl_f_tk=1'><div class=cf-browser-verification></div></form>",
+    "akamai": "<html><head><meta http-equiv=refresh content='5; URL=/?bm-verify=AAQ'></head><"
+    "body><script>var i=17;function triggerInterstitialChallenge(){}</script>",
+    "akamai behavioral": "<title>&nbsp;</title><div id='sec-if-cpt-container'>Powered and "
+    "protected by Akamai</div><script src='/_sec/cp_challenge/sec-cpt-4-8.js'></script>",
+    "perimeterx": "<title>Access to this page has been denied.</title><p>Press &amp; Hold to "
+    "confirm you are a human</p><div id='px-captcha'></div><"
+    "script>window._pxBlockedUrl='x'</script>",
+    "datadome": "<html><head><title>site.example</title></head><body><p id=cmsg>Please enable "
+    "JS and disable any ad blocker</p><script>var dd={'rt':'c',"
+    "'host':'geo.captcha-delivery.com'}</script>",
+    "imperva": "<html><head><META NAME='ROBOTS' CONTENT='NOINDEX, NOFOLLOW'></head><body><"
+    "iframe id='main-iframe' src='/_Incapsula_Resource?CWUDNSAI=9&xinfo=1'>Request "
+    "unsuccessful. Incapsula incident ID: 123</iframe>",
+    "imperva interruption": "<title>Pardon Our Interruption</title><h1>Pardon Our Interruption<"
+    "/h1><p>Something about your browser made us think you were a bot.</p><script>var "
+    "reeseSkipExpirationCheck = true;</script>",
+    "aws waf": "<html><head><title></title><script>window.gokuProps={key:'x'};</script></head><"
+    "body><div id='challenge-container'></div>",
+    "kasada": "<script>window.KPSDK={}</script><script src='/a/ips.js?KP_UIDz=1'></script>",
+    "google": "<title>https://www.google.com/search</title><form id='captcha-form' "
+    "action=index><div class=g-recaptcha data-sitekey=k></div></form>Our systems have "
+    "detected unusual traffic from your computer network.",
+    "recaptcha wall": "<title>Security check</title><p>Please complete the captcha.</p><form><"
+    "div class='g-recaptcha' data-sitekey=k></div><input type=hidden name=t><input "
+    "type=submit>",
+    "hcaptcha wall": "<title>One more step</title><p>Are you a robot?</p><div class='h-captcha'>",
+    "turnstile wall": "<title>Verification</title><p>Verify you are human to go on</p><div "
+    "class='cf-turnstile' data-sitekey=k></div>",
+    "anubis": "<title>Making sure you&#39;re not a bot!</title><script id='anubis_challenge' "
+    "type='application/json'>{}</script><img "
+    "src='/.within.website/x/cmd/anubis/static/img/x.webp'>",
+    "amazon": "<title>Amazon.com</title><form method=get action='/errors/validateCaptcha'><"
+    "input>Enter the characters you see below",
+    "ddos-guard": "<title>DDoS-Guard</title><script "
+    "src='/.well-known/ddos-guard/js-challenge/index.js'></script>",
+    "sucuri": "<html><title>You are being redirected...</title><script>var s={},"
+    "sucuri_cloudproxy_js='';</script>",
+    "vercel": "<title>Vercel Security Checkpoint</title><script "
+    "src='/.well-known/vercel/security/request-challenge'></script>",
+    "yandex": "<title>Are you not a robot?</title><form action='/checkcaptcha?key=1'><input><"
+    "/form>",
+    "alibaba": "<script>location='/x/_____tmd_____/punish?x5secdata=1'</script>",
+    "fastly": "<title>Client Challenge</title><script "
+    "src='/_fs-ch-1T1wmsGaOgGaSxcX/script.js'></script>",
+    "siteground": "<title>Robot Challenge Screen</title><script>const sgchallenge='20:1';</script>",
+    "f5": "<html><head><script>window['bobcmn']='1';</script></head><body><noscript>Please "
+    "enable JavaScript to view the page content.</noscript>",
+    "enable javascript and cookies": "<title>Just a moment...</title><h1>site.example</h1><"
+    "noscript>Enable JavaScript and cookies to continue</noscript>",
+}
+
+
+@pytest.mark.parametrize("status", [200, 202, 401, 403, 405, 429, 503])
+@pytest.mark.parametrize("name", REAL)
+def test_the_page_of_a_guard_is_known_whatever_its_status(name: str, status: int) -> None:
+    """By its elements and scripts; nothing of it is shown."""
+    page = opened(REAL[name], status)
+    assert (page.status, page.text) == ("blocked", "")
+    assert page.error is not None
+    assert page.error.remedy
+    assert challenged(HttpResponse(200, {}, REAL[name].encode()))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cf_mitigated", "challenge"),
+        ("x_amzn_waf_action", "challenge"),
+        ("x_amzn_waf_action", "captcha"),
+        ("x_vercel_mitigated", "challenge"),
+    ],
+)
+@pytest.mark.parametrize("status", [200, 202, 405])
+def test_a_header_of_a_guard_is_enough(name: str, value: str, status: int) -> None:
+    """However long the page is."""
+    page = opened("<p>" + "Words of a page. " * 400, status, **{name: value})
+    assert page.status == "blocked"
+
+
+def test_a_long_page_is_no_challenge() -> None:
+    """An article may even carry the elements that it writes about."""
+    story = "<p>" + "The widget above is the one of which this article tells the story. " * 60
+    for markup in REAL.values():
+        head = markup.replace("<noscript>", "<p>").replace("</noscript>", "")
+        page = opened(f"<title>How guards work</title><div>{head}</form></div>{story}")
+        assert page.status != "blocked"
+
+
+@pytest.mark.parametrize("unit", ["<script>", "<!--", "<a ", "<noscript>", "<div class=", "<"])
+def test_hostile_markup_costs_little(unit: str) -> None:
+    """Half a megabyte of one thing is looked through in a moment."""
+    body = unit.encode() * (500_000 // len(unit))
+    began = time.process_time()
+    challenged(HttpResponse(200, {}, b"<title>Just a moment</title>" + body))
+    assert time.process_time() - began < 2

@@ -33,10 +33,7 @@ _OWN_READER = "local"
 
 
 def ask_backend(path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Sends one request to the search backend, in this process or at SEARCH_BACKEND_URL.
-
-    Raises AgentError with what to do.
-    """
+    """Sends one request to the search backend, in this process or at SEARCH_BACKEND_URL."""
     settings = Settings.load()
 
     async def once() -> dict[str, Any]:

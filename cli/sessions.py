@@ -1,7 +1,4 @@
-"""Runs `searchloop sessions`, `export` and `replay`: what was asked before.
-
-`sessions` lists, searches, copies and checks the sessions, stops a run, and puts files back.
-"""
+"""Runs `searchloop sessions`, `export` and `replay`: what was asked before."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Runs `searchloop setup`: chooses engines, readers and providers, saves keys, tries each one once.
 
-Keys are typed without echo or come on standard input, never as an argument: other users see those.
-They go into the system's keyring, else into a file that only the user can read. Everything else
-goes into config.toml. Exit code 1 when what was set up does not answer.
+A key is never an argument, because other users can see those.
 """
 
 from __future__ import annotations

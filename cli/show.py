@@ -36,7 +36,7 @@ def as_lines(events: Iterator[Event]) -> int:
 def as_text(events: Iterator[Event], *, numbers: bool) -> int:
     """Prints the answer on stdout, as it comes on a terminal and whole in a pipe.
 
-    The rest goes to stderr, with `numbers` also how fast a local model was. Returns the exit code.
+    Prints the rest on stderr, with `numbers` the speed too. Returns the exit code.
     """
     live = sys.stdout.isatty()
     shown = False

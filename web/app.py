@@ -28,8 +28,7 @@ STREAM_PATHS = ("/api/sessions/{id}/events",)  # answered here and not by Flask
 
 
 class WebApp:
-    """The ASGI application. `failure` says why it could not start; `waiting` says why the store
-    does not work yet."""
+    """The ASGI application. `failure` says why it did not start, `waiting` what the store lacks."""
 
     def __init__(self, services: Services, access: Access) -> None:
         self._services = services

@@ -1,6 +1,5 @@
-"""Listening: takes the port, and configures uvicorn, which speaks HTTP on it through httptools.
+"""Takes the port, and configures uvicorn, which speaks HTTP on it through httptools.
 
-The search backend alone is served from here without the page, the agent and all that they load.
 An address that other machines can reach needs a token that the user chose.
 """
 
@@ -30,10 +29,7 @@ _SHORT = 16  # characters; a token below this gets a warning
 
 
 def listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str | None]:
-    """Returns a listening socket, and a warning if other machines can reach it.
-
-    Raises ConfigError for a port or address not to be had, and for an open one without token.
-    """
+    """Returns a listening socket, and a warning if other machines reach it. Raises ConfigError."""
     family, address = _resolve(host, port)
     warning = _exposure(host, address[0], token)
     return _bind(family, address, host, port), warning
@@ -48,10 +44,7 @@ def access_to(
     open_to_all: bool = False,
     public: str = "",
 ) -> Access:
-    """Returns the Access for this socket: its own names and `names`, and the secret `token`.
-
-    `public` is the address of a proxy before it, as `public_url` returns it.
-    """
+    """Returns the Access for this socket; `public` is what `public_url` returns."""
     bound = listener.getsockname()
     own = socket.gethostname() if _is_any(bound[0]) else host
     known = () if ":" in own else (own,)
@@ -59,10 +52,7 @@ def access_to(
 
 
 def public_url(given: str | None) -> str:
-    """Normalizes an address such as https://chat.example.org to a browser's Origin; "" for none.
-
-    Raises ConfigError for anything else than scheme and host.
-    """
+    """Returns an address as browsers write an Origin. Raises ConfigError unless it is one."""
     text = (given or "").strip().rstrip("/").lower()
     address = urlsplit(text)
     if text and not (
@@ -150,10 +140,7 @@ def _is_any(address: str) -> bool:
 
 
 class BoundedHead(HttpToolsProtocol):
-    """uvicorn's connection with the two limits that it lacks: time and size of a request's head.
-
-    Without them a client could hold a connection for ever, or fill the memory with one header.
-    """
+    """uvicorn's connection with the two limits that it lacks: time and size of a request's head."""
 
     head_seconds = HEAD_SECONDS
     _timer: asyncio.TimerHandle | None = None

@@ -1,9 +1,7 @@
 """The JSON API: one method a route, without a web framework.
 
-A handler takes a `Call` and returns a `Reply` (both in `calls`). It runs on a thread; work of the
-runner is handed to the server's loop. A bad request is an AgentError, and `status_of` maps it to
-an HTTP status. Others import `Api` and `status_of` from here, values from `calls`, and the
-published description from `openapi`.
+A handler takes a `Call` and returns a `Reply`, or raises an AgentError that `status_of` maps to an
+HTTP status. It runs on a thread and hands work of the runner to the server's loop.
 
 Others may import: calls, openapi.
 """

@@ -1,7 +1,4 @@
-"""Shared by the handlers of the JSON API: calls, replies, checked bodies, the bridge to the loop.
-
-Bodies are strict JSON, checked against the schemas that /api/openapi.json publishes.
-"""
+"""Calls, replies, checked bodies, and the bridge from a handler's thread to the server's loop."""
 
 from __future__ import annotations
 

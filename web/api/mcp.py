@@ -1,7 +1,6 @@
 """Handlers for MCP servers: list, add, switch, test, approve.
 
-Adding a server means running a program, so it takes two requests of the user's page: one that
-returns the exact commands, and one that saves them. No model and no server reaches these handlers.
+A new server is a program that runs, so the page first gets the exact commands and then saves them.
 """
 
 from __future__ import annotations

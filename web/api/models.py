@@ -1,8 +1,7 @@
-"""Handlers that pull, unload and delete models of a server of one's own.
+"""Handlers that pull, unload and delete models of a user's own server.
 
-A request names a model and nothing else: the settings say which server that means, and the provider
-decides from where it may load. A pull is a task on the server's loop; the page polls its progress.
-No pull outlives the process, but the server keeps what it has, and the next pull continues there.
+A pull is a task on the server's loop; the page polls its progress. The next pull of the same model
+continues where a broken one stopped.
 """
 
 from __future__ import annotations

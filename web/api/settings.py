@@ -1,8 +1,7 @@
 """Handlers for what a person sets on the page: settings, keys, agents, policy, library.
 
-Settings are saved in config.toml and hold from the next turn. A value that is set above that file
-(a flag, the environment, .env) wins there too, so it is shown with its origin and cannot be changed
-here. The addresses to which keys are sent are fixed as well: changing one would reveal the key.
+The page changes config.toml only. A value from above that file wins and is shown with its origin.
+Addresses to which keys are sent cannot be changed here, because a new one would receive the key.
 """
 
 from __future__ import annotations
@@ -206,10 +205,7 @@ class PolicyApi:
         return Reply(policy.as_dict())
 
     def held_back(self) -> dict[str, Held | None]:
-        """Returns why a model may not search by itself: always (`now`), and with private data.
-
-        Does not report unreadable rules: `read` and the next question do.
-        """
+        """Returns why a model may not search by itself: always (`now`), and with private data."""
         try:
             policy = load_policy(self._home)
         except ConfigError:

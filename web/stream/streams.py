@@ -1,8 +1,7 @@
 """Answers requests for a session's events, as server-sent events over plain ASGI.
 
-A stream is one task that waits for the log and one that waits for the client. All followers share
-the encoded frames, so a follower costs a write. A slow follower blocks only its own stream: its
-write waits, and then it reads the log from where it stopped.
+All followers share the encoded frames, so a follower costs a write. A slow one blocks only its own
+stream and then reads the log from where it stopped.
 https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
 
@@ -147,8 +146,7 @@ class Streams:
 async def _breathe() -> None:
     """Lets the followers have the loop, then pauses for twice as long as that took.
 
-    A loop with little to do turns in less than a millisecond, so one reader sees each word as it
-    comes. A full loop gathers events instead of falling behind: a write costs, its size does not.
+    So a full loop gathers events into one write instead of falling behind.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()

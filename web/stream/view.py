@@ -1,8 +1,7 @@
 """Turns events into the bytes of an event stream, and adds the rendered text that the page shows.
 
-`PageView` folds a session's events: it knows which sources the page has met and what the unfinished
-message says. A `message` and a `run_finished` get all their blocks; a delta gets the blocks that it
-changes. Deltas that arrive together become one.
+A `message` and a `run_finished` get all their blocks, a delta the blocks that it changes. Deltas
+that arrive together become one.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ def encode_event(data: Mapping[str, Any]) -> bytes:
 class FrameCache:
     """The latest frames, up to `most` bytes. For one thread only.
 
-    The key of a stored event is (session, seq). That of deltas which one page has rendered is
-    (session, since, to): their frame fits every page that stands at `since`.
+    The key of a stored event is (session, seq), that of rendered deltas (session, since, to).
     """
 
     def __init__(self, most: int = 4 * 1024 * 1024) -> None:

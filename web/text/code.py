@@ -1,11 +1,9 @@
 """Code and formulas in a text.
 
-Code gets colours for comments, strings, numbers and keywords, by one expression for a family of
-languages: right for most lines, never slow. It is no parser; what it does not know stays plain.
-
-Formulas are TeX between `$$...$$`, `\\[...\\]`, `\\(...\\)` or `$...$` and are shown as written. A
-single dollar sign opens a formula only where no blank follows, and closes it only where none
-precedes and no digit follows, so prices stay prices.
+Code gets colours by one expression for a family of languages: right for most lines, never slow.
+Formulas are TeX between `$$...$$`, `\\[...\\]`, `\\(...\\)` or `$...$`, shown as written. A single
+dollar sign opens a formula only before a non-blank, and closes it only after one and before no
+digit, so prices stay prices.
 """
 
 from __future__ import annotations

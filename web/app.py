@@ -57,8 +57,7 @@ class WebApp:
             await self.streams.serve(events[1], scope, receive, send)
         else:
             self._services.reload()
-            app = self._for_searches if scope["path"] in SEARCH_PATHS else self._on_threads
-            await app(scope, receive, send)
+            await self._pools[scope["path"] in SEARCH_PATHS](scope, receive, send)
 
     @functools.cached_property
     def flask(self) -> Any:
@@ -66,12 +65,8 @@ class WebApp:
         return self._make()
 
     @functools.cached_property
-    def _on_threads(self) -> App:
-        return OnThreads(self.flask, _WORKERS)
-
-    @functools.cached_property
-    def _for_searches(self) -> App:
-        return OnThreads(self.flask, _SEARCHERS)
+    def _pools(self) -> tuple[App, App]:
+        return OnThreads(self.flask, _WORKERS), OnThreads(self.flask, _SEARCHERS)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Recovers broken runs before the first request, and stops all runs at the end."""

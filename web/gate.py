@@ -161,7 +161,7 @@ class Access:
         return f"{address}:{server[1]}".encode()
 
     def set_cookie(self, host: bytes) -> bytes:
-        """Returns the Set-Cookie line; the cookie needs TLS if `host` is the public https address."""
+        """Returns the Set-Cookie line, which needs TLS if `host` is the public https address."""
         secure = "; Secure" if self.public == f"https://{host.decode('latin-1').lower()}" else ""
         rest = f"Path=/; HttpOnly; SameSite=Strict{secure}"
         return f"{self.cookie}={self.cookie_value}; {rest}".encode()

@@ -128,14 +128,8 @@ class Streams:
             async for batch in batches:
                 for events in _chunks(batch):
                     began, heavy = loop.time(), view.weight(events) > _HEAVY
-                    if heavy:
-                        frames = await asyncio.to_thread(view.frames, events)
-                    else:
-                        frames = view.frames(events)
-                    wholes = {event.seq for event in events if event.type != "text_delta"}
-                    for seq, data in frames:
-                        if seq in wholes:
-                            self._page.keep((session_id, seq), data)
+                    thread = asyncio.to_thread(view.frames, events) if heavy else None
+                    frames = await thread if thread else view.frames(events)
                     await send(_more(b"".join([data for _, data in frames])))
                     if heavy and events[-1].type == "text_delta":
                         # Rendering a growing text takes at most half of the time.

@@ -7,6 +7,7 @@ that arrive together become one.
 from __future__ import annotations
 
 import json
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -29,13 +30,14 @@ def encode_event(data: Mapping[str, Any]) -> bytes:
 
 
 class FrameCache:
-    """The latest frames, up to `most` bytes. For one thread only.
+    """The latest frames, up to `most` bytes, for all threads.
 
     The key of a stored event is (session, seq), that of rendered deltas (session, since, to).
     """
 
     def __init__(self, most: int = 4 * 1024 * 1024) -> None:
         self._most = most
+        self._lock = threading.Lock()
         self._size = 0
         self._kept: OrderedDict[Key, bytes] = OrderedDict()
 
@@ -45,11 +47,12 @@ class FrameCache:
 
     def keep(self, key: Key, encoded: bytes) -> bytes:
         """Adds a frame, and returns it."""
-        if key not in self._kept and len(encoded) <= self._most // 8:
-            self._kept[key] = encoded
-            self._size += len(encoded)
-            while self._size > self._most:
-                self._size -= len(self._kept.popitem(last=False)[1])
+        with self._lock:
+            if key not in self._kept and len(encoded) <= self._most // 8:
+                self._kept[key] = encoded
+                self._size += len(encoded)
+                while self._size > self._most:
+                    self._size -= len(self._kept.popitem(last=False)[1])
         return encoded
 
     def of(self, session_id: str, event: Event) -> bytes:
@@ -112,7 +115,8 @@ class PageView:
             self._meet(event)
             self._seen = event.seq
             key = (self._session, event.seq)
-            out.append((event.seq, self._kept.get(key) or encode_event(self._whole(event))))
+            known = self._kept.get(key)
+            out.append((event.seq, known or self._kept.keep(key, encode_event(self._whole(event)))))
         return out
 
     def _delta(self, event: Event, text: str) -> bytes:

@@ -99,32 +99,21 @@ def _search(args: argparse.Namespace) -> int:
         return OK if answer["status"] in ("ok", "empty") else FAILED
     for attempt in answer["attempts"]:
         if attempt["status"] != "ok":
-            why = error_words(attempt.get("error")) or attempt["status"]
-            warn(f"{attempt['engine']}: {why}")
+            warn(f"{attempt['engine']}: {error_words(attempt.get('error')) or attempt['status']}")
     for n, result in enumerate(answer["results"], 1):
         print(f"{n}. {one_line(result['title'] or result['url'])}")
-        print(f"   {one_line(result['url'], 300)}")
-        print(f"   {one_line(result['snippet'], 240)}\n")
+        print(f"   {one_line(result['url'], 300)}\n   {one_line(result['snippet'], 240)}\n")
     if answer.get("not_applied"):
         names = ", ".join(name.replace("_", " ") for name in answer["not_applied"])
         warn(f"Not every engine could respect: {names}.")
     if told := answer.get("filtered"):
-        warn(_filtered(told))
-    if answer["status"] == "ok":
-        warn(f"{number(len(answer['results']), 'result')} from {answer['engine']}")
-    elif answer["status"] == "empty":
-        warn("Nothing was found. Try other words.")
-    else:
-        warn("The search failed; see the engines above.")
-        return FAILED
-    return OK
-
-
-def _filtered(told: Mapping[str, Any]) -> str:
-    rule = one_line(told["rule"])
-    if told["lifted"]:
-        return f"Nothing was found with {rule}, so the search was repeated without."
-    return f"{number(told['dropped'], 'result')} left out by {rule}."
+        rule, dropped = one_line(told["rule"]), number(told["dropped"], "result")
+        again = f"Nothing was found with {rule}, so the search was repeated without."
+        warn(again if told["lifted"] else f"{dropped} left out by {rule}.")
+    found = f"{number(len(answer['results']), 'result')} from {answer['engine']}"
+    ends = {"ok": found, "empty": "Nothing was found. Try other words."}
+    warn(ends.get(answer["status"], "The search failed; see the engines above."))
+    return OK if answer["status"] in ends else FAILED
 
 
 def _open(args: argparse.Namespace) -> int:
@@ -134,15 +123,15 @@ def _open(args: argparse.Namespace) -> int:
     wishes = _given(args, "find", "offset", "max_length", "reader")
     page = ask_backend("/api/open-page", {"url": args.url, **wishes})
     for attempt in page.get("attempts", ())[:-1]:
-        why = error_words(attempt.get("error")) or attempt["status"]
-        warn(f"{attempt['reader']}: {why}")
+        warn(f"{attempt['reader']}: {error_words(attempt.get('error')) or attempt['status']}")
+    refused = (page["error"] or {}).get("code") == "refused_url"
+    code = OK if page["status"] == "ok" else BAD_INPUT if refused else FAILED
     if args.output == "json":
         print(as_json(page))
-        return _open_code(page)
-    if page["status"] != "ok":
-        why = error_words(page["error"]) or page["status"]
-        warn(f"searchloop: {why}")
-        return _open_code(page)
+        return code
+    if code != OK:
+        warn(f"searchloop: {error_words(page['error']) or page['status']}")
+        return code
     print(f"{one_line(page['title'] or page['final_url'])}\n{one_line(page['final_url'], 300)}\n")
     if args.find and not page["content"]:
         warn("The page has no such text. Try one of its words, or read it whole.")
@@ -154,13 +143,6 @@ def _open(args: argparse.Namespace) -> int:
         rest = page["original_length"] - page["next_offset"]
         warn(f"\n{rest} characters left: --offset {page['next_offset']}")
     return OK
-
-
-def _open_code(page: Mapping[str, Any]) -> int:
-    if page["status"] == "ok":
-        return OK
-    refused = (page["error"] or {}).get("code") == "refused_url"
-    return BAD_INPUT if refused else FAILED
 
 
 def _given(args: argparse.Namespace, *names: str) -> dict[str, Any]:

@@ -11,6 +11,13 @@ from searchloop.agent.tools.backend import error_words
 from searchloop.cli.arguments import as_json, one_line, safe, warn
 from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
 
+_FIGURES = {
+    "tokens_per_second": "{tokens_per_second:.1f} tokens/s",
+    "prefix_reused": "{prefix_reused:.0%} of the prompt reused",
+    "window": "about {prompt_estimate:,} of {window:,} tokens",
+    "shortened": "{shortened} older texts shortened",
+    "calls": "calls: {calls}",
+}
 _CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
 
 
@@ -28,8 +35,7 @@ def as_lines(events: Iterator[Event]) -> int:
     code = FAILED
     for event in events:
         print(as_json(public_data(event)), flush=True)
-        if event.type == "run_finished":
-            code = code_of(event)
+        code = code_of(event) if event.type == "run_finished" else code
     return code
 
 
@@ -54,8 +60,11 @@ def as_text(events: Iterator[Event], *, numbers: bool) -> int:
             if not live and event.data["answer"]:
                 print(safe(event.data["answer"]))
             _after(event)
-            speed = _performance_line(event.data.get("performance", {}))
-            if numbers and speed:
+            if (
+                speed := ", ".join(_performance(event.data.get("performance", {})))
+                if numbers
+                else ""
+            ):
                 print(speed, file=sys.stderr)
             return code_of(event)
         else:
@@ -161,22 +170,10 @@ def _plan_text(plan: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _performance_line(numbers: Mapping[str, Any]) -> str:
-    """Formats the `performance` of a turn for people; empty when there is none."""
-    return ", ".join(_performance(numbers))
-
-
 def _performance(numbers: Mapping[str, Any]) -> Iterator[str]:
     for name, words in (("load_ms", "load"), ("prompt_ms", "prompt"), ("eval_ms", "answer")):
         if name in numbers:
             yield f"{words} {numbers[name] / 1000:.1f} s"
-    if "tokens_per_second" in numbers:
-        yield f"{numbers['tokens_per_second']:.1f} tokens/s"
-    if "prefix_reused" in numbers:
-        yield f"{numbers['prefix_reused'] * 100:.0f}% of the prompt reused"
-    if "window" in numbers:
-        yield f"about {numbers['prompt_estimate']:,} of {numbers['window']:,} tokens"
-    if numbers.get("shortened"):
-        yield f"{numbers['shortened']} older texts shortened"
-    if "calls" in numbers:
-        yield f"calls: {numbers['calls']}"
+    for name, words in _FIGURES.items():
+        if numbers.get(name) is not None:
+            yield words.format(**numbers)

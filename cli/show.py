@@ -60,11 +60,8 @@ def as_text(events: Iterator[Event], *, numbers: bool) -> int:
             if not live and event.data["answer"]:
                 print(safe(event.data["answer"]))
             _after(event)
-            if (
-                speed := ", ".join(_performance(event.data.get("performance", {})))
-                if numbers
-                else ""
-            ):
+            speed = ", ".join(_performance(event.data.get("performance", {})))
+            if numbers and speed:
                 print(speed, file=sys.stderr)
             return code_of(event)
         else:
@@ -175,5 +172,5 @@ def _performance(numbers: Mapping[str, Any]) -> Iterator[str]:
         if name in numbers:
             yield f"{words} {numbers[name] / 1000:.1f} s"
     for name, words in _FIGURES.items():
-        if numbers.get(name) is not None:
+        if name in numbers and (numbers[name] or name != "shortened"):
             yield words.format(**numbers)

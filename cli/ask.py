@@ -39,7 +39,7 @@ from searchloop.cli.arguments import (
     warn,
 )
 from searchloop.cli.models import whole_name
-from searchloop.cli.show import as_lines, as_one_object, as_text
+from searchloop.cli.show import as_json_lines, as_text
 from searchloop.web.compose import search_app, tool_sources
 
 _STDIN_SECONDS = 3.0
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
             return as_text(events, numbers=args.verbose or sys.stderr.isatty())
-        return as_one_object(events) if args.output == "json" else as_lines(events)
+        return as_json_lines(events, every=args.output != "json")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 from searchloop.agent.log.events import Event, public_data
 from searchloop.agent.tools.backend import error_words
-from searchloop.cli.arguments import as_json, one_line, safe, warn
+from searchloop.cli.arguments import as_json, number, one_line, safe, warn
 from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
 
 _FIGURES = {
@@ -21,21 +21,14 @@ _FIGURES = {
 _CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
 
 
-def as_one_object(events: Iterator[Event]) -> int:
-    """Prints the end of the run as JSON and returns the exit code."""
-    for event in events:
-        if event.type == "run_finished":
-            print(as_json(public_data(event)))
-            return code_of(event)
-    return FAILED
-
-
-def as_lines(events: Iterator[Event]) -> int:
-    """Prints each event on a line, as it happens, and returns the exit code."""
+def as_json_lines(events: Iterator[Event], *, every: bool) -> int:
+    """Prints the end of the run as JSON, or every event on a line, and returns the exit code."""
     code = FAILED
     for event in events:
-        print(as_json(public_data(event)), flush=True)
-        code = code_of(event) if event.type == "run_finished" else code
+        ends = event.type == "run_finished"
+        if every or ends:
+            print(as_json(public_data(event)), flush=True)
+        code = code_of(event) if ends else code
     return code
 
 
@@ -122,7 +115,8 @@ def _after(event: Event) -> None:
             print(f"      {one_line(source['url'], 300)}")
     usage = data["usage"]
     counts = [f"search {data['search_path']}", f"{usage['seconds']:.1f} s"]
-    counts += [_count(usage[k], k) for k in ("searches", "pages") if usage[k]]
+    counts += [f"{n} search{'es' * (n != 1)}"] if (n := usage["searches"]) else []
+    counts += [number(usage["pages"], "page")] if usage["pages"] else []
     if usage["input_tokens"] is not None:
         counts.append(f"{usage['input_tokens']} + {usage['output_tokens']} tokens")
     warn(f"\n{data['model']}, {', '.join(counts)}")
@@ -145,11 +139,6 @@ def _verdict(marks: Sequence[Mapping[str, Any]]) -> str:
     return f" - quote NOT found in the page{some}"
 
 
-def _count(number: int, things: str) -> str:
-    ending = "es" if things == "searches" else "s"
-    return f"{number} {things if number != 1 else things.removesuffix(ending)}"
-
-
 def code_of(event: Event) -> int:
     """Returns the exit code of a `run_finished`."""
     return _CODES.get(event.data["reason"], FAILED)
@@ -158,12 +147,12 @@ def code_of(event: Event) -> int:
 def _plan_text(plan: Mapping[str, Any]) -> str:
     """Formats a plan for people: its steps, and what each touches and rests on."""
     lines = [f"Plan: {one_line(plan['title'])}"]
-    for number, step in enumerate(plan["steps"], 1):
-        lines.append(f"  {number}. {one_line(step['text'], 2000)}")
+    for n, step in enumerate(plan["steps"], 1):
+        lines.append(f"  {n}. {one_line(step['text'], 2000)}")
         if step["files"]:
             lines.append(f"     touches {one_line(', '.join(step['files']), 500)}")
         if step["sources"]:
-            lines.append(f"     from {', '.join(f'[{n}]' for n in step['sources'])}")
+            lines.append(f"     from {', '.join(f'[{m}]' for m in step['sources'])}")
     return "\n".join(lines)
 
 

@@ -46,7 +46,8 @@ def access_to(
 ) -> Access:
     """Returns the Access for this socket; `public` is what `public_url` returns."""
     bound = listener.getsockname()
-    own = socket.gethostname() if _is_any(bound[0]) else host
+    everywhere = ipaddress.ip_address(bound[0].partition("%")[0]).is_unspecified
+    own = socket.gethostname() if everywhere else host
     known = () if ":" in own else (own,)
     return Access(bound[1], token, bound[0], (*known, *names), open_to_all, public)
 
@@ -133,10 +134,6 @@ def _cannot_bind(number: int | None, host: str, port: int) -> ConfigError:
 def _bad_host(host: str) -> ConfigError:
     what = f"{host!r} is not an address of this machine."
     return ConfigError("bad_host", what, "Use --host 127.0.0.1, which only this machine can reach.")
-
-
-def _is_any(address: str) -> bool:
-    return ipaddress.ip_address(address.partition("%")[0]).is_unspecified
 
 
 class BoundedHead(HttpToolsProtocol):

@@ -258,7 +258,7 @@ class Gate:
             if isinstance(body, Refusal):
                 refusal = body
             else:
-                scope, receive = _with_body(scope, body), _replay(body, receive)
+                scope, receive = _with_body(scope, body, receive)
         if refusal is None:
             try:
                 await self._app(scope, receive, secured)
@@ -359,19 +359,14 @@ def _body_refusal(head: dict[bytes, bytes], form: bool) -> Refusal | None:
     return _TOO_LARGE if length.isdigit() and int(length) > MAX_BODY else None
 
 
-def _with_body(scope: Scope, body: bytes) -> Scope:
-    """Returns the scope of a request whose body has this length."""
+def _with_body(scope: Scope, body: bytes, receive: Receive) -> tuple[Scope, Receive]:
+    """Returns the scope and the `receive` of a request whose body has been read."""
     dropped = (b"content-length", b"transfer-encoding", b"expect")
     headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
-    return {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    waiting = [body]
+    headers.append((b"content-length", str(len(body)).encode()))
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
-        if waiting:
-            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
-        return await receive()
+        return waiting.pop() if waiting else await receive()
 
-    return replay
+    return {**scope, "headers": headers}, replay

@@ -144,12 +144,10 @@ class BoundedHead(HttpToolsProtocol):
     _size = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Starts the clock for the first request."""
         super().connection_made(transport)
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stops the clock."""
         super().connection_lost(exc)
         self._stop_timer()
 
@@ -162,7 +160,6 @@ class BoundedHead(HttpToolsProtocol):
                 self.transport.abort()
 
     def on_message_begin(self) -> None:
-        """Starts the clock for this request."""
         super().on_message_begin()
         self._expect_head()
 

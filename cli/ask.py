@@ -1,7 +1,4 @@
-"""Runs `searchloop ask`: one question, answered here, in a session that the web UI shows as well.
-
-When a call needs the user's approval, it is asked for at the terminal.
-"""
+"""Runs `searchloop ask`: answers one question, and asks at the terminal before risky calls."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ from searchloop.cli.arguments import (
     warn,
 )
 from searchloop.cli.models import whole_name
-from searchloop.cli.show import as_lines, as_one_object, as_text
+from searchloop.cli.show import as_json_lines, as_text
 from searchloop.web.compose import search_app, tool_sources
 
 _STDIN_SECONDS = 3.0
@@ -114,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
             return as_text(events, numbers=args.verbose or sys.stderr.isatty())
-        return as_one_object(events) if args.output == "json" else as_lines(events)
+        return as_json_lines(events, every=args.output != "json")
 
 
 @contextmanager
@@ -132,10 +129,7 @@ def agent_with_tools(settings: Settings) -> Iterator[BareAgent]:
 def _opened(
     agent: BareAgent, session: str | None, args: argparse.Namespace
 ) -> Iterator[str | None]:
-    """Gives the session the preset and the folder that were named; None is an ordinary new one.
-
-    A session made for a question that cannot be sent is deleted again.
-    """
+    """Applies the named preset and folder. Deletes a new session if its question cannot be sent."""
     wanted = {"agent": args.agent, "workspace": args.workspace and os.path.abspath(args.workspace)}
     wanted = {name: value for name, value in wanted.items() if value}
     fresh = None
@@ -245,10 +239,7 @@ def asking(agent: BareAgent, events: Iterator[Event]) -> Iterator[Event]:
 def ask_approval(
     request: Mapping[str, Any], typed: Callable[[], str] = input
 ) -> tuple[Decision, Mapping[str, Any] | None]:
-    """Asks until there is a decision; returns it with the arguments if they were changed.
-
-    The end of the input means no.
-    """
+    """Asks until there is a decision, and returns it with changed arguments. No input means no."""
     print(shown(request), file=sys.stderr)
     arguments: Mapping[str, Any] | None = None
     while True:

@@ -1,7 +1,6 @@
 """Runs `searchloop chat`: questions and answers at the terminal, in one session.
 
-A line is a question; one that begins with `/` is a command (`//` for a question that begins with a
-slash). Ctrl-C stops the answer and not the program; Ctrl-D or /quit ends it.
+A line that begins with `/` is a command; `//` begins a question with a slash.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Runs `searchloop doctor` and `config`: what is there, what is missing, and the settings.
-
-`doctor` exits with 0 when the model and the search that would be used now are there, else with 1.
-"""
+"""Runs `searchloop doctor` and `config`: what is there, what is missing, and the settings."""
 
 from __future__ import annotations
 

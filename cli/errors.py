@@ -21,10 +21,7 @@ _BAD_CODES = (
 
 
 def report(error: Exception, args: argparse.Namespace | None) -> int:
-    """Prints the error on stderr, and as JSON on stdout where JSON was asked for.
-
-    Returns the exit code. `args` is None when the error came before they were read.
-    """
+    """Prints the error, as JSON too where that was asked for, and returns the exit code."""
     if isinstance(error, AgentError | SearchBackendError):
         told = {"code": error.code, "message": error.message, "remedy": error.remedy}
     else:

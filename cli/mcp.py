@@ -140,13 +140,11 @@ async def _remove(args: argparse.Namespace, settings: Settings) -> int:
     return tell(args, {"removed": args.name}, "Removed.")
 
 
-async def _tested(args: argparse.Namespace, settings: Settings) -> dict[str, Any]:
-    async with aclosing(McpServers(settings)) as source:
-        return await source.test(args.name, _folder(args))
-
-
 async def _test(args: argparse.Namespace, settings: Settings) -> int:
-    told = await _tested(args, settings)
+    async with aclosing(McpServers(settings)) as source:
+        told = await source.test(args.name, _folder(args))
+    if args.action == "tools":
+        return _tools(args, told)
     if args.output == "json":
         print(as_json(told))
     elif told["state"] == "ready":
@@ -163,8 +161,7 @@ async def _test(args: argparse.Namespace, settings: Settings) -> int:
     return OK if told["state"] == "ready" else FAILED
 
 
-async def _tools(args: argparse.Namespace, settings: Settings) -> int:
-    told = await _tested(args, settings)
+def _tools(args: argparse.Namespace, told: Mapping[str, Any]) -> int:
     if args.output == "json":
         print(as_json({"tools": told["tools"], "error": told["error"]}))
     elif told["error"]:
@@ -247,7 +244,7 @@ _ACTIONS = {
     "add": _add,
     "remove": _remove,
     "test": _test,
-    "tools": _tools,
+    "tools": _test,
     "approve": _approve,
     "trust": _trust,
     "login": _login,

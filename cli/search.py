@@ -35,10 +35,7 @@ _OWN_READER = "local"
 
 
 def ask_backend(path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Sends one request to the search backend, in this process or at SEARCH_BACKEND_URL.
-
-    Raises AgentError with what to do.
-    """
+    """Sends one request to the search backend, in this process or at SEARCH_BACKEND_URL."""
     settings = Settings.load()
 
     async def once() -> dict[str, Any]:
@@ -106,18 +103,13 @@ def _search(args: argparse.Namespace) -> int:
         warn(line)
     for n, result in enumerate(answer["results"], 1):
         print(f"{n}. {one_line(result['title'] or result['url'])}")
-        print(f"   {one_line(result['url'], 300)}")
-        print(f"   {one_line(result['snippet'], 240)}\n")
+        print(f"   {one_line(result['url'], 300)}\n   {one_line(result['snippet'], 240)}\n")
     for each in search_notes(answer):
         warn(each["message"])
-    if answer["status"] == "ok":
-        warn(f"{number(len(answer['results']), 'result')} from {answer['engine']}")
-    elif answer["status"] == "empty":
-        warn("Nothing was found. Try other words.")
-    else:
-        warn("The search failed; see the engines above.")
-        return FAILED
-    return OK
+    found = f"{number(len(answer['results']), 'result')} from {answer['engine']}"
+    ends = {"ok": found, "empty": "Nothing was found. Try other words."}
+    warn(ends.get(answer["status"], "The search failed; see the engines above."))
+    return OK if answer["status"] in ends else FAILED
 
 
 def _open(args: argparse.Namespace) -> int:
@@ -127,15 +119,15 @@ def _open(args: argparse.Namespace) -> int:
     wishes = _given(args, "find", "offset", "max_length", "reader")
     page = ask_backend("/api/open-page", {"url": args.url, **wishes})
     for attempt in page.get("attempts", ())[:-1]:
-        why = error_words(attempt.get("error")) or attempt["status"]
-        warn(f"{attempt['reader']}: {why}")
+        warn(f"{attempt['reader']}: {error_words(attempt.get('error')) or attempt['status']}")
+    refused = (page["error"] or {}).get("code") == "refused_url"
+    code = OK if page["status"] == "ok" else BAD_INPUT if refused else FAILED
     if args.output == "json":
         print(as_json(page))
-        return _open_code(page)
-    if page["status"] != "ok":
-        why = error_words(page["error"]) or page["status"]
-        warn(f"searchloop: {why}")
-        return _open_code(page)
+        return code
+    if code != OK:
+        warn(f"searchloop: {error_words(page['error']) or page['status']}")
+        return code
     print(f"{one_line(page['title'] or page['final_url'])}\n{one_line(page['final_url'], 300)}\n")
     if args.find and not page["content"]:
         warn("The page has no such text. Try one of its words, or read it whole.")
@@ -149,13 +141,6 @@ def _open(args: argparse.Namespace) -> int:
         rest = page["original_length"] - page["next_offset"]
         warn(f"\n{rest} characters left: --offset {page['next_offset']}")
     return OK
-
-
-def _open_code(page: Mapping[str, Any]) -> int:
-    if page["status"] == "ok":
-        return OK
-    refused = (page["error"] or {}).get("code") == "refused_url"
-    return BAD_INPUT if refused else FAILED
 
 
 def _given(args: argparse.Namespace, *names: str) -> dict[str, Any]:

@@ -75,10 +75,7 @@ def _clear_cache(_args: argparse.Namespace) -> int:
 
 
 def _serve_backend(args: argparse.Namespace) -> int:
-    """Serves the search backend until it is stopped. Without a token only this machine may ask.
-
-    The application checks the token, so that a refusal has the shape that the client knows.
-    """
+    """Serves the search backend until it is stopped. Without a token only this machine may ask."""
     settings = Settings.load()
     own = _own(settings)
     listener, warning = listen(args.host, args.port, settings.token)
@@ -98,10 +95,7 @@ def _refusal_body(path: str, refusal: Refusal) -> dict[str, Any] | None:
 
 
 def _backend(settings: Settings, own: BackendSettings, quota: Quota | None) -> Wsgi:
-    """Returns the backend. It is made at its first request, and anew when a setting was saved.
-
-    Host, port, token and quota stay as they were at the start.
-    """
+    """Returns the backend, which is built at its first request and after a setting was saved."""
     valid, files = [own], SavedFiles(settings.home)
     app = LazyApp(lambda: create_app(valid[0], token=settings.token or None, quota=quota))
 

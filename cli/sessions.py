@@ -1,7 +1,4 @@
-"""Runs `searchloop sessions`, `export` and `replay`: what was asked before.
-
-`sessions` lists, searches, copies and checks the sessions, stops a run, and puts files back.
-"""
+"""Runs `searchloop sessions`, `export` and `replay`: what was asked before."""
 
 from __future__ import annotations
 
@@ -109,11 +106,7 @@ def _cancel(settings: Settings, words: list[str], args: argparse.Namespace) -> i
     session = _one(words, "cancel ID")
     with closing(EventLog(settings.store)) as log:
         log.session(session)
-
-        async def stopped() -> bool:
-            return await LeaseRenewal.onlooker(log).cancel(session)
-
-        done = asyncio.run(stopped())
+        done = asyncio.run(LeaseRenewal.onlooker(log).cancel(session))
     return tell(args, {"cancelled": done}, "Stopped." if done else "Nothing was running.")
 
 

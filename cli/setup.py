@@ -1,8 +1,6 @@
 """Runs `searchloop setup`: chooses engines, readers and providers, saves keys, tries each one once.
 
-Keys are typed without echo or come on standard input, never as an argument: other users see those.
-They go into the system's keyring, else into a file that only the user can read. Everything else
-goes into config.toml. Exit code 1 when what was set up does not answer.
+A key is never an argument, because other users can see those.
 """
 
 from __future__ import annotations
@@ -32,6 +30,7 @@ from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.tools.backend import error_words
 from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import ModelInfo
 from searchloop.cli.arguments import one_line, output, tell, warn
 from searchloop.cli.main import FAILED, OK
 from searchloop.cli.search import ask_backend
@@ -42,7 +41,6 @@ from searchloop.web.compose import check_settings, every_setting, sent_to
 Kind = Literal["engine", "reader", "provider"]
 # An address that is made for being asked, and where every reader finds text.
 TEST_URL = "https://example.com/"
-Trial = tuple[bool, str]
 _LISTS: Mapping[Kind, str] = {"engine": "SEARCH_ENGINES", "reader": "SEARCH_READERS"}
 _HEADS: Mapping[Kind, str] = {
     "engine": "Search engines",
@@ -83,51 +81,33 @@ def find_parts(kind: Kind) -> dict[str, Part]:
     return {part.name: part for part in found if part.settings or kind != "provider"}
 
 
-def _try(part: Part, url: str) -> Trial:
+def _try(part: Part, url: str) -> tuple[bool, str]:
     """Asks the part once, as it will be asked later; returns if it works, and what it said."""
-    try:
-        return _TESTS[part.kind](part, url)
-    except AgentError as error:
-        return False, f"{error.message} {error.remedy}".strip()
-
-
-def _engine(part: Part, _url: str) -> Trial:
-    query = {"query": "search engine", "max_results": 1, "engine": part.name}
-    answer = ask_backend("/api/web-search", query)
-    if answer["status"] in ("ok", "empty"):
+    if part.kind == "engine":
+        query = {"query": "search engine", "max_results": 1, "engine": part.name}
+        answer = ask_backend("/api/web-search", query)
         found = "a result" if answer["results"] else "no result, and no fault either"
-        return True, f"it answers, with {found}"
-    failures = [error_words(attempt.get("error")) for attempt in answer["attempts"]]
-    return False, next(filter(None, failures), answer["status"])
+        if answer["status"] in ("ok", "empty"):
+            return True, f"it answers, with {found}"
+        failures = [error_words(attempt.get("error")) for attempt in answer["attempts"]]
+        return False, next(filter(None, failures), answer["status"])
+    if part.kind == "reader":
+        page = ask_backend("/api/open-page", {"url": url, "reader": part.name})
+        if page["status"] == "ok":
+            return True, f"it read {page['original_length']} characters of {url}"
+        return False, error_words(page["error"]) or page["status"]
+    models = asyncio.run(_listed(part.name))
+    ready = [model for model in models if model.available]
+    if ready:
+        return True, f"it has {len(ready)} models, e.g. {ready[0].id}"
+    why = next((f"{m.missing} {m.remedy or ''}".strip() for m in models if m.missing), "")
+    return False, why or "it lists no model"
 
 
-def _reader(part: Part, url: str) -> Trial:
-    page = ask_backend("/api/open-page", {"url": url, "reader": part.name})
-    if page["status"] == "ok":
-        return True, f"it read {page['original_length']} characters of {url}"
-    return False, error_words(page["error"]) or page["status"]
-
-
-def _models(part: Part, _url: str) -> Trial:
+async def _listed(provider: str) -> list[ModelInfo]:
     settings = Settings.load()
-
-    async def listed() -> Trial:
-        async with aclosing(Transport(offline=settings.offline)) as transport:
-            models = await load(part.name, settings.env, transport).models()
-        ready = [model for model in models if model.available]
-        if ready:
-            return True, f"it has {len(ready)} models, e.g. {ready[0].id}"
-        why = next((f"{m.missing} {m.remedy or ''}".strip() for m in models if m.missing), "")
-        return False, why or "it lists no model"
-
-    return asyncio.run(listed())
-
-
-_TESTS: Mapping[Kind, Callable[[Part, str], Trial]] = {
-    "engine": _engine,
-    "reader": _reader,
-    "provider": _models,
-}
+    async with aclosing(Transport(offline=settings.offline)) as transport:
+        return await load(provider, settings.env, transport).models()
 
 
 @dataclass(slots=True)
@@ -195,7 +175,10 @@ class Setup:
 
     def try_out(self, part: Part) -> dict[str, Any]:
         """Asks the part once and says what came of it."""
-        works, said = _try(part, self.test_url)
+        try:
+            works, said = _try(part, self.test_url)
+        except AgentError as error:
+            works, said = False, f"{error.message} {error.remedy}".strip()
         word = "works" if works else "does not work"
         self.tell(f"The {part.kind} {part.name} {word}: {said.rstrip('.')}.")
         return {"works": works, "said": said}

@@ -8,35 +8,34 @@ from typing import Any
 
 from searchloop.agent.log.events import Event, public_data
 from searchloop.agent.tools.backend import error_words
-from searchloop.cli.arguments import as_json, one_line, safe, warn
+from searchloop.cli.arguments import as_json, number, one_line, safe, warn
 from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
 
+_FIGURES = {
+    "tokens_per_second": "{tokens_per_second:.1f} tokens/s",
+    "prefix_reused": "{prefix_reused:.0%} of the prompt reused",
+    "window": "about {prompt_estimate:,} of {window:,} tokens",
+    "shortened": "{shortened} older texts shortened",
+    "calls": "calls: {calls}",
+}
 _CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
 
 
-def as_one_object(events: Iterator[Event]) -> int:
-    """Prints the end of the run as JSON and returns the exit code."""
-    for event in events:
-        if event.type == "run_finished":
-            print(as_json(public_data(event)))
-            return code_of(event)
-    return FAILED
-
-
-def as_lines(events: Iterator[Event]) -> int:
-    """Prints each event on a line, as it happens, and returns the exit code."""
+def as_json_lines(events: Iterator[Event], *, every: bool) -> int:
+    """Prints the end of the run as JSON, or every event on a line, and returns the exit code."""
     code = FAILED
     for event in events:
-        print(as_json(public_data(event)), flush=True)
-        if event.type == "run_finished":
-            code = code_of(event)
+        ends = event.type == "run_finished"
+        if every or ends:
+            print(as_json(public_data(event)), flush=True)
+        code = code_of(event) if ends else code
     return code
 
 
 def as_text(events: Iterator[Event], *, numbers: bool) -> int:
     """Prints the answer on stdout, as it comes on a terminal and whole in a pipe.
 
-    The rest goes to stderr, with `numbers` also how fast a local model was. Returns the exit code.
+    Prints the rest on stderr, with `numbers` the speed too. Returns the exit code.
     """
     live = sys.stdout.isatty()
     shown = False
@@ -54,7 +53,7 @@ def as_text(events: Iterator[Event], *, numbers: bool) -> int:
             if not live and event.data["answer"]:
                 print(safe(event.data["answer"]))
             _after(event)
-            speed = _performance_line(event.data.get("performance", {}))
+            speed = ", ".join(_performance(event.data.get("performance", {})))
             if numbers and speed:
                 print(speed, file=sys.stderr)
             return code_of(event)
@@ -122,7 +121,8 @@ def _after(event: Event) -> None:
             print(f"      {one_line(source['url'], 300)}")
     usage = data["usage"]
     counts = [f"search {data['search_path']}", f"{usage['seconds']:.1f} s"]
-    counts += [_count(usage[k], k) for k in ("searches", "pages") if usage[k]]
+    counts += [f"{n} search{'es' * (n != 1)}"] if (n := usage["searches"]) else []
+    counts += [number(usage["pages"], "page")] if usage["pages"] else []
     if usage["input_tokens"] is not None:
         counts.append(f"{usage['input_tokens']} + {usage['output_tokens']} tokens")
     warn(f"\n{data['model']}, {', '.join(counts)}")
@@ -145,11 +145,6 @@ def _verdict(marks: Sequence[Mapping[str, Any]]) -> str:
     return f" - quote NOT found in the page{some}"
 
 
-def _count(number: int, things: str) -> str:
-    ending = "es" if things == "searches" else "s"
-    return f"{number} {things if number != 1 else things.removesuffix(ending)}"
-
-
 def code_of(event: Event) -> int:
     """Returns the exit code of a `run_finished`."""
     return _CODES.get(event.data["reason"], FAILED)
@@ -158,31 +153,19 @@ def code_of(event: Event) -> int:
 def _plan_text(plan: Mapping[str, Any]) -> str:
     """Formats a plan for people: its steps, and what each touches and rests on."""
     lines = [f"Plan: {one_line(plan['title'])}"]
-    for number, step in enumerate(plan["steps"], 1):
-        lines.append(f"  {number}. {one_line(step['text'], 2000)}")
+    for n, step in enumerate(plan["steps"], 1):
+        lines.append(f"  {n}. {one_line(step['text'], 2000)}")
         if step["files"]:
             lines.append(f"     touches {one_line(', '.join(step['files']), 500)}")
         if step["sources"]:
-            lines.append(f"     from {', '.join(f'[{n}]' for n in step['sources'])}")
+            lines.append(f"     from {', '.join(f'[{m}]' for m in step['sources'])}")
     return "\n".join(lines)
-
-
-def _performance_line(numbers: Mapping[str, Any]) -> str:
-    """Formats the `performance` of a turn for people; empty when there is none."""
-    return ", ".join(_performance(numbers))
 
 
 def _performance(numbers: Mapping[str, Any]) -> Iterator[str]:
     for name, words in (("load_ms", "load"), ("prompt_ms", "prompt"), ("eval_ms", "answer")):
         if name in numbers:
             yield f"{words} {numbers[name] / 1000:.1f} s"
-    if "tokens_per_second" in numbers:
-        yield f"{numbers['tokens_per_second']:.1f} tokens/s"
-    if "prefix_reused" in numbers:
-        yield f"{numbers['prefix_reused'] * 100:.0f}% of the prompt reused"
-    if "window" in numbers:
-        yield f"about {numbers['prompt_estimate']:,} of {numbers['window']:,} tokens"
-    if numbers.get("shortened"):
-        yield f"{numbers['shortened']} older texts shortened"
-    if "calls" in numbers:
-        yield f"calls: {numbers['calls']}"
+    for name, words in _FIGURES.items():
+        if name in numbers and (numbers[name] or name != "shortened"):
+            yield words.format(**numbers)

@@ -29,8 +29,7 @@ STREAM_PATHS = ("/api/sessions/{id}/events",)  # answered here and not by Flask
 
 
 class WebApp:
-    """The ASGI application. `failure` says why it could not start; `waiting` says why the store
-    does not work yet."""
+    """The ASGI application. `failure` says why it did not start, `waiting` what the store lacks."""
 
     def __init__(self, services: Services, access: Access) -> None:
         self._services = services
@@ -59,8 +58,7 @@ class WebApp:
             await self.streams.serve(events[1], scope, receive, send)
         else:
             self._services.reload()
-            app = self._for_searches if scope["path"] in _SLOW else self._on_threads
-            await app(scope, receive, send)
+            await self._pools[scope["path"] in _SLOW](scope, receive, send)
 
     @functools.cached_property
     def flask(self) -> Any:
@@ -68,12 +66,8 @@ class WebApp:
         return self._make()
 
     @functools.cached_property
-    def _on_threads(self) -> App:
-        return OnThreads(self.flask, _WORKERS)
-
-    @functools.cached_property
-    def _for_searches(self) -> App:
-        return OnThreads(self.flask, _SEARCHERS)
+    def _pools(self) -> tuple[App, App]:
+        return OnThreads(self.flask, _WORKERS), OnThreads(self.flask, _SEARCHERS)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Recovers broken runs before the first request, and stops all runs at the end."""

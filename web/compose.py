@@ -1,7 +1,6 @@
 """The composition root: builds settings, log, search backend, MCP servers and runner of a process.
 
-The search backend is a WSGI application of its own. It is imported and built on first use, so a
-question that needs no search does not pay for it.
+The search backend is imported on first use, so that a question without a search does not pay.
 """
 
 from __future__ import annotations
@@ -70,19 +69,12 @@ def every_setting() -> list[Setting]:
 
 
 def listed_settings(env: Environment) -> list[Setting]:
-    """Returns the settings that a list shows.
-
-    One rule covers the addresses of providers, engines and readers: each is read from its
-    ..._BASE_URL. A list shows only those that are set.
-    """
+    """Returns the settings that a list shows: of the ..._BASE_URL only those that are set."""
     return [s for s in every_setting() if not s.name.endswith("_BASE_URL") or env.get(s.name)]
 
 
 def sent_to(name: str) -> tuple[Address, ...]:
-    """Returns the addresses to which the key in this setting is sent.
-
-    Those are the address settings that the key's owners declare beside it.
-    """
+    """Returns the address settings beside which this key is declared: where the key is sent."""
     found: dict[str, Address] = {}
     for owned in _by_owner():
         if name not in {setting.name for setting in owned}:

@@ -1,9 +1,8 @@
 """The gate: decides who may talk to this server, before any other code sees a request.
 
 A page of another site can reach 127.0.0.1 from the user's browser, so an address proves nothing.
-Every request needs an exact Host, an Origin (if it has one) from the same list, no sign of another
-site, and the token; a body must be JSON, small, and arrive in time. Every answer leaves with the
-security headers. The gate is one ASGI layer around everything, so it covers a new route at once.
+Every request needs an exact Host, an Origin (if any) from the same list, and the token; a body must
+be JSON, small, and arrive in time. Every answer leaves with the security headers.
 """
 
 from __future__ import annotations
@@ -120,9 +119,8 @@ _WILDCARD = frozenset({"0.0.0.0", "::", ""})
 class Access:
     """The addresses of the server, and the secret that lets requests in.
 
-    The socket is bound to `host`; `names` are further host names that requests may use. With
+    `names` are further host names, `public` is the address of a proxy before the server. With
     `open_to_all` no request needs the secret: for a server that holds nothing of the user's.
-    `public` is the address of a proxy before it, such as `https://chat.example.org`.
     """
 
     port: int
@@ -163,10 +161,7 @@ class Access:
         return f"{address}:{server[1]}".encode()
 
     def set_cookie(self, host: bytes) -> bytes:
-        """Returns the Set-Cookie line that lets a browser in until it is closed.
-
-        If the request's `host` is the public https address, the cookie needs TLS.
-        """
+        """Returns the Set-Cookie line, which needs TLS if `host` is the public https address."""
         secure = "; Secure" if self.public == f"https://{host.decode('latin-1').lower()}" else ""
         rest = f"Path=/; HttpOnly; SameSite=Strict{secure}"
         return f"{self.cookie}={self.cookie_value}; {rest}".encode()
@@ -234,8 +229,7 @@ class Gate:
         form_paths: Collection[str] = (),
         refusal_body: RefusalBody | None = None,
     ) -> None:
-        """At `form_paths`, where requests change nothing, a body may be a form. `refusal_body`
-        gives refusals the shape of other people's APIs."""
+        """Allows forms at `form_paths`. `refusal_body` gives refusals the shape of other APIs."""
         self._forms = form_paths
         self._refusal_body = refusal_body
         self._app = app
@@ -264,7 +258,7 @@ class Gate:
             if isinstance(body, Refusal):
                 refusal = body
             else:
-                scope, receive = _with_body(scope, body), _replay(body, receive)
+                scope, receive = _with_body(scope, body, receive)
         if refusal is None:
             try:
                 await self._app(scope, receive, secured)
@@ -365,19 +359,14 @@ def _body_refusal(head: dict[bytes, bytes], form: bool) -> Refusal | None:
     return _TOO_LARGE if length.isdigit() and int(length) > MAX_BODY else None
 
 
-def _with_body(scope: Scope, body: bytes) -> Scope:
-    """Returns the scope of a request whose body has this length."""
+def _with_body(scope: Scope, body: bytes, receive: Receive) -> tuple[Scope, Receive]:
+    """Returns the scope and the `receive` of a request whose body has been read."""
     dropped = (b"content-length", b"transfer-encoding", b"expect")
     headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
-    return {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    waiting = [body]
+    headers.append((b"content-length", str(len(body)).encode()))
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
-        if waiting:
-            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
-        return await receive()
+        return waiting.pop() if waiting else await receive()
 
-    return replay
+    return {**scope, "headers": headers}, replay

@@ -1,6 +1,5 @@
-"""Listening: takes the port, and configures uvicorn, which speaks HTTP on it through httptools.
+"""Takes the port, and configures uvicorn, which speaks HTTP on it through httptools.
 
-The search backend alone is served from here without the page, the agent and all that they load.
 An address that other machines can reach needs a token that the user chose.
 """
 
@@ -30,10 +29,7 @@ _SHORT = 16  # characters; a token below this gets a warning
 
 
 def listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str | None]:
-    """Returns a listening socket, and a warning if other machines can reach it.
-
-    Raises ConfigError for a port or address not to be had, and for an open one without token.
-    """
+    """Returns a listening socket, and a warning if other machines reach it. Raises ConfigError."""
     family, address = _resolve(host, port)
     warning = _exposure(host, address[0], token)
     return _bind(family, address, host, port), warning
@@ -48,21 +44,16 @@ def access_to(
     open_to_all: bool = False,
     public: str = "",
 ) -> Access:
-    """Returns the Access for this socket: its own names and `names`, and the secret `token`.
-
-    `public` is the address of a proxy before it, as `public_url` returns it.
-    """
+    """Returns the Access for this socket; `public` is what `public_url` returns."""
     bound = listener.getsockname()
-    own = socket.gethostname() if _is_any(bound[0]) else host
+    everywhere = ipaddress.ip_address(bound[0].partition("%")[0]).is_unspecified
+    own = socket.gethostname() if everywhere else host
     known = () if ":" in own else (own,)
     return Access(bound[1], token, bound[0], (*known, *names), open_to_all, public)
 
 
 def public_url(given: str | None) -> str:
-    """Normalizes an address such as https://chat.example.org to a browser's Origin; "" for none.
-
-    Raises ConfigError for anything else than scheme and host.
-    """
+    """Returns an address as browsers write an Origin. Raises ConfigError unless it is one."""
     text = (given or "").strip().rstrip("/").lower()
     address = urlsplit(text)
     if text and not (
@@ -145,27 +136,18 @@ def _bad_host(host: str) -> ConfigError:
     return ConfigError("bad_host", what, "Use --host 127.0.0.1, which only this machine can reach.")
 
 
-def _is_any(address: str) -> bool:
-    return ipaddress.ip_address(address.partition("%")[0]).is_unspecified
-
-
 class BoundedHead(HttpToolsProtocol):
-    """uvicorn's connection with the two limits that it lacks: time and size of a request's head.
-
-    Without them a client could hold a connection for ever, or fill the memory with one header.
-    """
+    """uvicorn's connection with the two limits that it lacks: time and size of a request's head."""
 
     head_seconds = HEAD_SECONDS
     _timer: asyncio.TimerHandle | None = None
     _size = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Starts the clock for the first request."""
         super().connection_made(transport)
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stops the clock."""
         super().connection_lost(exc)
         self._stop_timer()
 
@@ -178,7 +160,6 @@ class BoundedHead(HttpToolsProtocol):
                 self.transport.abort()
 
     def on_message_begin(self) -> None:
-        """Starts the clock for this request."""
         super().on_message_begin()
         self._expect_head()
 

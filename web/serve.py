@@ -1,7 +1,4 @@
-"""Serves the page and the API: binds the port, prints where the page is, and stops in order.
-
-The port is bound before anything else, so a problem with it is reported in one sentence.
-"""
+"""Serves the page and the API: binds the port, prints where the page is, and stops in order."""
 
 from __future__ import annotations
 
@@ -36,10 +33,7 @@ def serve(
     err: TextIO | None = None,
     on_start: Callable[[WebServer], None] | None = None,
 ) -> int:
-    """Serves until a signal or `WebServer.stop`; returns the exit code. Port 0 takes any free port.
-
-    Calls `on_start` once the server accepts requests.
-    """
+    """Serves until a signal or `WebServer.stop`; returns the exit code. Port 0: any free port."""
     out, err = out or sys.stdout, err or sys.stderr
     try:
         token = services.settings.token

@@ -1,8 +1,6 @@
 """Runs a WSGI application behind ASGI. Its answers must be short and whole: never a stream.
 
-A request costs one hop to a thread and one back. A general adapter allows for endless bodies in
-both directions and makes a hop for each piece; here the gate has already read the body.
-
+A request costs one hop to a thread and one back, half of what a general adapter costs.
 Spec: PEP 3333; https://asgi.readthedocs.io
 """
 

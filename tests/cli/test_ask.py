@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from searchloop.agent.log.events import Event
+from searchloop.cli.show import as_text
 from tests.cli.conftest import CLEAN, Cli
 from tests.fake_ollama import FakeOllama, Model, say
 from tests.fakes import FakeServer, Reply, json_reply
@@ -344,3 +346,12 @@ def test_terminal_text_cannot_steer_the_terminal(cli: Cli) -> None:
     with FakeServer([reply]) as server:
         ran = cli("ask", "-m", "ollama:small", "hi", OLLAMA_HOST=server.url)
     assert not set(ran.out) & {chr(c) for c in (*range(9), *range(11, 32), *range(127, 160))}
+
+
+def test_a_plan_names_the_sources_of_each_step(capsys: pytest.CaptureFixture[str]) -> None:
+    """The numbers are those of the step's sources, not the step's own."""
+    step = {"text": "Build it", "files": ["a.txt"], "sources": [3, 5]}
+    plan = {"plan_id": "p", "title": "House", "steps": [step], "files": [], "sources": []}
+    as_text(iter([Event(1, "plan", plan, 0.0)]), numbers=False)
+    told = capsys.readouterr().out
+    assert "  1. Build it\n     touches a.txt\n     from [3], [5]\n" in told

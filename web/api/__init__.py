@@ -1,9 +1,7 @@
 """The JSON API: one method a route, without a web framework.
 
-A handler takes a `Call` and returns a `Reply` (both in `calls`). It runs on a thread; work of the
-runner is handed to the server's loop. A bad request is an AgentError, and `status_of` maps it to
-an HTTP status. Others import `Api` and `status_of` from here, values from `calls`, and the
-published description from `openapi`.
+A handler takes a `Call` and returns a `Reply`, or raises an AgentError that `status_of` maps to an
+HTTP status. It runs on a thread and hands work of the runner to the server's loop.
 
 Others may import: calls, openapi.
 """
@@ -26,13 +24,20 @@ from searchloop.agent.errors import (
 from searchloop.agent.observe.metrics import CONTENT_TYPE
 from searchloop.agent.run.prices import PriceTable, load_prices, packaged, search_price
 from searchloop.agent.types import SEARCHES
-from searchloop.web.api.calls import Call, Handler, LoopBridge, Reply, parse_number
+from searchloop.web.api.calls import Call, Handler, Handlers, LoopBridge, Reply, parse_number
 from searchloop.web.api.mcp import McpApi
 from searchloop.web.api.models import LocalModels
 from searchloop.web.api.openapi import ANY_FILE, Route, document, route, routes_of
 from searchloop.web.api.schemas import FORMATS, MODES
 from searchloop.web.api.sessions import SessionsApi
-from searchloop.web.api.settings import AgentsApi, KeysApi, LibraryApi, PolicyApi, SettingsApi
+from searchloop.web.api.settings import (
+    AgentsApi,
+    KeysApi,
+    LibraryApi,
+    PolicyApi,
+    SettingsApi,
+    why_held_back,
+)
 from searchloop.web.check import check_text, read_page
 from searchloop.web.compose import Services
 from searchloop.web.text.export import EXPORTS, answer
@@ -43,34 +48,28 @@ _STATUS: Mapping[str, int] = {
     **dict.fromkeys(("busy", "nothing_to_approve", "agent_exists"), 409),
     "question_too_long": 413,
 }
-_KINDS: tuple[tuple[type[AgentError], int], ...] = (
-    (ConfigError, 400),
-    (Conflict, 409),
-    (ToolError, 400),
-    (ProviderError, 502),
-    (StoreError, 503),
-)
+_KINDS: Mapping[type[AgentError], int] = {
+    ConfigError: 400,
+    ToolError: 400,
+    Conflict: 409,
+    ProviderError: 502,
+    StoreError: 503,
+}
 
 
-class Api:
-    """The handlers. `on_loop` runs coroutines of the runner."""
+class Api(Handlers):
+    """All handlers of the API."""
 
     def __init__(self, services: Services, on_loop: LoopBridge) -> None:
-        self._services = services
+        super().__init__(services, on_loop)
         self._log = services.log
         self._runner = services.runner
-        self._policy = PolicyApi(services.settings.home)
-        self._on_loop = on_loop
-        self.local_models = LocalModels(services.runner, on_loop)
+        self.local_models = LocalModels(services, on_loop)
 
     def handlers(self) -> list[tuple[Route, Handler]]:
         """Returns every handler of the API with its route."""
-        services, on_loop = self._services, self._on_loop
-        parts = (
-            *(self, self.local_models, SessionsApi(services, on_loop), McpApi(services, on_loop)),
-            *(AgentsApi(services.settings.home), SettingsApi(services, on_loop), self._policy),
-            *(KeysApi(services, on_loop), LibraryApi(services)),
-        )
+        others = (SessionsApi, McpApi, AgentsApi, SettingsApi, PolicyApi, KeysApi, LibraryApi)
+        parts = [self, self.local_models, *(p(self._services, self._on_loop) for p in others)]
         return [found for part in parts for found in routes_of(part)]
 
     @route("get", "/api/health", "Health")
@@ -98,7 +97,7 @@ class Api:
         listed = {"models": rows, "servers": list(map(asdict, servers))}
         usual = {"default": settings.model, "search": settings.search}
         choices = {"modes": list(MODES), "searches": list(SEARCHES)}
-        return Reply({**listed, **choices, **usual, "held_back": self._policy.held_back()})
+        return Reply({**listed, **choices, **usual, "held_back": why_held_back(settings.home)})
 
     @route("post", "/api/check", "Verdict", "Check")
     def check(self, call: Call) -> Reply:
@@ -153,7 +152,7 @@ class Api:
 
 def status_of(error: AgentError) -> int:
     """Returns the HTTP status for this error."""
-    known = next((status for kind, status in _KINDS if isinstance(error, kind)), 500)
+    known = next((status for kind, status in _KINDS.items() if isinstance(error, kind)), 500)
     return _STATUS.get(error.code, known)
 
 

@@ -1,7 +1,4 @@
-"""Shared by the handlers of the JSON API: calls, replies, checked bodies, the bridge to the loop.
-
-Bodies are strict JSON, checked against the schemas that /api/openapi.json publishes.
-"""
+"""Calls, replies, checked bodies, and the bridge from a handler's thread to the server's loop."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from typing import Any, TypeVar
 from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.web.api.schemas import SCHEMAS
+from searchloop.web.compose import Services
 
 T = TypeVar("T")
 _WAIT = 60.0  # seconds that a thread waits for the loop
@@ -77,6 +75,14 @@ class LoopBridge:
             return work()
 
         return self(call())
+
+
+class Handlers:
+    """The handlers of one part of the API. `_on_loop` runs coroutines of the runner."""
+
+    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
+        self._services = services
+        self._on_loop = on_loop
 
 
 def parse_number(text: str) -> int | None:

@@ -1,7 +1,6 @@
 """Handlers for MCP servers: list, add, switch, test, approve.
 
-Adding a server means running a program, so it takes two requests of the user's page: one that
-returns the exact commands, and one that saves them. No model and no server reaches these handlers.
+A new server is a program that runs, so the page first gets the exact commands and then saves them.
 """
 
 from __future__ import annotations
@@ -11,17 +10,12 @@ from pathlib import Path
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.mcp import config as edit
 from searchloop.agent.mcp.manager import plan_of
-from searchloop.web.api.calls import Call, LoopBridge, Reply, checked
+from searchloop.web.api.calls import Call, Handlers, Reply, checked
 from searchloop.web.api.openapi import route
-from searchloop.web.compose import Services
 
 
-class McpApi:
+class McpApi(Handlers):
     """/api/mcp. All work is done on the loop that the servers live on."""
-
-    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
-        self._mcp = services.mcp
-        self._on_loop = on_loop
 
     @route("get", "/api/mcp", "McpServers", query=("workspace",))
     def list(self, call: Call) -> Reply:
@@ -35,14 +29,16 @@ class McpApi:
         save = bool(call.body.get("save"))
         if save:
             replace = bool(call.body.get("replace"))
-            self._on_loop.do(lambda: edit.add(self._mcp.catalogue.user_file, raw, replace=replace))
+            self._on_loop.do(
+                lambda: edit.add(self._services.mcp.catalogue.user_file, raw, replace=replace)
+            )
         return Reply({"servers": [plan_of(server) for server in servers], "saved": save})
 
     @route("post", "/api/mcp/trust", "McpServers", "McpTrust")
     def trust(self, call: Call) -> Reply:
         """Trusts a project's file until it changes."""
         folder = _folder(call.body["workspace"]) or ""
-        self._on_loop.do(lambda: self._mcp.catalogue.trust(folder, call.body["hash"]))
+        self._on_loop.do(lambda: self._services.mcp.catalogue.trust(folder, call.body["hash"]))
         return self._overview(folder)
 
     @route("patch", "/api/mcp/{name}", "McpServers", "McpChanges")
@@ -51,20 +47,20 @@ class McpApi:
         changes = dict(call.body)
         for tool, switches in changes.get("tools", {}).items():
             checked(switches, "ToolSwitches", f"tools.{tool[:80]}")
-        self._on_loop.do(lambda: self._mcp.switch(call.path["name"], changes))
+        self._on_loop.do(lambda: self._services.mcp.switch(call.path["name"], changes))
         return self._overview(None)
 
     @route("delete", "/api/mcp/{name}", None)
     def remove(self, call: Call) -> Reply:
         """Removes a server and everything known of it."""
-        self._on_loop.do(lambda: self._mcp.remove(call.path["name"]))
+        self._on_loop.do(lambda: self._services.mcp.remove(call.path["name"]))
         return Reply(status=204)
 
     @route("post", "/api/mcp/{name}/test", "McpServer", "Nothing", query=("workspace",))
     def test(self, call: Call) -> Reply:
         """Connects to a server now and lists its tools."""
         folder = _folder(call.query.get("workspace"))
-        return Reply(self._on_loop(self._mcp.test(call.path["name"], folder)))
+        return Reply(self._on_loop(self._services.mcp.test(call.path["name"], folder)))
 
     @route(
         "post",
@@ -77,10 +73,10 @@ class McpApi:
         """Accepts a changed tool in the definition that the user has just seen."""
         folder = _folder(call.query.get("workspace"))
         name, tool, seen = call.path["name"], call.path["tool"], call.body["definition"]
-        return Reply(self._on_loop(self._mcp.approve(name, tool, seen, folder)))
+        return Reply(self._on_loop(self._services.mcp.approve(name, tool, seen, folder)))
 
     def _overview(self, folder: str | None) -> Reply:
-        return Reply(self._on_loop.do(lambda: self._mcp.overview(folder)))
+        return Reply(self._on_loop.do(lambda: self._services.mcp.overview(folder)))
 
 
 def _folder(name: str | None) -> str | None:

@@ -1,8 +1,7 @@
-"""Handlers that pull, unload and delete models of a server of one's own.
+"""Handlers that pull, unload and delete models of a user's own server.
 
-A request names a model and nothing else: the settings say which server that means, and the provider
-decides from where it may load. A pull is a task on the server's loop; the page polls its progress.
-No pull outlives the process, but the server keeps what it has, and the next pull continues there.
+A pull is a task on the server's loop; the page polls its progress. The next pull of the same model
+continues where a broken one stopped.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from typing import Any, Literal
 
 from searchloop.agent.errors import AgentError, ConfigError, Conflict
 from searchloop.agent.providers import Hosts, ModelServer, PullProgress, hosting, names
-from searchloop.agent.run.runner import Runner
 from searchloop.agent.types import ModelInfo
-from searchloop.web.api.calls import Call, LoopBridge, Reply
+from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
 from searchloop.web.api.openapi import route
+from searchloop.web.compose import Services
 
 MAX_PULLS = 3  # at once
 _KEPT = 20  # finished pulls that are still listed
@@ -36,12 +35,12 @@ class Pull:
     error: dict[str, str] | None = None
 
 
-class LocalModels:
+class LocalModels(Handlers):
     """The handlers, and the pulls that they started: one task each, by model, on the loop."""
 
-    def __init__(self, runner: Runner, on_loop: LoopBridge) -> None:
-        self._runner = runner
-        self._on_loop = on_loop
+    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
+        super().__init__(services, on_loop)
+        self._runner = services.runner
         self._pulls: dict[str, Pull] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 

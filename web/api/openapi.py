@@ -82,10 +82,13 @@ def document() -> dict[str, Any]:
 
 def _operation(found: Route, words: str) -> dict[str, Any]:
     names = [part[1:-1] for part in found.path.split("/") if part.startswith("{")]
-    parameters = [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in names]
+    parameters: list[Any] = [
+        {"name": name, "in": "path", "required": True, "schema": TEXT} for name in names
+    ]
+    parameters += [{"name": n, "in": "query", "schema": QUERY[n]} for n in found.query]
     operation: dict[str, Any] = {
         "summary": words,
-        "parameters": [*parameters, *map(_parameter, found.query)],
+        "parameters": parameters,
         "responses": {
             str(found.status if found.answer else 204): _answer(words, found.answer),
             "4XX": _answer("Refused; the body says why and what to do", "Error"),
@@ -101,15 +104,11 @@ def _operation(found: Route, words: str) -> dict[str, Any]:
     return operation
 
 
-def _parameter(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "query", "schema": QUERY[name]}
-
-
 def _answer(words: str, answer: str | None) -> dict[str, Any]:
     if answer is None:
         return {"description": words}
-    if answer in SCHEMAS:
-        content = {"application/json": {"schema": ref(answer)}}
-    else:
-        content = {answer: {"schema": {}}}
-    return {"description": words, "content": content}
+    json = {"application/json": {"schema": ref(answer)}}
+    return {
+        "description": words,
+        "content": json if answer in SCHEMAS else {answer: {"schema": {}}},
+    }

@@ -1,8 +1,9 @@
 """JSON Schemas of the API: request bodies (which are checked against them), answers, and events.
 
 The tables have one entry for each object: its name, then its fields as `name:kind`. A kind is a key
-of `_KINDS`, text if none is written, or the name of another object; `[kind]` is an array,
-`kind|null` may be null, `name?` may be missing, and `...Name` takes the fields of another object.
+of `_KINDS`, text if none is written, words to choose from (`one/two`), or the name of an object.
+`[kind]` is an array, `kind|null` may be null, `name?` may be missing, and `...Name` adds the fields
+of another object.
 """
 
 from __future__ import annotations
@@ -42,13 +43,6 @@ _KINDS: Mapping[str, Schema] = {
     "decision": _one_of(DECISIONS),
     "mixed": _one_of(get_args(Mixed)),
     "format": _one_of(FORMATS),
-    "view": _one_of(("events", "page")),
-    "range": _one_of(("d", "w", "m", "y", "all")),
-    "safety": _one_of(("off", "moderate", "strict")),
-    "author": _one_of(("model", "text")),
-    "progress": _one_of(("running", "done", "failed", "cancelled")),
-    "server_kind": _one_of(("stdio", "http")),
-    "server_state": _one_of(("idle", "connecting", "ready", "failed", "disabled")),
     "source_state": _one_of(get_args(SourceState)),
     "run_finished": _one_of(("run_finished",)),
     "reason": _one_of(get_args(RunReason)),
@@ -81,8 +75,8 @@ McpTrust        workspace hash
 McpApproval     definition
 """
 _OPEN = """
-WebSearch       query country? language? engine? max_results?:integer time_range?:range
-                allowed_domains?:[text] blocked_domains?:[text] safe_search?:safety
+WebSearch       query country? language? engine? max_results?:integer time_range?:d/w/m/y/all
+                allowed_domains?:[text] blocked_domains?:[text] safe_search?:off/moderate/strict
 OpenPage        url find?:text|null offset?:integer max_length?:integer reader?
                 allowed_domains?:[text] blocked_domains?:[text]
 Problem         code message remedy?
@@ -99,7 +93,7 @@ Reading         model marks:count
 Verdict         verdict:verdict passage start:count end:count reason quote
 Decided         call_id decision:decision
 Undone          files:[text]
-Plan            plan_id title steps:[object] files:[text] sources:[object] by:author
+Plan            plan_id title steps:[object] files:[text] sources:[object] by:model/text
 Started         run_id session_id seq:integer
 Cancelled       cancelled:boolean
 ShownTurns      shown:[count]
@@ -117,7 +111,8 @@ Models          models:[Model] servers?:[ModelServer] default? modes?:[text] sea
                 search?:search held_back?:HeldBack
 HeldBack        now?:text|null private?:text|null
 ModelServer     provider name address version?:text|null cloud?:boolean|null
-Pull            model state:progress status done:count total:count error?:object|null
+Pull            model state:running/done/failed/cancelled status done:count total:count
+                error?:object|null
 Pulls           pulls:[Pull]
 Engines         engines:[object] offline?:boolean
 SearchAnswer    query status results:[object] attempts:[object] engine?:text|null
@@ -125,11 +120,12 @@ Page            url final_url?:text|null title?:text|null content?:text|null
                 content_length?:integer|null original_length?:integer|null
                 next_offset?:integer|null invisible?:count truncated?:boolean|null blocks?:array
 McpPlan         servers:[McpPlanned] saved:boolean
-McpPlanned      name file workspace:text|null kind:server_kind command:[text] cwd:text|null
+McpPlanned      name file workspace:text|null kind:stdio/http command:[text] cwd:text|null
                 variables:[text] headers:[text] disabled:boolean private:boolean effect:effect
 McpServers      file servers:[McpServer] problems:[object] untrusted:object|null
-McpServer       ...McpPlanned state:server_state error:object|null retry_in:number|null protocol
-                title version oddities:[text] tools:[McpTool] tokens:count stderr?
+McpServer       ...McpPlanned state:idle/connecting/ready/failed/disabled error:object|null
+                retry_in:number|null protocol title version oddities:[text] tools:[McpTool]
+                tokens:count stderr?
 McpTool         name offered_as enabled:boolean effect:effect tokens:count definition
                 suspended:object|null title? description? hints?:object unusable?:text|null
 Mark            span:span|null quote:text|null verdict:verdict|null passage:text|null
@@ -141,7 +137,7 @@ RunFinished     type:run_finished reason:reason answer citations:[Citation] sour
                 usage:Usage search_path error?:Problem
 """
 _QUERY = """
-Query           format:format turn:count after:count view:view q limit:count model workspace
+Query           format:format turn:count after:count view:events/page q limit:count model workspace
 """
 # By field, or by object and field where a field means different things.
 _DESCRIPTIONS: Mapping[str, str] = {
@@ -160,8 +156,6 @@ _DESCRIPTIONS: Mapping[str, str] = {
     "McpChanges.tools": "{tool: {enabled?, effect?}}",
     "McpApproval.definition": "The hash of the definition that the user saw",
     "command": "What is run, or the address, as it stands in the file",
-    "variables": "Names of the variables it gets",
-    "headers": "Names of the headers it is sent",
     "search_path": "The path that the last turn took",
     "native_search": "Its model searches by itself",
     "changed": "Built in and edited; DELETE restores it",
@@ -174,8 +168,6 @@ _DESCRIPTIONS: Mapping[str, str] = {
     "cloud": "Whether it may use a cloud",
     "blocks": "With view=page: the text to be shown",
     "untrusted": "A project's file that is not trusted yet: {file, hash, commands}",
-    "McpServer.error": "{code, message, remedy}",
-    "retry_in": "Seconds",
     "McpServer.tokens": "About what its tools take in each request",
     "stderr": "After a test: the end of what it wrote there",
     "hints": "What the server claims; it grants nothing",
@@ -206,8 +198,13 @@ def ref(name: str) -> Schema:
 
 def _kind(text: str) -> Schema:
     kind = text.removesuffix("|null")
-    found = {"type": "array", "items": _kind(kind[1:-1])} if kind[0] == "[" else _KINDS.get(kind)
-    if found is None:
+    if kind[0] == "[":
+        found: Schema = {"type": "array", "items": _kind(kind[1:-1])}
+    elif "/" in kind:
+        found = _one_of(kind.split("/"))
+    elif kind in _KINDS:
+        found = _KINDS[kind]
+    else:
         return ref(kind)
     if kind == text:
         return found

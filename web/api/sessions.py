@@ -8,15 +8,15 @@ from contextlib import suppress
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, StoreError, busy
+from searchloop.agent.log import EventLog
 from searchloop.agent.log.branches import Turns, no_turn
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.question import change_session, open_session
 from searchloop.agent.run.undo import make_plan, undo_files
 from searchloop.agent.tools.present_plan import find_plan, run_text
 from searchloop.agent.tools.workspace import Workspace
-from searchloop.web.api.calls import Call, LoopBridge, Reply, parse_number
+from searchloop.web.api.calls import Call, Handlers, Reply, parse_number
 from searchloop.web.api.openapi import route
-from searchloop.web.compose import Services
 
 _TITLE = 200  # characters
 _JOINERS = "\u200c\u200d"  # invisible, but words and emoji are made with them
@@ -24,13 +24,12 @@ _DAY = 86_400  # seconds
 _LISTED, _MOST_LISTED = 200, 100_000  # sessions
 
 
-class SessionsApi:
+class SessionsApi(Handlers):
     """/api/sessions, apart from questions and answers."""
 
-    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
-        self._services = services
-        self._log = services.log
-        self._on_loop = on_loop
+    @property
+    def _log(self) -> EventLog:
+        return self._services.log
 
     @route("get", "/api/sessions", "Sessions", query=("q", "limit"))
     def list(self, call: Call) -> Reply:

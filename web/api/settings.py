@@ -1,8 +1,7 @@
 """Handlers for what a person sets on the page: settings, keys, agents, policy, library.
 
-Settings are saved in config.toml and hold from the next turn. A value that is set above that file
-(a flag, the environment, .env) wins there too, so it is shown with its origin and cannot be changed
-here. The addresses to which keys are sent are fixed as well: changing one would reveal the key.
+The page changes config.toml only. A value from above that file wins and is shown with its origin.
+Addresses to which keys are sent cannot be changed here, because a new one would receive the key.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ from searchloop.agent.settings import Environment, Setting, read_config
 from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.settings.secrets import masked
-from searchloop.web.api.calls import Call, LoopBridge, Reply
+from searchloop.web.api.calls import Call, Handlers, Reply
 from searchloop.web.api.openapi import route
-from searchloop.web.compose import Services
 
 _FILE = "config.toml"
 # Needed before the file is read, or meaningful only at the start.
@@ -31,12 +29,8 @@ _FIXED = re.compile(r".*_(HOME|TOKEN|OFFLINE|URL|HOST|ENDPOINT|FIELDS|ALLOW_RANG
 _MOST_SKIPPED = 20  # files that an answer names one by one; it counts the rest
 
 
-class SettingsApi:
+class SettingsApi(Handlers):
     """/api/settings: the settings that are no secrets."""
-
-    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
-        self._services = services
-        self._on_loop = on_loop
 
     @route("get", "/api/settings", "Settings")
     def read(self, call: Call) -> Reply:
@@ -102,12 +96,8 @@ def _cannot_change(name: str, env: Environment | None) -> ConfigError:
     return ConfigError("not_changeable", what, f"{how}, then start searchloop again.")
 
 
-class KeysApi:
+class KeysApi(Handlers):
     """/api/keys: saves and deletes keys. No answer contains one."""
-
-    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
-        self._services = services
-        self._on_loop = on_loop
 
     @route("get", "/api/keys", "Keys")
     def show(self, call: Call) -> Reply:
@@ -158,11 +148,12 @@ class KeysApi:
         return {**common, "set": bool(value), "saved": saved, "strayed": strayed}
 
 
-class AgentsApi:
+class AgentsApi(Handlers):
     """/api/agents: named presets. See `agent.run.prompts`."""
 
-    def __init__(self, home: Path) -> None:
-        self._presets = NamedAgents(home)
+    @property
+    def _presets(self) -> NamedAgents:
+        return NamedAgents(self._services.settings.home)
 
     @route("get", "/api/agents", "Agents")
     def list(self, call: Call) -> Reply:
@@ -187,44 +178,34 @@ class AgentsApi:
         return Reply(status=204)
 
 
-class PolicyApi:
+class PolicyApi(Handlers):
     """/api/policy: the user's rules for calls that need approval."""
-
-    def __init__(self, home: Path) -> None:
-        self._home = home
 
     @route("get", "/api/policy", "Policy")
     def read(self, call: Call) -> Reply:
         """Returns the rules in force."""
-        return Reply(load_policy(self._home).as_dict())
+        return Reply(load_policy(self._services.settings.home).as_dict())
 
     @route("put", "/api/policy", "Policy", "Policy")
     def write(self, call: Call) -> Reply:
         """Replaces all rules. An error names the faulty rule and changes nothing."""
         policy = Policy.of(call.body)
-        save_policy(self._home, policy)
+        save_policy(self._services.settings.home, policy)
         return Reply(policy.as_dict())
 
-    def held_back(self) -> dict[str, Held | None]:
-        """Returns why a model may not search by itself: always (`now`), and with private data.
 
-        Does not report unreadable rules: `read` and the next question do.
-        """
-        try:
-            policy = load_policy(self._home)
-        except ConfigError:
-            policy = DEFAULT_POLICY
-        return {
-            "now": held_back(policy.review(private=False)),
-            "private": held_back(policy.review(private=True)),
-        }
+def why_held_back(home: Path) -> dict[str, Held | None]:
+    """Returns why a model may not search by itself: always (`now`), and with private data."""
+    try:
+        policy = load_policy(home)
+    except ConfigError:  # the next question reports rules that cannot be read
+        policy = DEFAULT_POLICY
+    cases = {"now": False, "private": True}
+    return {name: held_back(policy.review(private=private)) for name, private in cases.items()}
 
 
-class LibraryApi:
+class LibraryApi(Handlers):
     """/api/library: the folders of the library. Adding takes as long as the folder is large."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
 
     @route("get", "/api/library", "Library")
     def list(self, call: Call) -> Reply:

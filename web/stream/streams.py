@@ -1,8 +1,7 @@
 """Answers requests for a session's events, as server-sent events over plain ASGI.
 
-A stream is one task that waits for the log and one that waits for the client. All followers share
-the encoded frames, so a follower costs a write. A slow follower blocks only its own stream: its
-write waits, and then it reads the log from where it stopped.
+All followers share the encoded frames, so a follower costs a write. A slow one blocks only its own
+stream and then reads the log from where it stopped.
 https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
 
@@ -129,14 +128,8 @@ class Streams:
             async for batch in batches:
                 for events in _chunks(batch):
                     began, heavy = loop.time(), view.weight(events) > _HEAVY
-                    if heavy:
-                        frames = await asyncio.to_thread(view.frames, events)
-                    else:
-                        frames = view.frames(events)
-                    wholes = {event.seq for event in events if event.type != "text_delta"}
-                    for seq, data in frames:
-                        if seq in wholes:
-                            self._page.keep((session_id, seq), data)
+                    thread = asyncio.to_thread(view.frames, events) if heavy else None
+                    frames = await thread if thread else view.frames(events)
                     await send(_more(b"".join([data for _, data in frames])))
                     if heavy and events[-1].type == "text_delta":
                         # Rendering a growing text takes at most half of the time.
@@ -147,8 +140,7 @@ class Streams:
 async def _breathe() -> None:
     """Lets the followers have the loop, then pauses for twice as long as that took.
 
-    A loop with little to do turns in less than a millisecond, so one reader sees each word as it
-    comes. A full loop gathers events instead of falling behind: a write costs, its size does not.
+    So a full loop gathers events into one write instead of falling behind.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()

@@ -1,13 +1,13 @@
 """Turns events into the bytes of an event stream, and adds the rendered text that the page shows.
 
-`PageView` folds a session's events: it knows which sources the page has met and what the unfinished
-message says. A `message` and a `run_finished` get all their blocks; a delta gets the blocks that it
-changes. Deltas that arrive together become one.
+A `message` and a `run_finished` get all their blocks, a delta the blocks that it changes. Deltas
+that arrive together become one.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -30,14 +30,14 @@ def encode_event(data: Mapping[str, Any]) -> bytes:
 
 
 class FrameCache:
-    """The latest frames, up to `most` bytes. For one thread only.
+    """The latest frames, up to `most` bytes, for all threads.
 
-    The key of a stored event is (session, seq). That of deltas which one page has rendered is
-    (session, since, to): their frame fits every page that stands at `since`.
+    The key of a stored event is (session, seq), that of rendered deltas (session, since, to).
     """
 
     def __init__(self, most: int = 4 * 1024 * 1024) -> None:
         self._most = most
+        self._lock = threading.Lock()
         self._size = 0
         self._kept: OrderedDict[Key, bytes] = OrderedDict()
 
@@ -47,11 +47,12 @@ class FrameCache:
 
     def keep(self, key: Key, encoded: bytes) -> bytes:
         """Adds a frame, and returns it."""
-        if key not in self._kept and len(encoded) <= self._most // 8:
-            self._kept[key] = encoded
-            self._size += len(encoded)
-            while self._size > self._most:
-                self._size -= len(self._kept.popitem(last=False)[1])
+        with self._lock:
+            if key not in self._kept and len(encoded) <= self._most // 8:
+                self._kept[key] = encoded
+                self._size += len(encoded)
+                while self._size > self._most:
+                    self._size -= len(self._kept.popitem(last=False)[1])
         return encoded
 
     def of(self, session_id: str, event: Event) -> bytes:
@@ -114,7 +115,8 @@ class PageView:
             self._meet(event)
             self._seen = event.seq
             key = (self._session, event.seq)
-            out.append((event.seq, self._kept.get(key) or encode_event(self._whole(event))))
+            known = self._kept.get(key)
+            out.append((event.seq, known or self._kept.keep(key, encode_event(self._whole(event)))))
         return out
 
     def _delta(self, event: Event, text: str) -> bytes:

@@ -7,6 +7,7 @@ what it does not know stays plain.
 from __future__ import annotations
 
 import functools
+import keyword
 import re
 from collections.abc import Mapping
 
@@ -27,11 +28,7 @@ _C_WORDS = (
     "trait use where chan defer func go map package range select nil abstract override sealed val "
     "when object data"
 )
-_PYTHON_WORDS = (
-    "and as assert async await break case class continue def del elif else except False finally "
-    "for from global if import in is lambda match None nonlocal not or pass raise return self True "
-    "try type while with yield"
-)
+_PYTHON_WORDS = " ".join((*keyword.kwlist, "case", "match", "self", "type"))
 _SHELL_WORDS = (
     "case do done elif else esac exit export fi for function if in local return set then unset "
     "until while true false"

@@ -1,14 +1,9 @@
 """Exports a session: as Markdown with footnotes, one HTML page, JSON, or a trace of every event.
 
-The HTML is made of the same tree as the page on the screen, so it holds only the tags of `tree`. It
-has no script, loads nothing, and says so in a policy of its own.
-
-Other viewers of the Markdown load images of any address and let HTML through, so opening an export
-would tell a stranger's server that it is read, and what was written into the address. So `![` and
-the `<` of a tag are escaped. Code stays byte by byte as it is, but viewers disagree on what is
-code. First `neutralize` escapes what is code to no viewer, then what is not code to all of them,
-with and without tables, formulas and markup. Escaping can change what is code, so it repeats each
-step until nothing changes; a text that does not settle is escaped throughout.
+Other viewers of Markdown load images of any address and let HTML through, so `neutralize` escapes
+`![` and the `<` of a tag. Code stays as it is, but viewers disagree on what is code: first it
+escapes what is code to no viewer, then what is not code to all of them. Escaping can change what is
+code, so it repeats both steps; a text that does not settle is escaped throughout.
 https://spec.commonmark.org/0.31.2/#images, #raw-html
 """
 

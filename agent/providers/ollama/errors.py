@@ -18,6 +18,7 @@ from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.sse import document_of
 
 _QUOTED = 300
+NOT_OLLAMA = "Check OLLAMA_HOST and what stands before that server."
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ _WORDS = {
     ),
     "forbidden": (
         "Ollama at {host} refused the request: {text}",
-        "Check OLLAMA_HOST and what stands before that server.",
+        NOT_OLLAMA,
     ),
     "usage_limit": _LIMIT,
     "rate_limited": _LIMIT,

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
-from searchloop.agent.mcp.http import (
-    OriginGuard,
-    Tokens,
-    check_address,
-    client_for,
-    is_here,
-)
+from searchloop.agent.mcp.http import OriginGuard, Tokens, check_address, client_for, is_here
 from searchloop.agent.mcp.server import Server, line
 
 if TYPE_CHECKING:

@@ -235,11 +235,7 @@ class GeminiDecoder(DecoderBase):
         return ProviderData(PROVIDER, self._model, VERSION, tuple(blocks))
 
 
-_STOPS: Mapping[str, StopReason] = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
-    "CONTINUATION": "pause",
-}
+_STOPS: Mapping[str, StopReason] = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "pause"}
 
 
 def _documents(body: bytes) -> list[bytes]:

@@ -108,10 +108,7 @@ _WORDS = {
         "This model runs in Ollama's cloud, which is switched off on that server.",
         "Pick a model that runs on this machine, or remove OLLAMA_NO_CLOUD from the server.",
     ),
-    "forbidden": (
-        "Ollama at {host} refused the request: {text}",
-        NOT_OLLAMA,
-    ),
+    "forbidden": ("Ollama at {host} refused the request: {text}", NOT_OLLAMA),
     "usage_limit": _LIMIT,
     "rate_limited": _LIMIT,
     "busy": (

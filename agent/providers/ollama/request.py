@@ -31,11 +31,7 @@ _PLAIN, _THINKING, _WORDS = "ollama", "ollama+thinking", "ollama+words"
 
 
 def encode_request(
-    request: Request,
-    config: Config,
-    tools: bytes,
-    words: bool = False,
-    shape: Any = None,
+    request: Request, config: Config, tools: bytes, words: bool = False, shape: Any = None
 ) -> bytes:
     """Encodes the body. `tools` comes from `encode_tools`, `shape` is the schema of the answer.
 

@@ -41,10 +41,7 @@ class OllamaDecoder:
     """See `Decoder`. `fault` makes the error of an error line."""
 
     def __init__(
-        self,
-        request: Request,
-        content_type: str,
-        fault: Callable[[dict[str, Any]], ProviderError],
+        self, request: Request, content_type: str, fault: Callable[[dict[str, Any]], ProviderError]
     ) -> None:
         self._request = request
         self._fault = fault

@@ -30,11 +30,8 @@ async def log_in(
 ) -> None:
     """Logs in to a server; `show` gets the address to open. Raises AgentError."""
     if server.kind != "http":
-        raise ConfigError(
-            "no_login",
-            f"The MCP server {server.name!r} runs on this machine and has no login.",
-            'Give it its key in "env".',
-        )
+        what = f"The MCP server {server.name!r} runs on this machine and has no login."
+        raise ConfigError("no_login", what, 'Give it its key in "env".')
     check_address(server.name, server.url, offline=offline)
     callback = _Callback(show)
     listening = await asyncio.start_server(

@@ -66,11 +66,9 @@ class Ollama:
         if self._problem:
             raise self._problem
         if config.offline and not config.address.loopback:
-            raise ConfigError(
-                "offline",
-                f"SEARCHLOOP_OFFLINE is on, and OLLAMA_HOST is {config.address.hostname}.",
-                "Point OLLAMA_HOST at this machine, or switch SEARCHLOOP_OFFLINE off.",
-            )
+            what = f"SEARCHLOOP_OFFLINE is on, and OLLAMA_HOST is {config.address.hostname}."
+            remedy = "Point OLLAMA_HOST at this machine, or switch SEARCHLOOP_OFFLINE off."
+            raise ConfigError("offline", what, remedy)
         remote = config.address.cloud or names_cloud(model) or self._catalog.is_remote(model)
         if config.local_only and remote:
             raise self._refused(model)
@@ -105,11 +103,8 @@ class Ollama:
     def pull(self, model: str) -> AsyncGenerator[PullProgress, None]:
         self.check(model)
         if self._config.offline:
-            raise ConfigError(
-                "offline",
-                "SEARCHLOOP_OFFLINE is on: no model can be got from the network.",
-                "Switch SEARCHLOOP_OFFLINE off for a moment.",
-            )
+            what = "SEARCHLOOP_OFFLINE is on: no model can be got from the network."
+            raise ConfigError("offline", what, "Switch SEARCHLOOP_OFFLINE off for a moment.")
         return pull(self._config, self._transport, checked_name(model))
 
     async def models(self) -> list[ModelInfo]:
@@ -172,11 +167,9 @@ class Ollama:
 
     def _refused(self, model: str) -> ConfigError:
         setting = "SEARCHLOOP_OFFLINE" if self._config.offline else "OLLAMA_NO_CLOUD"
-        return ConfigError(
-            "cloud_refused",
-            f"{model or 'This server'} runs in Ollama's cloud, and {setting} is on.",
-            f"Pick a model that runs on this machine, or switch {setting} off.",
-        )
+        what = f"{model or 'This server'} runs in Ollama's cloud, and {setting} is on."
+        remedy = f"Pick a model that runs on this machine, or switch {setting} off."
+        return ConfigError("cloud_refused", what, remedy)
 
 
 def create(env: Mapping[str, str], transport: Transport) -> Ollama:

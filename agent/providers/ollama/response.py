@@ -234,12 +234,9 @@ def _count(value: Any) -> int | None:
 
 
 def _incomplete() -> IncompleteError:
-    return IncompleteError(
-        "incomplete",
-        "Ollama's answer broke off before it was finished.",
-        "Ask again; if it happens twice, look at the server's log (it may be out of memory).",
-        retryable=True,
-    )
+    what = "Ollama's answer broke off before it was finished."
+    remedy = "Ask again; if it happens twice, look at the server's log (it may be out of memory)."
+    return IncompleteError("incomplete", what, remedy, retryable=True)
 
 
 def _unreadable(line: bytes = b"") -> ProviderError:

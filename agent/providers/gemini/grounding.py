@@ -185,14 +185,11 @@ class Grounding:
             return
         result = response.get("response")
         result = result if isinstance(result, dict) else {}
-        html = result.get("search_suggestions")
+        html, error = result.get("search_suggestions"), result.get("error")
         self._html = html if isinstance(html, str) else self._html
-        error = result.get("error")
-        if error:
-            words = (error.get("message") if isinstance(error, dict) else None) or error
-            yield SearchFinished(query, "error", error=f"The search failed: {words}")
-        else:
-            yield SearchFinished(query)
+        words = (error.get("message") if isinstance(error, dict) else None) or error
+        wrong = f"The search failed: {words}" if error else None
+        yield SearchFinished(query, "error" if error else "ok", error=wrong)
 
     def merge(self, candidate: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Reads the metadata of one chunk."""

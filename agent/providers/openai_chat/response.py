@@ -46,35 +46,31 @@ from searchloop.agent.types import (
 
 def read_usage(usage: Any) -> Usage:
     """Returns the reported counts; prompt tokens include cached ones."""
-    if not isinstance(usage, dict):
-        return Usage()
-    prompt = usage.get("prompt_tokens_details")
-    completion = usage.get("completion_tokens_details")
-    server = usage.get("server_tool_use_details")
+    usage = usage if isinstance(usage, dict) else {}
     cost = usage.get("cost")
     return Usage(
         input_tokens=_count(usage, "prompt_tokens"),
         output_tokens=_count(usage, "completion_tokens"),
-        cached_tokens=_count(prompt, "cached_tokens"),
-        reasoning_tokens=_count(completion, "reasoning_tokens"),
-        searches=_count(server, "web_search_requests"),
+        cached_tokens=_count(usage.get("prompt_tokens_details"), "cached_tokens"),
+        reasoning_tokens=_count(usage.get("completion_tokens_details"), "reasoning_tokens"),
+        searches=_count(usage.get("server_tool_use_details"), "web_search_requests"),
         cost_usd=float(cost) if isinstance(cost, int | float) else None,
     )
 
 
-def read_times(times: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the speed that llama.cpp reports: milliseconds, and tokens a second.
+# llama.cpp reports its speed: https://github.com/ggml-org/llama.cpp/blob/master/tools/server
+_TIMES = {
+    "prompt_ms": "prompt_ms",
+    "predicted_ms": "eval_ms",
+    "predicted_per_second": "tokens_per_second",
+}
 
-    https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
-    """
-    named = {
-        "prompt_ms": "prompt_ms",
-        "predicted_ms": "eval_ms",
-        "predicted_per_second": "tokens_per_second",
-    }
+
+def read_times(times: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns milliseconds, and tokens a second."""
     return {
         ours: round(float(times[theirs]), 3)
-        for theirs, ours in named.items()
+        for theirs, ours in _TIMES.items()
         if type(times.get(theirs)) in (int, float) and times[theirs] > 0
     }
 

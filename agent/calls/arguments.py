@@ -21,7 +21,7 @@ from searchloop.agent.types import Message
 
 
 def read_arguments(raw: Any) -> tuple[dict[str, Any], str | None]:
-    """(arguments, problem): an object and None, or {} and a sentence. Empty text is {}."""
+    """Returns (arguments, None), or ({}, problem) with a sentence. Empty text is {}."""
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         return {}, None
     value = raw
@@ -47,7 +47,7 @@ def _number(text: str) -> float:
 
 
 def coerced(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments in the schema's types where that loses nothing, else unchanged.
+    """Converts arguments to the schema's types where that loses nothing.
 
     Drops an optional argument that is null, or "" where the schema lists words.
     """
@@ -56,13 +56,12 @@ def coerced(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str
     out: dict[str, Any] = {}
     for name, value in arguments.items():
         known = properties.get(name)
-        if not isinstance(known, Mapping):
-            out[name] = value
-            continue
-        value = _fitting(value, known)
-        empty = value is None or (value == "" and "enum" in known)
-        if not empty or name in required or "null" in kinds_of(known):
-            out[name] = value
+        if isinstance(known, Mapping):
+            value = _fitting(value, known)
+            empty = value is None or (value == "" and "enum" in known)
+            if empty and name not in required and "null" not in kinds_of(known):
+                continue
+        out[name] = value
     return out
 
 
@@ -165,7 +164,7 @@ _WRITTEN = frozenset({"args", "arguments", "input"})
 
 
 def with_own_ids(message: Message, before: Iterable[Message]) -> Message:
-    """`message` with new ids for calls whose id was used `before`, in its raw blocks too."""
+    """Gives calls new ids if their ids were used `before`, in the raw blocks, too."""
     if not message.tool_calls:
         return message
     used = {call.id for earlier in before for call in earlier.tool_calls}
@@ -180,7 +179,7 @@ def with_own_ids(message: Message, before: Iterable[Message]) -> Message:
 
 
 def _renamed(value: Any, fresh: Mapping[str, str]) -> Any:
-    """The value with new ids in the fields of ids; a model's own arguments stay unchanged."""
+    """Renames ids in a raw block; the arguments that a model wrote stay unchanged."""
     if isinstance(value, list):
         return [_renamed(item, fresh) for item in value]
     if not isinstance(value, dict):

@@ -3,8 +3,7 @@
 `TextCalls` holds back text that may still become a call and shows other text at once. Marks with no
 other meaning (`<tool_call>`, `[TOOL_CALLS]`, special tokens) count anywhere outside code. Bare or
 fenced JSON and `name(...)` may belong to an answer *about* calls: they count only at the end of the
-text, after a short lead-in at most. The result is the same however the text is cut. The dialects
-are those of vendors' chat templates.
+text, after a short lead-in at most. The dialects are those of vendors' chat templates.
 """
 
 from __future__ import annotations
@@ -148,7 +147,7 @@ class TextCalls:
             self._lead.append(text)
 
     def _alive(self, text: str) -> bool:
-        """True if a call may begin like this. Once False, more text changes nothing."""
+        """Returns True if a call may begin like this. Once False, more text changes nothing."""
         match text[0]:
             case "<":
                 return self._tag_alive(text)
@@ -174,14 +173,12 @@ class TextCalls:
         return False
 
     def _word_alive(self, rest: str) -> bool:
-        """After a mark, words count only as the name of a tool or of a channel."""
+        """Returns True for words that may name a tool or a channel."""
         word = _WORDS.match(rest)
         if word is None:
             return False
-        known = {*map(str.lower, self._reader.tools), *_CHANNELS}
-        whole = word.end() < len(rest)
-        low = word[0].lower()
-        return low in known if whole else any(k.startswith(low) for k in known)
+        low, known = word[0].lower(), {*map(str.lower, self._reader.tools), *_CHANNELS}
+        return low in known if word.end() < len(rest) else any(k.startswith(low) for k in known)
 
     def _list_alive(self, text: str) -> bool:
         inner = text[1:].lstrip()
@@ -190,7 +187,7 @@ class TextCalls:
         return self._start_alive(inner)
 
     def _object_alive(self, text: str) -> bool:
-        """True for an object whose first key is one of a call's keys, or names a tool."""
+        """Returns True for an object whose first key is a key of calls, or names a tool."""
         key = _FIRST_KEY.match(text)
         if key is None:
             return False
@@ -219,7 +216,7 @@ class TextCalls:
         return not body or (body[0] != "`" and self._alive(body))
 
     def _read(self) -> tuple[list[Found], int]:
-        """The calls at the beginning of the held text and their end; ([], 0) for none."""
+        """Returns the calls at the beginning of the held text and their end; ([], 0) for none."""
         calls, end = self._reader.units(self._held)
         if not calls or self._held.lower().startswith((*_TAGS, *_LINES)):
             return calls, end
@@ -229,7 +226,7 @@ class TextCalls:
 
 
 def rescue(text: str, tools: Iterable[ToolSpec]) -> tuple[str, list[Found]]:
-    """(visible text, calls) of a whole text."""
+    """Returns (visible text, calls) of a whole text."""
     reading = TextCalls(tools)
     visible = reading.feed(text) + reading.close()
     return visible, reading.calls
@@ -294,7 +291,7 @@ class Reader:
     tools: Mapping[str, ToolSpec]
 
     def named(self, raw: Any) -> str | None:
-        """The tool's name; ignores case, hyphens and a namespace. None for an unknown tool."""
+        """Finds a tool by name; ignores case, hyphens and a namespace. None for an unknown tool."""
         if not isinstance(raw, str) or len(raw) > 200:
             return None
         plain = _PREFIX.sub("", _PREFIX.sub("", raw.strip()))
@@ -305,7 +302,7 @@ class Reader:
         return meant[0] if len(meant) == 1 else None
 
     def checked(self, raw_name: Any, raw: Any) -> Found | None:
-        """The call, if that tool is on offer and takes these arguments."""
+        """Returns the call if that tool is on offer and takes these arguments."""
         name = self.named(raw_name)
         if name is None:
             return None
@@ -320,7 +317,7 @@ class Reader:
         return None if problems_with(arguments, schema) else (name, arguments)
 
     def units(self, text: str, at: int = 0) -> tuple[list[Found], int]:
-        """The calls from `at` on and their end; ([], at) if no call begins here."""
+        """Returns the calls from `at` on and their end; ([], at) if no call begins here."""
         calls: list[Found] = []
         end = at
         while len(calls) < _MOST:
@@ -346,7 +343,7 @@ class Reader:
         return [call for call in calls if call], _end(_CLOSERS, text, read[1])
 
     def _calls_in(self, value: Any) -> Iterator[Found | None]:
-        """The calls in a JSON value; None for anything that is no call."""
+        """Yields the calls in a JSON value; None for anything that is no call."""
         if isinstance(value, list):
             for item in value[:_MOST]:
                 yield from self._calls_in(item)
@@ -363,16 +360,15 @@ class Reader:
         named = next((key for key in NAME_KEYS if isinstance(value.get(key), str)), None)
         if named is None:
             name, inner = next(iter(value.items()))
-            one = len(value) == 1 and isinstance(inner, dict)
-            return self.checked(name, inner) if one else None
+            return (
+                self.checked(name, inner) if len(value) == 1 and isinstance(inner, dict) else None
+            )
         given = next((key for key in ARGUMENT_KEYS if key in value), None)
-        if given is not None:
-            return self.checked(value[named], value[given])
         rest = {k: v for k, v in value.items() if k != named and k not in _BESIDE}
-        return self.checked(value[named], rest)
+        return self.checked(value[named], rest if given is None else value[given])
 
     def _headed(self, text: str, at: int) -> tuple[list[Found], int] | None:
-        """A name between marks, then JSON or pairs of keys and values: see `_HEAD`."""
+        """Reads a name between marks, then JSON or pairs of keys and values: see `_HEAD`."""
         head = _HEAD.match(text, at)
         name = self.named(head[head.lastindex or 0]) if head else None
         if head is None or name is None:
@@ -391,7 +387,7 @@ class Reader:
         return ([found], _end(_ELEMENT_END, text, end)) if found else None
 
     def _python(self, text: str, at: int) -> tuple[list[Found], int] | None:
-        """`f(key="value")`, alone, in a list or printed; literals only."""
+        """Reads `f(key="value")`, alone, in a list or printed; literals only."""
         at = _end(_BEFORE_CALL, text, at)
         calls: list[Found] = []
         while (head := _CALL.match(text, at)) and self.named(head[1]):
@@ -436,13 +432,13 @@ def _pairs(text: str, at: int) -> tuple[dict[str, Any], int]:
 
 
 def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    """The end of a pattern's match at `at`; `at` if it does not match."""
+    """Returns the end of a match at `at`; `at` without one."""
     found = pattern.match(text, at)
     return found.end() if found else at
 
 
 def after_marks(text: str, at: int) -> int:
-    """The end of the marks and blanks that begin at `at`."""
+    """Returns the end of the marks and blanks that begin at `at`."""
     while (mark := MARKS.match(text, at)) and mark.end() > at:
         at = mark.end()
     return at

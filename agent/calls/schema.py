@@ -47,7 +47,7 @@ def json_kind(value: Any) -> str:
 
 
 def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """A function's parameters as a JSON Schema object. Raises TypeError for other types."""
+    """Makes a JSON Schema object from a function's parameters. Raises TypeError for other types."""
     hints = typing.get_type_hints(function)
     properties: dict[str, Any] = {}
     required: list[str] = []
@@ -108,7 +108,7 @@ def takes(schema: Mapping[str, Any]) -> str:
 
 
 def kinds_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """The allowed types of a schema, () for any."""
+    """Returns the allowed types of a schema, () for any."""
     kinds = schema.get("type")
     return (kinds,) if isinstance(kinds, str) else tuple(kinds or ())
 

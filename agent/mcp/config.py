@@ -37,11 +37,9 @@ def parse(
     for name, given in raw.items():
         try:
             if name in raw.twice:
-                raise ConfigError(
-                    "duplicate_server",
-                    f"There are two servers called {name!r}, and it is not clear which is meant.",
-                    "Rename or remove one of them; until then neither is started.",
-                )
+                what = f"There are two servers called {name!r}, and it is not clear which is meant."
+                remedy = "Rename or remove one of them; until then neither is started."
+                raise ConfigError("duplicate_server", what, remedy)
             servers.append(read_server(name, given, file, variables, workspace))
         except ConfigError as error:
             at = _place(text, name, 1 if name in raw.twice else 0)
@@ -70,11 +68,8 @@ def raw_servers(text: str, file: str) -> Raw:
     if isinstance(value, Raw):
         value = value.get("mcpServers", value.get("servers", value))
     if not isinstance(value, Raw):
-        raise ConfigError(
-            "bad_servers",
-            f"{file} holds no object of servers.",
-            'Write {"mcpServers": {"name": {"command": "...", "args": []}}}.',
-        )
+        remedy = 'Write {"mcpServers": {"name": {"command": "...", "args": []}}}.'
+        raise ConfigError("bad_servers", f"{file} holds no object of servers.", remedy)
     return value
 
 
@@ -211,11 +206,8 @@ def pasted(text: str) -> tuple[dict[str, Any], list[Server]]:
     if problems:
         raise problems[0].error
     if not servers:
-        raise ConfigError(
-            "no_servers",
-            "There is no server in it.",
-            'Paste {"mcpServers": {"name": {"command": "...", "args": []}}}.',
-        )
+        remedy = 'Paste {"mcpServers": {"name": {"command": "...", "args": []}}}.'
+        raise ConfigError("no_servers", "There is no server in it.", remedy)
     return dict(raw), servers
 
 

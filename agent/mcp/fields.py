@@ -165,11 +165,9 @@ class _Reader:
         def fill(match: re.Match[str]) -> str:
             value = "set" if self._variables is None else self._variables.get(match[1]) or match[2]
             if value is None:
-                raise ConfigError(
-                    "missing_variable",
-                    f"The MCP server {self._name!r} needs {match[1]}, which is not set ({key}).",
-                    f"Set {match[1]}, or write ${{{match[1]}:-default}}.",
-                )
+                what = f"The MCP server {self._name!r} needs {match[1]}, which is not set ({key})."
+                remedy = f"Set {match[1]}, or write ${{{match[1]}:-default}}."
+                raise ConfigError("missing_variable", what, remedy)
             return value
 
         filled = _VARIABLE.sub(fill, text)

@@ -30,11 +30,8 @@ _WAIT = 30.0  # seconds for a connection, and for one write
 def check_address(name: str, url: str, *, offline: bool) -> None:
     """Raises ConfigError if nothing may leave this machine and the server is elsewhere."""
     if offline and not is_here(url):
-        raise ConfigError(
-            "offline",
-            f"The MCP server {name!r} is not on this machine, and nothing may leave it.",
-            "Unset SEARCHLOOP_OFFLINE to use it.",
-        )
+        what = f"The MCP server {name!r} is not on this machine, and nothing may leave it."
+        raise ConfigError("offline", what, "Unset SEARCHLOOP_OFFLINE to use it.")
 
 
 def is_here(url: str) -> bool:
@@ -59,11 +56,9 @@ class OriginGuard:
         """Raises ToolError for another origin."""
         url = str(request.url)
         if origin_of(url) != self._origin and not self._allow(url):
-            raise ToolError(
-                "mcp_elsewhere",
-                f"The MCP server {self._name!r} points to another address, which was not opened.",
-                f"If it needs a login: searchloop mcp login {self._name}",
-            )
+            what = f"The MCP server {self._name!r} points to another address, which was not opened."
+            remedy = f"If it needs a login: searchloop mcp login {self._name}"
+            raise ToolError("mcp_elsewhere", what, remedy)
 
     async def response(self, response: httpx2.Response) -> None:
         """Bounds the body."""
@@ -91,11 +86,9 @@ def client_for(
             event_hooks={"request": [watch.request], "response": [watch.response]},
         )
     except (ValueError, TypeError) as error:
-        raise ConfigError(
-            "bad_headers",
-            "The headers of an MCP server cannot be used.",
-            "Check them for line breaks and typographic characters.",
-        ) from error
+        what = "The headers of an MCP server cannot be used."
+        remedy = "Check them for line breaks and typographic characters."
+        raise ConfigError("bad_headers", what, remedy) from error
 
 
 def _bounded(stream: Any, most: int | None) -> Any:

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
-from searchloop.agent.mcp.http import (
-    OriginGuard,
-    Tokens,
-    check_address,
-    client_for,
-    is_here,
-)
+from searchloop.agent.mcp.http import OriginGuard, Tokens, check_address, client_for, is_here
 from searchloop.agent.mcp.server import Server, line
 
 if TYPE_CHECKING:
@@ -36,11 +30,8 @@ async def log_in(
 ) -> None:
     """Logs in to a server; `show` gets the address to open. Raises AgentError."""
     if server.kind != "http":
-        raise ConfigError(
-            "no_login",
-            f"The MCP server {server.name!r} runs on this machine and has no login.",
-            'Give it its key in "env".',
-        )
+        what = f"The MCP server {server.name!r} runs on this machine and has no login."
+        raise ConfigError("no_login", what, 'Give it its key in "env".')
     check_address(server.name, server.url, offline=offline)
     callback = _Callback(show)
     listening = await asyncio.start_server(

@@ -21,14 +21,7 @@ from searchloop.agent.mcp.connection import Connection
 from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, spec_of, tokens_of
 from searchloop.agent.mcp.http import forget, kept_tokens
 from searchloop.agent.mcp.offers import Offers
-from searchloop.agent.mcp.server import (
-    Server,
-    SessionSets,
-    clean,
-    line,
-    server_parts,
-    tool_name,
-)
+from searchloop.agent.mcp.server import Server, SessionSets, clean, line, server_parts, tool_name
 from searchloop.agent.observe.logs import Redactor
 from searchloop.agent.run.prompts import agent_in, may_ask
 from searchloop.agent.settings import Settings

@@ -181,10 +181,7 @@ async def _reap(process: asyncio.subprocess.Process, pumps: list[asyncio.Task[No
 
 
 async def _read(
-    process: asyncio.subprocess.Process,
-    into: Any,
-    said: Said,
-    gone: Callable[[], None],
+    process: asyncio.subprocess.Process, into: Any, said: Said, gone: Callable[[], None]
 ) -> None:
     """Passes the lines of stdout on as messages, and ignores those that are none."""
     assert process.stdout

@@ -86,7 +86,6 @@ class HttpProvider:
         self._sleep = sleep
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """See `Provider.stream`."""
         body = self._codec.encode(request)
         waits = Delays()
         while True:
@@ -108,20 +107,15 @@ class HttpProvider:
         """Yields `Finished` last, when the connection is free: callers read no further."""
         codec = self._codec
         last: Finished | None = None
+        data: bytes | None = b""
         async with self._transport.post(codec.url(request), codec.headers(), body) as response:
             if response.status >= 400:
                 raise codec.error(response.status, response.headers, await response.read())
             decoder = codec.decoder(request, response.headers.get("content-type", ""))
-            async for data in response.chunks():
-                for event in decoder.feed(data):
-                    if type(event) is Finished:
-                        last = event
-                        break
-                    yield event
-                if last is not None:
-                    break
-            else:
-                for event in decoder.close():
+            chunks = aiter(response.chunks())
+            while last is None and data is not None:
+                data = await anext(chunks, None)
+                for event in decoder.close() if data is None else decoder.feed(data):
                     if type(event) is Finished:
                         last = event
                         break
@@ -169,11 +163,8 @@ def system_name(name: str) -> str:
 def load(name: str, env: Mapping[str, str], transport: Transport) -> Provider:
     """Creates the provider called `name`. Raises ConfigError with the names that exist."""
     if name not in names():
-        raise ConfigError(
-            "unknown_provider",
-            f"There is no provider called {name!r}.",
-            f"Write models as provider:model; providers are {', '.join(names())}.",
-        )
+        remedy = f"Write models as provider:model; providers are {', '.join(names())}."
+        raise ConfigError("unknown_provider", f"There is no provider called {name!r}.", remedy)
     provider: Provider = _module(name).create(env, transport.named(name))
     return provider
 
@@ -184,11 +175,8 @@ def split_model(model: str) -> tuple[str, str]:
     if not mark or "/" in provider:
         provider, mark, rest = model.partition("/")
     if not (provider and mark and rest):
-        raise ConfigError(
-            "bad_model",
-            f"{model!r} is not a model name.",
-            "Write provider:model, for example ollama:qwen3:8b or builtin:extractive.",
-        )
+        remedy = "Write provider:model, for example ollama:qwen3:8b or builtin:extractive."
+        raise ConfigError("bad_model", f"{model!r} is not a model name.", remedy)
     return provider, rest
 
 
@@ -238,11 +226,9 @@ def hosting(provider: object, name: str) -> Hosts:
     """Returns `provider` if it hosts models. Raises ConfigError for any other."""
     if isinstance(provider, Hosts):
         return provider
-    raise ConfigError(
-        "no_host",
-        f"{name} runs its models elsewhere; there is nothing to get or unload.",
-        "Write the name of a local model, for example ollama:qwen3:8b.",
-    )
+    what = f"{name} runs its models elsewhere; there is nothing to get or unload."
+    remedy = "Write the name of a local model, for example ollama:qwen3:8b."
+    raise ConfigError("no_host", what, remedy)
 
 
 @dataclass(frozen=True, slots=True)

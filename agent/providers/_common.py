@@ -21,14 +21,7 @@ from searchloop.agent.transport.sse import (
     unreadable,
 )
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import (
-    Capabilities,
-    Message,
-    ModelInfo,
-    Request,
-    StreamEvent,
-    ToolCall,
-)
+from searchloop.agent.types import Capabilities, Message, ModelInfo, Request, StreamEvent, ToolCall
 
 LOST = "No result: the call was interrupted."
 

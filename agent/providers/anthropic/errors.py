@@ -42,10 +42,7 @@ _SEARCH = ("web_search", "web search", "web_fetch", "web fetch", "allowed_caller
 _SEARCH_OPTION = ("domain", "country", "user_location", "max_uses")
 SPENT = "has no credit left, or reached its limit"
 # How to replay a history that was refused, by the code of the error.
-REPLAY_AFTER: Mapping[str, Replay] = {
-    "thinking_refused": "unsigned",
-    "history_refused": "neutral",
-}
+REPLAY_AFTER: Mapping[str, Replay] = {"thinking_refused": "unsigned", "history_refused": "neutral"}
 
 
 def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:

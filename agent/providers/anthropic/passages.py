@@ -43,9 +43,10 @@ def _results(content: str, details: Mapping[str, Any]) -> list[Block] | None:
         if found is None:
             return None
         starts.append(found)
-    ends = [start for start, _ in starts[1:]] + [len(content)]
     blocks = []
-    for row, (_, begin), end in zip(rows, starts, ends, strict=True):
+    for row, (_, begin), (end, _) in zip(
+        rows, starts, [*starts[1:], (len(content), 0)], strict=True
+    ):
         text = _FENCE.sub("", content[begin:end]).strip()
         blocks.append(_block(row["url"], row.get("title"), [text]))
     return blocks

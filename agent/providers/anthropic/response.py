@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.calls.arguments import read_arguments
+from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
 from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
 from searchloop.agent.providers.anthropic.passages import Block
 from searchloop.agent.providers.anthropic.request import PROVIDER, version_of
 from searchloop.agent.providers.anthropic.searches import ServerTools
 from searchloop.agent.search.citations import numbered, sources
-from searchloop.agent.search.vendor_marks import Residue
 from searchloop.agent.transport.sse import incomplete
 from searchloop.agent.types import (
     Citation,
@@ -29,78 +29,48 @@ from searchloop.agent.types import (
     Request,
     StopReason,
     StreamEvent,
-    TextDelta,
-    ThinkingDelta,
     ToolCall,
     Usage,
 )
 
 Event = Mapping[str, Any]
-JOINER = "\n\n"
 Locate = Callable[[Mapping[str, Any]], tuple[str, str] | None]
 
 
-class _Stretch:
-    """Text blocks in a row; vendor marks are taken out across their borders."""
+class MessageText(ShownAnswer):
+    """The text of one response. The server cites whole blocks; blocks in a row are one stretch."""
 
     def __init__(self) -> None:
-        self.residue = Residue()
-        self.base: int | None = None  # where it begins in the answer
-        self.raw = 0
-
-    def place(self, raw: int) -> int:
-        return (self.base or 0) + self.residue.position(raw)
-
-
-class MessageText:
-    """Joins the text blocks of one response and places their citations.
-
-    The server cites whole blocks. Blocks are joined as they are; where something else stands
-    between them (a search, a call), a blank line separates two sentences.
-    """
-
-    def __init__(self) -> None:
-        self._shown: list[str] = []
-        self._length = 0
-        self._stretch: _Stretch | None = None
-        self._blocks: list[tuple[_Stretch, int, int, list[Mapping[str, Any]]]] = []
+        super().__init__()
+        self._stretch: Stretch | None = None
+        self._blocks: list[tuple[Stretch, int, int, list[Mapping[str, Any]]]] = []
         self._began = 0
-
-    @property
-    def text(self) -> str:
-        """The text shown so far."""
-        return "".join(self._shown)
 
     def begin(self) -> None:
         """Begins a text block."""
-        if self._stretch is None:
-            self._stretch = _Stretch()
-        self._began = self._stretch.raw
+        self._stretch = self._stretch or Stretch()
+        self._began = self._stretch.size
 
     def add(self, piece: str) -> str:
-        """Adds to the block that began. Returns the text that can be shown now."""
-        stretch = self._stretch
-        if stretch is None:
-            return ""
-        stretch.raw += len(piece)
-        return self._show(stretch, stretch.residue.feed(piece))
+        """Adds to the block that began."""
+        return self.show(self._stretch, self._stretch.add(piece)) if self._stretch else ""
 
     def end(self, citations: Iterable[Mapping[str, Any]]) -> None:
         """Ends the block; its citations are for all of it."""
         notes = list(citations)
         if notes and self._stretch is not None:
-            self._blocks.append((self._stretch, self._began, self._stretch.raw, notes))
+            self._blocks.append((self._stretch, self._began, self._stretch.size, notes))
 
     def interrupt(self) -> str:
-        """Ends a row of text blocks. Returns the text that was held back."""
+        """Ends a row of text blocks."""
         stretch, self._stretch = self._stretch, None
-        return self._show(stretch, stretch.residue.close()) if stretch else ""
+        return self.close(stretch) if stretch else ""
 
     def citations(self, locate: Locate) -> tuple[Citation, ...]:
         """Numbers the cited addresses by first appearance; `locate` returns address and title."""
         found: list[tuple[Mark, str, str]] = []
         for stretch, begin, end, notes in self._blocks:
-            first, last = stretch.place(begin), min(stretch.place(end), self._length)
+            first, last = self.place(stretch, begin), self.place(stretch, end)
             span = (first, last) if first < last else None
             for note in notes:
                 page = locate(note)
@@ -109,18 +79,6 @@ class MessageText:
                     quote = quote if isinstance(quote, str) and quote.strip() else None
                     found.append((Mark(span, quote), *page))
         return numbered(found)
-
-    def _show(self, stretch: _Stretch, text: str) -> str:
-        if not text:
-            return ""
-        if stretch.base is None:
-            before = self._shown[-1][-1] if self._shown else " "
-            joiner = "" if before.isspace() or text[0].isspace() else JOINER
-            stretch.base = self._length + len(joiner)
-            text = joiner + text
-        self._shown.append(text)
-        self._length += len(text)
-        return text
 
 
 _STOPS: dict[str, StopReason] = {
@@ -227,8 +185,6 @@ class MessagesDecoder(DecoderBase):
         self._done: dict[int, Block] = {}
         self._pieces: dict[int, list[str]] = {}
         self._problems: dict[int, str] = {}
-        self._thinking: list[str] = []
-        self._section = -1
         self._end: dict[str, Any] = {}
         self._counts: dict[str, Any] = {}
 
@@ -275,9 +231,9 @@ class MessagesDecoder(DecoderBase):
             # An empty list comes with some blocks, null with others, and nothing with most.
             block = self._open[index] = {**block, "citations": [*(block.get("citations") or ())]}
             self._answer.begin()
-            yield from self._show(self._answer.add(block.get("text") or ""))
+            yield from said(self._answer.add(block.get("text") or ""))
             return
-        yield from self._show(self._answer.interrupt())
+        yield from said(self._answer.interrupt())
         if kind == "thinking":
             yield from self._think(index, block.get("thinking") or "")
         elif "tool_use_id" in block:
@@ -290,10 +246,8 @@ class MessagesDecoder(DecoderBase):
             return ()
         match delta.get("type"):
             case "text_delta":
-                text = delta["text"]
-                self._pieces[index].append(text)
-                shown = self._answer.add(text)
-                return (TextDelta(shown),) if shown else ()
+                self._pieces[index].append(delta["text"])
+                return said(self._answer.add(delta["text"]))
             case "input_json_delta":
                 self._pieces[index].append(delta["partial_json"])
             case "citations_delta":
@@ -305,17 +259,8 @@ class MessagesDecoder(DecoderBase):
                 block["signature"] = delta["signature"]
         return ()
 
-    def _show(self, text: str) -> Iterable[StreamEvent]:
-        return (TextDelta(text),) if text else ()
-
     def _think(self, index: int, text: str) -> Iterable[StreamEvent]:
-        if not text:
-            return ()
-        if self._thinking and index != self._section:
-            text = JOINER + text
-        self._section = index
-        self._thinking.append(text)
-        return (ThinkingDelta(text),)
+        return thought(self._answer.think(text, index))
 
     def _block_stop(self, event: Event) -> Iterable[StreamEvent]:
         index = event["index"]
@@ -336,28 +281,28 @@ class MessagesDecoder(DecoderBase):
         return ()
 
     def _message_stop(self, event: Event) -> Iterable[StreamEvent]:
-        yield from self._show(self._answer.interrupt())
-        said = self._end.get("stop_reason")
-        if said == "refusal":
+        yield from said(self._answer.interrupt())
+        reason = self._end.get("stop_reason")
+        if reason == "refusal":
             words = refusal_words(self._end.get("stop_details"))
             self._answer.begin()
-            yield from self._show(self._answer.add(words) + self._answer.interrupt())
+            yield from said(self._answer.add(words) + self._answer.interrupt())
         self._finished = True
-        yield self._result(said)
+        yield self._result(reason)
 
-    def _result(self, said: object) -> Finished:
+    def _result(self, why: object) -> Finished:
         for index in [i for i, block in self._open.items() if block["type"] == "text"]:
             self._block_stop({"index": index})  # half a text is text all the same, half a call none
         blocks = [self._done[index] for index in sorted(self._done)]
-        complete = _STOPS.get(str(said)) not in ("length", "refusal")
+        complete = _STOPS.get(str(why)) not in ("length", "refusal")
         tool_calls, blocks = calls(blocks, self._problems, complete=complete)
         citations = self._answer.citations(self._searches.locate)
-        reason = stop_reason(said, tool_calls)
+        reason = stop_reason(why, tool_calls)
         data = ProviderData(PROVIDER, self._model, version_of(self._prefix), tuple(blocks))
         message = Message(
             "assistant",
             self._answer.text,
-            thinking="".join(self._thinking),
+            thinking=self._answer.thinking,
             tool_calls=tool_calls,
             details=details(self._end, reason),
             citations=citations,

@@ -4,7 +4,7 @@ Newer models send searches as parts of the answer; others send the queries with 
 usually at the end. Any chunk may repeat the grounding: the last one counts, and an empty one
 changes nothing. Parts go back as they came; only pieces of plain text are joined, because a
 signature belongs to its part. Offsets of citations count bytes, in a part or in the answer so far,
-depending on the model: the quoted words decide.
+depending on the model.
 
 Spec: https://ai.google.dev/gemini-api/docs/google-search
 """
@@ -12,11 +12,11 @@ Spec: https://ai.google.dev/gemini-api/docs/google-search
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from itertools import accumulate
 from typing import Any
 
-from searchloop.agent.search.citations import numbered, sources, widen
-from searchloop.agent.search.vendor_marks import Residue
+from searchloop.agent.providers._answer import ShownAnswer, Stretch
+from searchloop.agent.search.citations import numbered, sources
 from searchloop.agent.types import (
     Citation,
     Mark,
@@ -29,64 +29,44 @@ from searchloop.agent.types import (
     StreamEvent,
 )
 
-JOINER = "\n\n"
-
 Part = dict[str, Any]
 
 
-class AnswerParts:
-    """The text, the thinking and the parts of one answer. Text has no vendor marks."""
+class AnswerParts(ShownAnswer):
+    """The text, the thinking and the parts of one answer."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.blocks: list[Part] = []
         self._pieces: list[str] = []  # of the plain text that the last block will be
-        self._raw: list[str] = []
-        self._length = 0
-        self._runs: list[int] = []  # where stretches of text begin in the raw text
-        self._residue = Residue()
-        self._shown: list[str] = []
-        self._thinking: list[str] = []
+        self._stretches: list[Stretch] = []
         self._broken = True
-        self._thought_broken = False
-
-    @property
-    def text(self) -> str:
-        """The visible text so far."""
-        return "".join(self._shown)
-
-    @property
-    def thinking(self) -> str:
-        """The visible thinking so far."""
-        return "".join(self._thinking)
+        self._turn = 0  # counts what separates two stretches of thinking
 
     def say(self, piece: str) -> str:
         """Adds text. Returns the part of it that can be shown now."""
+        held = ""
         if self._broken:
-            self._broken = False
-            joined = bool(self._raw) and not self._raw[-1][-1:].isspace()
-            self._runs.append(self._length + joined * len(JOINER))
-            piece = JOINER + piece if joined else piece
-        self._thought_broken = True
-        self._raw.append(piece)
-        self._length += len(piece)
-        return self._show(self._residue.feed(piece))
+            held = self.close(self._stretches[-1]) if self._stretches else ""
+            self._stretches.append(Stretch())
+        self._broken = False
+        self._turn += 1
+        stretch = self._stretches[-1]
+        return held + self.show(stretch, stretch.add(piece))
 
-    def think(self, piece: str) -> str:
+    def reason(self, piece: str) -> str:
         """Adds thinking, a paragraph for each stretch."""
-        if self._thought_broken and self._thinking:
-            piece = JOINER + piece
-        self._thought_broken = False
-        self._thinking.append(piece)
-        return piece
+        return self.think(piece, self._turn)
 
     def interrupt(self) -> None:
         """Ends a stretch: text after another kind of part begins a new paragraph."""
-        self._broken = self._thought_broken = True
+        self._broken = True
+        self._turn += 1
 
     def end(self) -> str:
         """Ends the text. Returns the rest of it."""
         self._settle()
-        return self._show(self._residue.close())
+        return self.close(self._stretches[-1]) if self._stretches else ""
 
     def keep(self, part: Part) -> None:
         """Keeps a part, to be sent back as it came."""
@@ -102,52 +82,47 @@ class AnswerParts:
         self.blocks.append(dict(part))
 
     def locate(self, segment: Mapping[str, Any]) -> Span | None:
-        """The place of a cited segment in the visible text, in code points."""
-        where = self._find("".join(self._raw), segment)
+        """Returns the place of a cited segment in the visible text, in code points."""
+        where = self._find([stretch.raw for stretch in self._stretches], segment)
         if where is None:
             return None
-        first, last = (self._residue.position(at) for at in where)
-        last = min(last, sum(map(len, self._shown)))
-        return (first, last) if first < last else widen(self.text, first)
+        first, last = self._place(where[0]), self._place(where[1] - 1, 1)
+        return self.span(first, last)
 
-    def _find(self, raw: str, segment: Mapping[str, Any]) -> Span | None:
+    def _place(self, at: int, more: int = 0) -> int:
+        """Maps an offset in the raw text; `more` is added inside its stretch."""
+        for stretch in self._stretches:
+            if at < stretch.size:
+                return self.place(stretch, at + more)
+            at -= stretch.size
+        return self._length
+
+    def _find(self, raws: list[str], segment: Mapping[str, Any]) -> Span | None:
+        """Finds a segment in the joined stretches; the quoted words decide between readings."""
         said = segment.get("text")
         said = said if isinstance(said, str) else ""
         start, end = _number(segment.get("startIndex")), _number(segment.get("endIndex"))
+        starts = [0, *accumulate(map(len, raws))]
+        stretches, whole = list(zip(starts, raws, strict=False)), "".join(raws)
+        index = _number(segment.get("partIndex"))
         guess: Span | None = None
-        for base, text in self._readings(raw, _number(segment.get("partIndex"))):
+        for base, text in (*stretches[index : index + 1], (0, whole), *stretches):
             first, last = _code_points(text, start, end)
             if first < last and (not said or text[first:last] == said):
                 return base + first, base + last
             if guess is None and first < last:
                 guess = base + first, base + last
-        if said:
-            at = _nearest(raw, said, guess[0] if guess else 0)
-            if at >= 0:
-                return at, at + len(said)
-        return guess
-
-    def _readings(self, raw: str, index: int) -> Iterator[tuple[int, str]]:
-        """The texts that offsets may count in: stretch number `index`, the whole, any stretch."""
-        bounds = pairwise([*self._runs, len(raw)])
-        stretches = [(start, raw[start:end].removesuffix(JOINER)) for start, end in bounds]
-        yield from stretches[index : index + 1]
-        yield 0, raw
-        yield from stretches
+        at = _nearest(whole, said, guess[0] if guess else 0) if said else -1
+        return (at, at + len(said)) if at >= 0 else guess
 
     def _settle(self) -> None:
         if self._pieces:
             self.blocks[-1]["text"] = "".join(self._pieces)
             self._pieces = []
 
-    def _show(self, text: str) -> str:
-        if text:
-            self._shown.append(text)
-        return text
-
 
 def _code_points(text: str, start: int, end: int) -> Span:
-    """Byte offsets as code points; an offset inside a character moves out of it."""
+    """Converts byte offsets to code points; an offset inside a character moves out of it."""
     data = text.encode("utf-8", "surrogatepass")
     start, end = max(0, start), min(end, len(data))
     first = len(data[:start].decode("utf-8", "ignore"))
@@ -210,14 +185,11 @@ class Grounding:
             return
         result = response.get("response")
         result = result if isinstance(result, dict) else {}
-        html = result.get("search_suggestions")
+        html, error = result.get("search_suggestions"), result.get("error")
         self._html = html if isinstance(html, str) else self._html
-        error = result.get("error")
-        if error:
-            words = (error.get("message") if isinstance(error, dict) else None) or error
-            yield SearchFinished(query, "error", error=f"The search failed: {words}")
-        else:
-            yield SearchFinished(query)
+        words = (error.get("message") if isinstance(error, dict) else None) or error
+        wrong = f"The search failed: {words}" if error else None
+        yield SearchFinished(query, "error" if error else "ok", error=wrong)
 
     def merge(self, candidate: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """Reads the metadata of one chunk."""
@@ -239,7 +211,7 @@ class Grounding:
         self._running.clear()
 
     def citations(self, answer: AnswerParts) -> tuple[Citation, ...]:
-        """The cited pages, numbered by first appearance in the text."""
+        """Returns the cited pages, numbered by first appearance in the text."""
         pages = [_page(chunk) for chunk in self.data.get("groundingChunks") or ()]
         found: list[tuple[Mark, str, str]] = []
         for support in self.data.get("groundingSupports") or ():
@@ -251,20 +223,20 @@ class Grounding:
         return numbered(found)
 
     def sources(self, citations: Iterable[Citation]) -> tuple[Source, ...]:
-        """All consulted pages in order, each address once."""
+        """Lists all consulted pages in order, each address once."""
         read = [Source(url, "", "opened") for url, state in self.pages.items() if state == "ok"]
         chunks = map(_page, self.data.get("groundingChunks") or ())
         return sources([*read, *(page for page in chunks if page is not None)], citations)
 
     def suggestions(self) -> dict[str, Any]:
-        """The search suggestions that Google wants shown beside the answer, {} for none."""
+        """Returns the suggestions that Google wants shown beside the answer, {} for none."""
         entry = self.data.get("searchEntryPoint") or {}
         html = entry.get("renderedContent") or self._html
         queries = [q for q in self.data.get("webSearchQueries") or () if q] or self._queries
         return {"queries": queries, "html": html} if html else {}
 
     def _new_searches(self, queries: Iterable[Any]) -> Iterator[StreamEvent]:
-        """Events for queries that had no toolCall, without those of an earlier step."""
+        """Yields events for queries without a toolCall, except those of an earlier step."""
         for query in queries:
             if not isinstance(query, str) or not query or query in self._known:
                 continue
@@ -285,7 +257,7 @@ def _page(chunk: Mapping[str, Any]) -> Source | None:
 
 
 def _searched(messages: Iterable[Message]) -> set[str]:
-    """Queries that the server ran in earlier steps of this turn."""
+    """Returns the queries that the server ran in earlier steps of this turn."""
     found: set[str] = set()
     for message in reversed(list(messages)):
         if message.role == "user":

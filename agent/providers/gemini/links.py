@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from searchloop.agent.errors import AgentError
 from searchloop.agent.search.citations import numbered, sources
-from searchloop.agent.transport.exchange import Redirected
+from searchloop.agent.transport.exchange import Redirected, origin_of
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Citation, Mark, Message, Source, SourceState
 
@@ -28,35 +28,27 @@ _MARK = "via Google"
 
 
 def is_redirect(url: str, base: str = _GOOGLE) -> bool:
-    """True for a redirect link on the server at `base`."""
-    try:
-        link, server = urlsplit(url), urlsplit(base)
-    except ValueError:
-        return False
-    same = (link.scheme, link.netloc) == (server.scheme, server.netloc)
-    return same and link.path.startswith(_PATH)
+    """Returns True for a redirect link on the server at `base`."""
+    origin = origin_of(url)
+    same = origin is not None and origin == origin_of(base)
+    return same and urlsplit(url).path.startswith(_PATH)
 
 
 def target(location: str | None) -> str | None:
-    """The page that a redirect names, None for anything but a page's address."""
-    if not location or len(location) > _LONGEST:
+    """Returns the page that a redirect names, None for anything but a page's address."""
+    if not location or len(location) > _LONGEST or is_redirect(location):
         return None
-    try:
-        parts = urlsplit(location)
-    except ValueError:
-        return None
-    whole = parts.scheme in ("http", "https") and bool(parts.hostname)
-    return location if whole and not is_redirect(location) else None
+    return location if origin_of(location) else None
 
 
 def links_of(message: Message) -> tuple[str, ...]:
-    """The addresses of the message's sources and citations, each once."""
+    """Returns the addresses of the message's sources and citations, each once."""
     urls = [source.url for source in message.sources]
     return tuple(dict.fromkeys([*urls, *(citation.url for citation in message.citations)]))
 
 
 def resolved(message: Message, targets: Mapping[str, str], *, mark: bool = True) -> Message:
-    """The message with the known targets; `mark` marks the titles of links without a target.
+    """Puts in the known targets; `mark` marks the titles of links without one.
 
     Two links to one page become one citation. The details keep the original links.
     """
@@ -98,7 +90,7 @@ class Links:
         self._targets: OrderedDict[str, str] = OrderedDict()
 
     async def resolve(self, message: Message) -> Message:
-        """The message with the pages behind its links, as far as they are found in time."""
+        """Puts in the pages behind the links, as far as they are found in time."""
         # Another server gets only its own links: no other host learns of them.
         links = [url for url in links_of(message) if is_redirect(url, self._base or _GOOGLE)]
         await self._learn([url for url in links if url not in self._targets])
@@ -116,14 +108,12 @@ class Links:
 
     async def _follow(self, url: str, gate: asyncio.Semaphore) -> None:
         async with gate:
-            page = None
             try:
                 await self._transport.get_json(url, timeout=_SECONDS)
             except Redirected as found:
-                page = target(found.location)
+                if page := target(found.location):
+                    self._targets[url] = page
             except AgentError:
                 pass
-        if page is not None:
-            self._targets[url] = page
-            while len(self._targets) > _KEPT:
-                self._targets.popitem(last=False)
+        while len(self._targets) > _KEPT:
+            self._targets.popitem(last=False)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from searchloop.agent.errors import IncompleteError, ProviderError
+from searchloop.agent.providers._answer import said, thought
 from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
 from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding, Part
 from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION, FunctionCalls
@@ -26,8 +27,6 @@ from searchloop.agent.types import (
     Request,
     StopReason,
     StreamEvent,
-    TextDelta,
-    ThinkingDelta,
     Usage,
 )
 
@@ -142,9 +141,9 @@ class GeminiDecoder(DecoderBase):
         if isinstance(text, str):
             self._answer.keep(part)
             if text and part.get("thought"):
-                yield ThinkingDelta(self._answer.think(text))
-            elif text and (shown := self._answer.say(text)):
-                yield TextDelta(shown)
+                yield from thought(self._answer.reason(text))
+            elif text:
+                yield from said(self._answer.say(text))
             return
         self._answer.interrupt()
         if part.get("functionCall") is not None:
@@ -191,9 +190,7 @@ class GeminiDecoder(DecoderBase):
         yield self._result(_STOPS[reason], details=details)
 
     def _last_words(self) -> Iterator[StreamEvent]:
-        text = self._answer.end()
-        if text:
-            yield TextDelta(text)
+        yield from said(self._answer.end())
         yield from self._grounding.end()
 
     def _refuse(self, reason: str, *, question: bool) -> Iterator[StreamEvent]:
@@ -203,7 +200,7 @@ class GeminiDecoder(DecoderBase):
         text = refusal(self._server, reason, words, question=question)
         before = self._answer.text
         notice = f"\n\n{text}" if before else text
-        yield TextDelta(notice)
+        yield from said(notice)
         details = {"blocked": "prompt" if question else "answer", "reason": reason}
         yield self._result("refusal", before + notice, details)
 
@@ -238,11 +235,7 @@ class GeminiDecoder(DecoderBase):
         return ProviderData(PROVIDER, self._model, VERSION, tuple(blocks))
 
 
-_STOPS: Mapping[str, StopReason] = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
-    "CONTINUATION": "pause",
-}
+_STOPS: Mapping[str, StopReason] = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "pause"}
 
 
 def _documents(body: bytes) -> list[bytes]:

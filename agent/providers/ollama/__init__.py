@@ -57,24 +57,20 @@ class Ollama:
         self._steps = Steps(config, transport, self._catalog, self._ladder)
 
     def capabilities(self, model: str) -> Capabilities:
-        """The capabilities that `models()` found; an unknown model is assumed to call tools."""
+        """Returns what `models()` found; an unknown model is assumed to call tools."""
         return self._catalog.capabilities(model)
 
     def check(self, model: str) -> None:
-        """Raises ConfigError for a wrong setting, or a choice that offline forbids."""
+        """Raises ConfigError for a wrong setting, or for a model that may not be used."""
         config = self._config
         if self._problem:
             raise self._problem
         if config.offline and not config.address.loopback:
-            raise ConfigError(
-                "offline",
-                f"SEARCHLOOP_OFFLINE is on, and OLLAMA_HOST is {config.address.hostname}.",
-                "Point OLLAMA_HOST at this machine, or switch SEARCHLOOP_OFFLINE off.",
-            )
-        found = self._catalog.find(model)
-        if config.local_only and (
-            config.address.cloud or names_cloud(model) or (found and found.remote_host)
-        ):
+            what = f"SEARCHLOOP_OFFLINE is on, and OLLAMA_HOST is {config.address.hostname}."
+            remedy = "Point OLLAMA_HOST at this machine, or switch SEARCHLOOP_OFFLINE off."
+            raise ConfigError("offline", what, remedy)
+        remote = config.address.cloud or names_cloud(model) or self._catalog.is_remote(model)
+        if config.local_only and remote:
             raise self._refused(model)
         if config.address.cloud and not config.headers:
             raise ConfigError(
@@ -84,13 +80,11 @@ class Ollama:
             )
 
     def stream(self, request: Request) -> AsyncIterator[StreamEvent]:
-        """See `Provider.stream`."""
         if self._config.local_only:
             return self._stream_local(request)
         return self._steps.stream(request)
 
     async def server(self) -> ModelServer:
-        """See `Hosts.server`."""
         version = None
         catalog = self._catalog
         if self._problem is None:
@@ -99,28 +93,22 @@ class Ollama:
         return ModelServer(self.name, "Ollama", self._config.address.base, version, cloud)
 
     async def unload(self, model: str) -> None:
-        """See `Hosts.unload`."""
         self.check(model)
         await unload(self._config, self._transport, checked_name(model))
 
     async def remove(self, model: str) -> None:
-        """See `Hosts.remove`."""
         self.check(model)
         await remove(self._config, self._transport, checked_name(model))
 
     def pull(self, model: str) -> AsyncGenerator[PullProgress, None]:
-        """See `Hosts.pull`."""
         self.check(model)
         if self._config.offline:
-            raise ConfigError(
-                "offline",
-                "SEARCHLOOP_OFFLINE is on: no model can be got from the network.",
-                "Switch SEARCHLOOP_OFFLINE off for a moment.",
-            )
+            what = "SEARCHLOOP_OFFLINE is on: no model can be got from the network."
+            raise ConfigError("offline", what, "Switch SEARCHLOOP_OFFLINE off for a moment.")
         return pull(self._config, self._transport, checked_name(model))
 
     async def models(self) -> list[ModelInfo]:
-        """The installed chat models, or one entry that names what is missing."""
+        """Lists the installed chat models, or one entry that names what is missing."""
         try:
             self.check("")
             found = [model for model in await self._catalog.look() if can_chat(model)]
@@ -131,10 +119,9 @@ class Ollama:
             if named.code == "unreachable":
                 named.message = f"Ollama is not running at {self._config.address.base}."
             return [self._absent(named.message, named.remedy)]
-        if not found:
-            remedy = "Get one, for example with `ollama pull qwen3:8b`."
-            return [self._absent("Ollama has no chat model yet.", remedy)]
-        return [self._info(model) for model in found]
+        remedy = "Get one, for example with `ollama pull qwen3:8b`."
+        missing = self._absent("Ollama has no chat model yet.", remedy)
+        return [self._info(model) for model in found] or [missing]
 
     async def _stream_local(self, request: Request) -> AsyncIterator[StreamEvent]:
         """Streams once the server has confirmed that the model runs on its machine."""
@@ -180,15 +167,13 @@ class Ollama:
 
     def _refused(self, model: str) -> ConfigError:
         setting = "SEARCHLOOP_OFFLINE" if self._config.offline else "OLLAMA_NO_CLOUD"
-        return ConfigError(
-            "cloud_refused",
-            f"{model or 'This server'} runs in Ollama's cloud, and {setting} is on.",
-            f"Pick a model that runs on this machine, or switch {setting} off.",
-        )
+        what = f"{model or 'This server'} runs in Ollama's cloud, and {setting} is on."
+        remedy = f"Pick a model that runs on this machine, or switch {setting} off."
+        return ConfigError("cloud_refused", what, remedy)
 
 
 def create(env: Mapping[str, str], transport: Transport) -> Ollama:
-    """The provider. Only `check` raises a wrong setting, so that other providers still work."""
+    """Makes the provider. A wrong setting is raised by `check`, so that other providers work."""
     home = default_home(env)
     try:
         return Ollama(read_config(env), transport, home)

@@ -27,10 +27,7 @@ class OllamaCodec:
     """
 
     def __init__(
-        self,
-        config: Config,
-        installed: Callable[[], Sequence[str]] = tuple,
-        style: Style = "calls",
+        self, config: Config, installed: Callable[[], Sequence[str]] = tuple, style: Style = "calls"
     ) -> None:
         self._config = config
         self._style = style

@@ -69,11 +69,9 @@ def parse_address(value: str) -> OllamaAddress:
         if any(c.isspace() for c in parts.netloc + parts.path):
             raise ValueError("it holds blanks")
     except ValueError as error:
-        raise ConfigError(
-            "bad_ollama_host",
-            f"OLLAMA_HOST {text.rpartition('@')[2]!r} is not an address: {error}.",
-            "Write host, host:port or a URL, for example OLLAMA_HOST=http://127.0.0.1:11434.",
-        ) from error
+        what = f"OLLAMA_HOST {text.rpartition('@')[2]!r} is not an address: {error}."
+        remedy = "Write host, host:port or a URL, for example OLLAMA_HOST=http://127.0.0.1:11434."
+        raise ConfigError("bad_ollama_host", what, remedy) from error
     hostname = _reachable(parts.hostname or "127.0.0.1")
     netloc = (f"[{hostname}]" if ":" in hostname else hostname) + (f":{port}" if port else "")
     base = f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}"
@@ -156,9 +154,7 @@ def _num_ctx(value: str | None) -> int | None:
     if not text or text == "0":
         return None
     if not text.isascii() or not text.isdigit():
-        raise ConfigError(
-            "bad_context_length",
-            f"OLLAMA_CONTEXT_LENGTH {text!r} is not a number of tokens.",
-            "Write a whole number, for example OLLAMA_CONTEXT_LENGTH=16384.",
-        )
+        what = f"OLLAMA_CONTEXT_LENGTH {text!r} is not a number of tokens."
+        remedy = "Write a whole number, for example OLLAMA_CONTEXT_LENGTH=16384."
+        raise ConfigError("bad_context_length", what, remedy)
     return int(text)

@@ -18,6 +18,7 @@ from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.sse import document_of
 
 _QUOTED = 300
+NOT_OLLAMA = "Check OLLAMA_HOST and what stands before that server."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +108,7 @@ _WORDS = {
         "This model runs in Ollama's cloud, which is switched off on that server.",
         "Pick a model that runs on this machine, or remove OLLAMA_NO_CLOUD from the server.",
     ),
-    "forbidden": (
-        "Ollama at {host} refused the request: {text}",
-        "Check OLLAMA_HOST and what stands before that server.",
-    ),
+    "forbidden": ("Ollama at {host} refused the request: {text}", NOT_OLLAMA),
     "usage_limit": _LIMIT,
     "rate_limited": _LIMIT,
     "busy": (

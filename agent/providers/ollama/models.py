@@ -174,11 +174,8 @@ def read_tags(body: Any) -> Iterable[Installed]:
     """Yields the models in the answer of `/api/tags`. Raises ProviderError for any other answer."""
     listed = body.get("models", ...) if isinstance(body, dict) else ...
     if not isinstance(listed, list | None):
-        raise ProviderError(
-            "not_ollama",
-            "What answers there is not Ollama.",
-            "Set OLLAMA_HOST to the server itself, without /v1 or /api at the end.",
-        )
+        remedy = "Set OLLAMA_HOST to the server itself, without /v1 or /api at the end."
+        raise ProviderError("not_ollama", "What answers there is not Ollama.", remedy)
     for entry in listed or ():
         name, details = _at(entry, "model") or _at(entry, "name"), _at(entry, "details")
         if isinstance(name, str):

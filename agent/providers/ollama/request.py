@@ -12,14 +12,15 @@ https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completio
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from searchloop.agent.calls.schema import takes
 from searchloop.agent.log.events import asked
+from searchloop.agent.providers._common import dump, remembered
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.sse import document_of
 from searchloop.agent.types import Message, Request, ToolCall, ToolSpec
@@ -30,33 +31,29 @@ _PLAIN, _THINKING, _WORDS = "ollama", "ollama+thinking", "ollama+words"
 
 
 def encode_request(
-    request: Request,
-    config: Config,
-    tools: bytes,
-    words: bool = False,
-    shape: Any = None,
+    request: Request, config: Config, tools: bytes, words: bool = False, shape: Any = None
 ) -> bytes:
-    """The whole body; `tools` comes from `encode_tools`, empty for none.
+    """Encodes the body. `tools` comes from `encode_tools`, `shape` is the schema of the answer.
 
-    `words` writes calls and results as plain messages, `shape` is the JSON Schema of the answer.
+    `words` writes calls and results as plain messages.
     """
     head: dict[str, Any] = {"model": request.model, "stream": True, "truncate": False}
     window = request.context_limit or config.num_ctx
     options = {"num_ctx": window, "num_predict": request.max_output_tokens}
     if chosen := {name: value for name, value in options.items() if value is not None}:
         head["options"] = chosen
-    parts = [_json({"role": "system", "content": request.system})] if request.system else []
+    parts = [dump({"role": "system", "content": request.system})] if request.system else []
     if shape is not None:
         head["format"] = shape
     parts += encode_messages(request.messages, request.model, words)
     listed = b',"tools":' + tools if tools else b""
-    return b"".join((_json(head)[:-1], listed, b',"messages":[', b",".join(parts), b"]}"))
+    return b"".join((dump(head)[:-1], listed, b',"messages":[', b",".join(parts), b"]}"))
 
 
 def encode_tools(tools: Sequence[ToolSpec]) -> bytes:
-    """The tools with their whole schema; the server drops fields that it does not know."""
+    """Encodes the tools; the server drops fields of schemas that it does not know."""
     listed = [{"type": "function", "function": _function(tool)} for tool in tools]
-    return _json(listed) if listed else b""
+    return dump(listed) if listed else b""
 
 
 def encode_messages(messages: Sequence[Message], model: str, words: bool = False) -> list[bytes]:
@@ -68,12 +65,12 @@ def encode_messages(messages: Sequence[Message], model: str, words: bool = False
     for index, message in enumerate(messages):
         thinking = not words and index >= turn and _own_thinking(message, model)
         key = _WORDS if words else _THINKING if thinking else _PLAIN
-        encoded = message.encoded.get(key)
-        if encoded is None:
-            wire = _in_words(message) if words else _message(message, thinking)
-            encoded = message.encoded[key] = _json(wire)
-        out.append(encoded)
+        out.append(remembered(message, key, partial(_encoded, message, words, thinking)))
     return out
+
+
+def _encoded(message: Message, words: bool, thinking: bool) -> bytes:
+    return dump(_in_words(message) if words else _message(message, thinking))
 
 
 def _own_thinking(message: Message, model: str) -> bool:
@@ -99,23 +96,17 @@ def _message(message: Message, thinking: bool) -> dict[str, Any]:
 
 
 def _in_words(message: Message) -> dict[str, Any]:
-    """A message with its calls as the JSON that the model would have written."""
+    """Writes a message with its calls as the JSON that the model would have written."""
     if message.role == "tool":
         return {"role": "user", "content": f"Result of {message.tool_name}:\n{message.content}"}
     asked = [{"tool": c.name, "arguments": c.arguments} for c in message.tool_calls]
-    lines = [message.content, *(_json(call).decode() for call in asked)]
+    lines = [message.content, *(dump(call).decode() for call in asked)]
     return {"role": message.role, "content": "\n".join(filter(None, lines))}
 
 
 def _call(index: int, call: ToolCall) -> dict[str, Any]:
     function = {"index": index, "name": call.name, "arguments": call.arguments}
     return {"id": call.id, "function": function}
-
-
-def _json(value: Any) -> bytes:
-    """Compact JSON. Any mapping is an object; half a surrogate pair becomes `?`."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
-    return text.encode("utf-8", "replace")
 
 
 ANSWER = "answer"
@@ -136,7 +127,7 @@ number of the source in brackets right after each claim, like [1]."""
 
 
 def shape_of(tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """The JSON Schema of one envelope."""
+    """Returns the JSON Schema of an envelope."""
     choices = [_choice(tool.name, tool.parameters) for tool in tools]
     return {"anyOf": [*choices, _choice(ANSWER, {"type": "object", "properties": {}})]}
 
@@ -151,13 +142,13 @@ def _choice(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def asking(request: Request) -> Request:
-    """The request for one envelope."""
+    """Returns the request for an envelope."""
     listed = "\n".join(f"- {t.name}: {t.description} {takes(t.parameters)}" for t in request.tools)
     return replace(request, system=_joined(request.system, _HOW.format(tools=listed)))
 
 
 def answering(request: Request, how: str = "") -> Request:
-    """The request for the answer in words: without tools, and with a reminder after results."""
+    """Returns the request for the answer in words, with a reminder after results."""
     last = request.messages[-1] if request.messages else None
     messages = list(request.messages)
     if last is None or last.role != "user":
@@ -170,13 +161,13 @@ def _joined(*parts: str) -> str:
 
 
 def is_envelope(text: str) -> bool:
-    """True for a JSON object that names a tool."""
+    """Returns True for a JSON object that names a tool."""
     value = document_of(text.encode("utf-8", "replace"))
     return isinstance(value, dict) and isinstance(value.get("tool"), str)
 
 
 def first_calls(request: Request) -> tuple[ToolCall, ...]:
-    """The calls that the program makes for the model: a search, then the first pages."""
+    """Returns the calls that the program makes for the model: a search, then the first pages."""
     offered = {tool.name for tool in request.tools}
     last = max((i for i, m in enumerate(request.messages) if m.role == "user"), default=-1)
     turn = request.messages[last + 1 :]
@@ -192,7 +183,7 @@ def first_calls(request: Request) -> tuple[ToolCall, ...]:
 
 
 def _query(messages: Sequence[Message], last: int) -> str:
-    """The question; a question of a few words is joined to the one before it."""
+    """Returns the question; one of a few words is joined to the question before it."""
     words = asked(messages[last]).split()
     if len(words) <= _FEW:
         earlier = (m for m in reversed(messages[:last]) if m.role == "user")

@@ -17,6 +17,7 @@ from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.calls.as_text import TextCalls, rescue
 from searchloop.agent.errors import IncompleteError, ProviderError
 from searchloop.agent.providers._thinking import ThinkSplitter, split_late
+from searchloop.agent.providers.ollama.errors import NOT_OLLAMA
 from searchloop.agent.providers.ollama.request import PROVIDER, VERSION
 from searchloop.agent.transport.sse import NdjsonSplitter, guarded
 from searchloop.agent.types import (
@@ -40,10 +41,7 @@ class OllamaDecoder:
     """See `Decoder`. `fault` makes the error of an error line."""
 
     def __init__(
-        self,
-        request: Request,
-        content_type: str,
-        fault: Callable[[dict[str, Any]], ProviderError],
+        self, request: Request, content_type: str, fault: Callable[[dict[str, Any]], ProviderError]
     ) -> None:
         self._request = request
         self._fault = fault
@@ -59,57 +57,49 @@ class OllamaDecoder:
         self._finished = False
 
     def feed(self, data: bytes) -> Iterable[StreamEvent]:
-        """See `Decoder.feed`."""
         return guarded(_unreadable, self._feed, data)
 
     def close(self) -> Iterable[StreamEvent]:
-        """See `Decoder.close`."""
         return guarded(_unreadable, self._close)
 
     def _feed(self, out: list[StreamEvent], data: bytes) -> None:
         for line in self._lines.feed(data):
-            if self._document is not None:
-                self._grow(self._document, line)
-            elif not self._finished:
-                self._line(line, out)
+            self._line(line, out)
 
     def _close(self, out: list[StreamEvent]) -> None:
-        for rest in self._lines.close():
-            if self._document is None:
-                self._last_line(rest, out)
-            else:
-                self._grow(self._document, rest)
-        if self._document is not None:
+        for line in self._lines.close():
+            self._line(line, out, last=True)
+        if self._document is not None and not self._finished:
             self._last_line(bytes(self._document), out)
         if not self._finished:
             raise _incomplete()
 
-    def _line(self, line: bytes, out: list[StreamEvent]) -> None:
-        try:
-            chunk = parse_line(line)
-        except (ValueError, RecursionError) as error:
-            if self._may_be_document and line.lstrip()[:1] == b"{":
+    def _line(self, line: bytes, out: list[StreamEvent], last: bool = False) -> None:
+        if self._document is not None:
+            self._document += line
+            if len(self._document) > WHOLE_LIMIT:
+                raise _unreadable(line)
+        elif last:
+            self._last_line(line, out)
+        elif not self._finished:
+            try:
+                chunk = parse_line(line)
+            except (ValueError, RecursionError) as error:
+                if not (self._may_be_document and line.startswith(b"{")):
+                    raise _unreadable(line) from error
                 self._document = bytearray(line)
                 return
-            raise _unreadable(line) from error
-        self._chunk(chunk, line, out)
+            self._chunk(chunk, line, out)
 
     def _last_line(self, line: bytes, out: list[StreamEvent]) -> None:
         """Reads the end of the bytes: a line without its newline, or a piece of one."""
-        if self._finished or not line.strip():
+        if self._finished:
             return
         try:
             chunk = json.loads(line)
         except (ValueError, RecursionError) as error:
-            if line.lstrip()[:1] == b"{":
-                raise _incomplete() from error
-            raise _unreadable(line) from error
+            raise (_incomplete() if line.startswith(b"{") else _unreadable(line)) from error
         self._chunk(chunk, line, out)
-
-    def _grow(self, document: bytearray, data: bytes) -> None:
-        document += data
-        if len(document) > WHOLE_LIMIT:
-            raise _unreadable(bytes(document[:100]))
 
     def _chunk(self, chunk: Any, line: bytes, out: list[StreamEvent]) -> None:
         if type(chunk) is not dict:
@@ -143,7 +133,9 @@ class OllamaDecoder:
 
     def _say(self, content: str, out: list[StreamEvent]) -> None:
         """Shows text of the answer, except what may be a call printed as text."""
-        text = self._written.feed(content) if self._offers else content
+        self._show(self._written.feed(content) if self._offers else content, out)
+
+    def _show(self, text: str, out: list[StreamEvent]) -> None:
         if text:
             self._text.append(text)
             out.append(TextDelta(text))
@@ -159,10 +151,7 @@ class OllamaDecoder:
     def _finish(self, chunk: dict[str, Any], out: list[StreamEvent]) -> None:
         self._finished = True
         self._keep(self._content.close(), out)
-        rest = self._written.close()
-        if rest:
-            self._text.append(rest)
-            out.append(TextDelta(rest))
+        self._show(self._written.close(), out)
         text, thinking = "".join(self._text), "".join(self._thinking)
         if not thinking:
             thinking, text = split_late(text)
@@ -195,7 +184,7 @@ class OllamaDecoder:
 
 
 def parse_line(line: bytes) -> Any:
-    """One JSON value in UTF-8, without blanks around it. Raises ValueError."""
+    """Parses one JSON value without blanks around it. Raises ValueError."""
     text = line.decode()  # half the cost of `json.loads` on bytes, which guesses the encoding
     value, end = _raw_decode(text)
     if end != len(text):
@@ -225,7 +214,7 @@ _DURATIONS = {
 
 
 def read_details(chunk: dict[str, Any]) -> dict[str, Any]:
-    """Times in milliseconds, tokens per second, and the host that the model really ran on."""
+    """Returns times in milliseconds, tokens per second, and the host that the model ran on."""
     details: dict[str, Any] = {}
     for key, name in _DURATIONS.items():
         nanoseconds = _count(chunk.get(key))
@@ -245,18 +234,12 @@ def _count(value: Any) -> int | None:
 
 
 def _incomplete() -> IncompleteError:
-    return IncompleteError(
-        "incomplete",
-        "Ollama's answer broke off before it was finished.",
-        "Ask again; if it happens twice, look at the server's log (it may be out of memory).",
-        retryable=True,
-    )
+    what = "Ollama's answer broke off before it was finished."
+    remedy = "Ask again; if it happens twice, look at the server's log (it may be out of memory)."
+    return IncompleteError("incomplete", what, remedy, retryable=True)
 
 
 def _unreadable(line: bytes = b"") -> ProviderError:
     shown = line[:80].decode("utf-8", "replace")
-    return ProviderError(
-        "bad_response",
-        f"The answer is not what Ollama sends: {shown!r}.",
-        "Check OLLAMA_HOST and what stands before that server.",
-    )
+    what = f"The answer is not what Ollama sends: {shown!r}."
+    return ProviderError("bad_response", what, NOT_OLLAMA)

@@ -18,8 +18,8 @@ from typing import Any
 from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
 from searchloop.agent.providers import PullProgress
 from searchloop.agent.providers.ollama.config import Config
-from searchloop.agent.providers.ollama.errors import explain, provider_error, read_fault
-from searchloop.agent.transport.sse import NdjsonSplitter
+from searchloop.agent.providers.ollama.errors import NOT_OLLAMA, explain, provider_error, read_fault
+from searchloop.agent.transport.sse import NdjsonSplitter, document_of
 from searchloop.agent.transport.transport import Transport
 
 _SECONDS = 10.0
@@ -33,16 +33,16 @@ def checked_name(model: str) -> str:
     host, slash, rest = model.partition("/")
     foreign = "/" in rest and host.lower() not in _LIBRARIES
     if not _NAME.fullmatch(model) or foreign or (slash and (":" in host or host == "localhost")):
-        raise ConfigError(
-            "bad_model_name",
-            f"{model[:100]!r} is not the name of a model in Ollama's library.",
-            "Write a name like qwen3:8b; from a registry of your own, get it with `ollama pull`.",
+        what = f"{model[:100]!r} is not the name of a model in Ollama's library."
+        remedy = (
+            "Write a name like qwen3:8b; from a registry of your own, get it with `ollama pull`."
         )
+        raise ConfigError("bad_model_name", what, remedy)
     return model
 
 
 async def unload(config: Config, transport: Transport, model: str) -> None:
-    """Takes the model out of memory now."""
+    """Unloads the model from memory."""
     body = {"model": model, "messages": [], "keep_alive": 0, "stream": False}
     await _send(config, transport, "POST", "/api/chat", body)
 
@@ -82,29 +82,23 @@ class Layers:
         self.succeeded = False
 
     def feed(self, data: bytes) -> list[PullProgress]:
-        """The progress in these bytes. Raises ProviderError for an error line."""
+        """Returns the progress in these bytes. Raises ProviderError for an error line."""
         return [self._read(line) for line in self._lines.feed(data)]
 
     def close(self) -> list[PullProgress]:
         """Reads a last line without its end. Raises IncompleteError without a success."""
         out = [self._read(line) for line in self._lines.close()]
         if not self.succeeded:
-            raise IncompleteError(
-                "incomplete",
-                f"{self._model} was not got completely.",
-                "Run the same command again: what was loaded is kept.",
-            )
+            what = f"{self._model} was not got completely."
+            remedy = "Run the same command again: what was loaded is kept."
+            raise IncompleteError("incomplete", what, remedy)
         return out
 
     def _read(self, line: bytes) -> PullProgress:
-        try:
-            row: Any = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ProviderError(
-                "bad_response",
-                "The answer is not what Ollama sends.",
-                "Check OLLAMA_HOST and what stands before that server.",
-            ) from error
+        row = document_of(line)
+        if row is None:
+            what, remedy = "The answer is not what Ollama sends.", NOT_OLLAMA
+            raise ProviderError("bad_response", what, remedy)
         row = row if isinstance(row, dict) else {}
         if row.get("error"):
             raise refusal(self._model, read_fault(row).text, self._config)
@@ -121,7 +115,7 @@ class Layers:
 async def pull(
     config: Config, transport: Transport, model: str
 ) -> AsyncGenerator[PullProgress, None]:
-    """Progress until the model is there. Raises ProviderError with what to do."""
+    """Downloads the model and yields progress. Raises ProviderError."""
     body = json.dumps({"model": model, "stream": True}).encode()
     layers = Layers(config, model)
     try:
@@ -141,14 +135,11 @@ async def pull(
 
 
 def refusal(model: str, said: str, config: Config, status: int | None = None) -> ProviderError:
-    """The error of a pull that the server refuses."""
+    """Makes the error of a pull that the server refuses."""
     if "file does not exist" in said or "not found" in said.lower():
-        return ProviderError(
-            "unknown_model",
-            f"Ollama's library has no model {model!r}.",
-            "See https://ollama.com/library for the names, for example qwen3:8b.",
-            status=status,
-        )
+        what = f"Ollama's library has no model {model!r}."
+        remedy = "See https://ollama.com/library for the names, for example qwen3:8b."
+        return ProviderError("unknown_model", what, remedy, status=status)
     error = provider_error(read_fault({"error": said}, status), config)
     if error.code in ("server_error", "bad_request"):
         error.message = f"Ollama could not get {model}: {said or 'no reason given'}"

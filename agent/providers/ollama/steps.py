@@ -1,10 +1,9 @@
-"""Runs a model step: plans it for the window, sends it on the model's rung, checks the counts.
+"""Runs a model step: fits it into the window, sends it on the model's rung, checks the counts.
 
-A step that the server refuses before any text is sent again: with a smaller plan when the prompt
-was too long, one rung lower when the model has no tool calls. Rungs:
-
-native: the server returns calls. text: the model prints calls, our parser takes them out. envelope:
-the server's grammar makes the model write one JSON object. search-first: the program searches.
+A step that the server refuses before any text is sent again: with a smaller plan if the prompt was
+too long, one rung lower if the model has no tool calls. The rungs are `native` (the server returns
+calls), `text` (our parser takes printed calls out), `envelope` (the server's grammar makes the
+model write one JSON object) and `search-first` (the program searches).
 
 SEARCHLOOP_HOME/models.json caches the rung of each model version. The window is
 OLLAMA_CONTEXT_LENGTH, else that of the loaded model. Once known, each request of the session names
@@ -62,14 +61,12 @@ class Ladder:
         self._models: dict[str, dict[str, Any]] | None = None
 
     def rung(self, model: str, tools: bool) -> Rung:
-        """The first rung to try. `tools`: the server says that the model calls tools."""
-        known = self.known(model)
-        if known in (None, "native", "text") and not tools:
-            return "envelope"
-        return known or "native"
+        """Returns the rung to try first. `tools`: the server says that the model calls tools."""
+        known = self.known(model) or "native"
+        return "envelope" if known in ("native", "text") and not tools else known
 
     def known(self, model: str) -> Rung | None:
-        """The cached rung of this version, or None. An unknown version matches any."""
+        """Returns the cached rung of this version, or None. An unknown version matches any."""
         entry = self._read().get(self._key(model), {})
         now, then = self._digest(model), entry.get("digest", "")
         rung = entry.get("calls")
@@ -101,7 +98,7 @@ class Ladder:
 
 
 def rung_below(rung: Rung, error: ProviderError) -> Rung | None:
-    """The rung to try after this error; None if another rung would not help."""
+    """Returns the rung to try after this error, None if another rung would not help."""
     if rung in ("native", "text") and error.code in ("no_tools", "tool_call_slip"):
         return "envelope"
     if rung == "envelope" and error.code == "bad_request":
@@ -128,7 +125,7 @@ class Plan:
     _reused: float | None = None
 
     def fit(self, request: Request, *, words: bool) -> Request:
-        """The request within the window. Raises ProviderError when its question does not fit."""
+        """Fits the request into the window. Raises ProviderError if its question does not fit."""
         self.words = words
         fixed = int(self._fixed(request) * self.factor)
         window = min(filter(None, (self.window, request.context_limit)), default=None)
@@ -146,11 +143,11 @@ class Plan:
 
     @property
     def estimate(self) -> int:
-        """The tokens of the last plan."""
+        """The tokens of the last request."""
         return self._fitted.tokens
 
     def _size(self, message: Message) -> int:
-        """The tokens of a message by its bytes on the wire, without thinking (no model named)."""
+        """Estimates the tokens of a message, without its thinking, by its bytes on the wire."""
         (encoded,) = encode_messages([message], "", self.words)
         return int((len(encoded) // 4 + 4) * self.factor)
 
@@ -176,13 +173,11 @@ class Plan:
     def refused(self, error: ProviderError) -> None:
         """Adopts the sizes that the server names in its refusal, else raises the estimate."""
         sizes = _SIZES.search(error.message)
-        if sizes is None:
-            self.factor = min(_MOST, self.factor * 1.3)
-            return
-        asked, window = int(sizes[1]), int(sizes[2])
-        self.window = window
-        if asked > self._fitted.tokens:
-            self.factor = min(_MOST, self.factor * asked / max(1, self._fitted.tokens))
+        self._grow(int(sizes[1]) / max(1, self._fitted.tokens) if sizes else 1.3)
+        self.window = int(sizes[2]) if sizes else self.window
+
+    def _grow(self, by: float) -> None:
+        self.factor = min(_MOST, self.factor * max(1.0, by))
 
     def finished(self, end: Finished) -> Finished:
         """Adds the plan and its result to the details of the message."""
@@ -201,35 +196,32 @@ class Plan:
             return
         half = any(1 <= counted - window // 2 <= 6 for window in _USUAL)
         if half and estimate > counted * 1.3:
-            yield from self._tell(
+            yield from self.tell(
                 "prompt_cut",
                 f"The server read {counted:,} of about {estimate:,} tokens: it cut the prompt.",
                 "Give the model a larger window, for example OLLAMA_CONTEXT_LENGTH=16384.",
             )
         elif counted > estimate * 1.1:
-            self.factor = min(_MOST, self.factor * counted / estimate * 1.05)
+            self._grow(counted / estimate * 1.05)
             if counted > estimate * 1.5:
-                yield from self._tell(
+                yield from self.tell(
                     "estimate_off",
                     f"The prompt took {counted:,} tokens, not about {estimate:,}; "
                     "the plan for this session is corrected.",
                 )
         elif estimate > 1000 and counted < estimate * 0.4:
-            yield from self._tell(
+            yield from self.tell(
                 "prompt_small",
                 f"The server counts {counted:,} tokens where about {estimate:,} were sent: it may "
                 "have cut the prompt.",
                 "Compare OLLAMA_CONTEXT_LENGTH with what `ollama ps` shows.",
             )
 
-    def tell(self, notice: Notice) -> Iterator[Notice]:
-        """The notice, once a session."""
-        if notice.code not in self.told:
-            self.told.add(notice.code)
-            yield notice
-
-    def _tell(self, code: str, message: str, remedy: str = "") -> Iterator[Notice]:
-        return self.tell(Notice(code, message, remedy))
+    def tell(self, code: str, message: str, remedy: str = "") -> Iterator[Notice]:
+        """Yields a notice, once a session."""
+        if code not in self.told:
+            self.told.add(code)
+            yield Notice(code, message, remedy)
 
 
 def with_details(end: Finished, **more: Any) -> Finished:
@@ -264,7 +256,6 @@ class Steps:
         }
 
     async def stream(self, request: Request) -> Events:
-        """See `Provider.stream`."""
         plan = self._plan(request)
         rung = self._rung(request.model)
         while True:
@@ -309,13 +300,13 @@ class Steps:
 
     def _on(self, rung: Rung, request: Request, plan: Plan) -> Events:
         if not request.tools:
-            words = rung in ("envelope", "search-first") and _has_calls(request)
+            called = any(m.role == "tool" for m in request.messages)
+            words = rung in ("envelope", "search-first") and called
             return self._send(request, plan, "words" if words else "calls")
-        match rung:
-            case "envelope":
-                return self._envelope(request, plan)
-            case "search-first":
-                return self._search_first(request, plan)
+        if rung == "envelope":
+            return self._envelope(request, plan)
+        if rung == "search-first":
+            return self._search_first(request, plan)
         return self._calls(rung, request, plan)
 
     async def _calls(self, rung: Rung, request: Request, plan: Plan) -> Events:
@@ -370,8 +361,8 @@ class Steps:
 
     def _learn(self, model: str, rung: Rung, plan: Plan) -> list[Notice]:
         self._ladder.learn(model, rung)
-        notice = Notice(f"calls_{rung}", f"The model {model} {SAID.get(rung)}.")
-        return list(plan.tell(notice)) if rung in SAID else []
+        what = f"The model {model} {SAID.get(rung)}."
+        return list(plan.tell(f"calls_{rung}", what)) if rung in SAID else []
 
     async def _send(self, request: Request, plan: Plan, style: Style) -> Events:
         """Sends a request that fits the window; once more if the server finds it too long."""
@@ -401,7 +392,3 @@ class Steps:
                 plan.tried = 0
                 await self._find_window(request, plan)  # the model is loaded now
                 plan.window = plan.window or _SMALLEST
-
-
-def _has_calls(request: Request) -> bool:
-    return any(m.role == "tool" for m in request.messages)

@@ -17,13 +17,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from searchloop.agent.providers import Features
-from searchloop.agent.providers._common import (
-    CodecBase,
-    KeyedProvider,
-    by_prefix,
-    dump,
-    hashed_id,
-)
+from searchloop.agent.providers._common import CodecBase, KeyedProvider, by_prefix, dump, hashed_id
 from searchloop.agent.providers.openai.errors import classify
 from searchloop.agent.providers.openai.request import encode_items, is_strict
 from searchloop.agent.providers.openai.response import ResponsesDecoder

@@ -4,10 +4,6 @@
 passes over unknown events and items, and keeps every finished item as it came for the next request.
 
 Spec: https://platform.openai.com/docs/api-reference/responses-streaming
-
-A blank line separates message items. One part is shown as it streams; others wait until it is done,
-so that the shown text is always a beginning of the final text. Offsets of citations count in the
-part as the server wrote it; removed vendor marks shift them.
 """
 
 from __future__ import annotations
@@ -16,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from searchloop.agent.calls.arguments import read_arguments
+from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
 from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
 from searchloop.agent.providers.openai.request import PROVIDER, VERSION
-from searchloop.agent.search.citations import locate, numbered, sources, widen
-from searchloop.agent.search.vendor_marks import Residue
+from searchloop.agent.search.citations import locate, numbered, sources
 from searchloop.agent.transport.sse import incomplete
 from searchloop.agent.types import (
     Citation,
@@ -31,10 +27,9 @@ from searchloop.agent.types import (
     SearchFinished,
     SearchStarted,
     Source,
+    Span,
     StopReason,
     StreamEvent,
-    TextDelta,
-    ThinkingDelta,
     ToolCall,
     Usage,
 )
@@ -42,113 +37,87 @@ from searchloop.agent.types import (
 Key = tuple[int, int]  # output index, content index
 
 
-class _Part:
-    """One content part: its pieces as they came, and where it begins in the answer."""
+class _Part(Stretch):
+    """One content part."""
 
-    def __init__(self, key: Key) -> None:
-        self.key = key
-        self.raw: list[str] = []
-        self.residue = Residue()
-        self.base: int | None = None
+    def __init__(self) -> None:
+        super().__init__()
         self.done = False
         self.annotations: list[Any] = []
 
 
-class ResponseText:
-    """Collects the text of one response."""
+class ResponseText(ShownAnswer):
+    """Collects the text of one response.
+
+    One part is shown as it streams; others wait until it is done, so that the shown text is always
+    a beginning of the final text.
+    """
 
     def __init__(self) -> None:
+        super().__init__()
         self._parts: dict[Key, _Part] = {}
-        self._shown: list[str] = []
         self._open: _Part | None = None
         self._last_item: int | None = None
 
-    @property
-    def text(self) -> str:
-        """The text shown so far."""
-        return "".join(self._shown)
-
     def add(self, key: Key, piece: str) -> str:
-        """Adds a piece to a part. Returns the text that can be shown now."""
-        part = self._part(key)
+        """Adds a piece to a part."""
+        part = self._parts.get(key) or self._parts.setdefault(key, _Part())
         if part.done:
             return ""
-        part.raw.append(piece)
+        part.add(piece)
         if self._open is None:
-            self._open = part
-        return self._show(part, part.residue.feed(piece)) if self._open is part else ""
+            self._begin(key, part)
+        return self.show(part, piece) if self._open is part else ""
 
     def finish(self, key: Key, full: str, annotations: Iterable[Any]) -> str:
-        """Ends a part whose whole text is `full`. Returns the text that was not shown yet."""
-        part = self._part(key)
-        if annotations:
-            part.annotations = list(annotations)
+        """Ends a part whose whole text is `full`."""
+        part = self._parts.get(key) or self._parts.setdefault(key, _Part())
+        part.annotations = list(annotations) or part.annotations
         if part.done:
             return ""
-        streamed = "".join(part.raw)
+        streamed = part.raw
         missing = full[len(streamed) :] if full.startswith(streamed) else ""
         shown = self.add(key, missing) if missing else ""
         part.done = True
         if self._open not in (None, part):
             return shown
-        return shown + self._close(part) + self._show_waiting()
+        self._open = None
+        return shown + self.close(part) + self._show_waiting()
 
     def end(self) -> str:
-        """Ends all parts. Returns the text that was not shown yet."""
+        """Ends all parts."""
         return "".join(self.finish(key, "", ()) for key in sorted(self._parts))
 
     def citations(self) -> tuple[Citation, ...]:
         """Returns the cited addresses, numbered by first appearance in the text."""
-        text = self.text
         return numbered(
-            (Mark(self._span(part, note, text)), note["url"], note.get("title") or "")
+            (Mark(self._span(part, note)), note["url"], note.get("title") or "")
             for part in self._parts.values()
             for note in part.annotations
             if _is_citation(note)
         )
 
-    def _part(self, key: Key) -> _Part:
-        part = self._parts.get(key)
-        if part is None:
-            part = self._parts[key] = _Part(key)
-        return part
-
-    def _span(self, part: _Part, note: Mapping[str, Any], text: str) -> tuple[int, int] | None:
+    def _span(self, part: _Part, note: Mapping[str, Any]) -> Span | None:
         start, end = (note.get(name) for name in ("start_index", "end_index"))
         start, end = (at if isinstance(at, int) else 0 for at in (start, end))
-        where = locate("".join(part.raw), start, end, note["url"])
+        where = locate(part.raw, start, end, note["url"])
         if where is None or part.base is None:
             return None
-        first, last = (min(part.base + part.residue.position(at), len(text)) for at in where)
-        return (first, last) if first < last else widen(text, first)
+        return self.span(*(self.place(part, at) for at in where))
 
-    def _show(self, part: _Part, text: str) -> str:
-        if not text:
-            return ""
-        if part.base is None:
-            item = part.key[0]
-            joiner = "\n\n" if self._last_item not in (None, item) else ""
-            self._last_item = item
-            part.base = sum(map(len, self._shown)) + len(joiner)
-            text = joiner + text
-        self._shown.append(text)
-        return text
-
-    def _close(self, part: _Part) -> str:
-        if self._open is part:
-            self._open = None
-        return self._show(part, part.residue.close())
+    def _begin(self, key: Key, part: _Part) -> None:
+        self._open, part.apart, self._last_item = part, key[0] != self._last_item, key[0]
 
     def _show_waiting(self) -> str:
         """Shows parts that came meanwhile, in order, up to one that is not done yet."""
         shown = ""
-        for key in sorted(self._parts):
-            part = self._parts[key]
-            if part.base is None and part.raw and self._open is None:
-                self._open = part
-                shown += self._show(part, part.residue.feed("".join(part.raw)))
+        for key, part in sorted(self._parts.items()):
+            if part.base is None and part.size and self._open is None:
+                self._begin(key, part)
+                shown += self.show(part, part.raw)
                 if part.done:
-                    shown += self._close(part)
+                    self._open = None
+                    shown += self.close(part)
         return shown
 
 
@@ -282,9 +251,7 @@ class ResponsesDecoder(DecoderBase):
         self._text = ResponseText()
         self._searches = WebSearchCalls()
         self._items: dict[int, Item] = {}
-        self._thinking: list[str] = []
         self._thought: set[int] = set()
-        self._section: tuple[int, int | None] = (-1, None)
 
     def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
         if not isinstance(document, dict):
@@ -317,13 +284,10 @@ class ResponsesDecoder(DecoderBase):
         return False
 
     def _text_delta(self, event: Event) -> Iterable[StreamEvent]:
-        return self._show(self._text.add(_key(event), event["delta"]))
-
-    def _show(self, text: str) -> Iterable[StreamEvent]:
-        return (TextDelta(text),) if text else ()
+        return said(self._text.add(_key(event), event["delta"]))
 
     def _part_done(self, event: Event) -> Iterable[StreamEvent]:
-        return self._show(self._finish_part(_key(event), event.get("part") or {}))
+        return said(self._finish_part(_key(event), event.get("part") or {}))
 
     def _finish_part(self, key: tuple[int, int], part: Event) -> str:
         full = part.get("text") or part.get("refusal") or ""
@@ -333,15 +297,8 @@ class ResponsesDecoder(DecoderBase):
         return self._think(event["output_index"], event.get("summary_index"), event["delta"])
 
     def _think(self, index: int, part: int | None, text: str) -> Iterable[StreamEvent]:
-        if not text:
-            return
-        section = (index, part)
-        if self._thinking and section != self._section:
-            text = "\n\n" + text
-        self._section = section
         self._thought.add(index)
-        self._thinking.append(text)
-        yield ThinkingDelta(text)
+        return thought(self._text.think(text, (index, part)))
 
     def _item_added(self, event: Event) -> Iterable[StreamEvent]:
         item = event["item"]
@@ -359,7 +316,7 @@ class ResponsesDecoder(DecoderBase):
                 text = ""
                 for number, part in enumerate(item.get("content") or ()):
                     text += self._finish_part((index, number), part)
-                yield from self._show(text)
+                yield from said(text)
             case "reasoning" if index not in self._thought:
                 parts = item.get("summary") or item.get("content") or ()
                 for number, part in enumerate(parts):
@@ -373,7 +330,7 @@ class ResponsesDecoder(DecoderBase):
         if status in ("failed", "cancelled") or event.get("type") == "response.failed":
             raise self._codec.refused(error_in(response) or response)
         yield from self._missed(response.get("output") or ())
-        yield from self._show(self._text.end())
+        yield from said(self._text.end())
         self._finished = True
         yield self._result(response)
 
@@ -398,7 +355,7 @@ class ResponsesDecoder(DecoderBase):
         message = Message(
             "assistant",
             shown,
-            thinking="".join(self._thinking),
+            thinking=self._text.thinking,
             tool_calls=tool_calls,
             citations=citations,
             sources=sources(self._searches.consulted, citations),

@@ -72,11 +72,9 @@ class OpenAIChat:
 
     def check(self, model: str) -> None:
         if self._server.needs_key:
-            raise ConfigError(
-                "missing_key",
-                f"{self._server.name} needs a key, and none is set for it.",
-                "Set OPENAI_CHAT_API_KEY, or OPENAI_CHAT_BASE_URL to a server of your own.",
-            )
+            what = f"{self._server.name} needs a key, and none is set for it."
+            remedy = "Set OPENAI_CHAT_API_KEY, or OPENAI_CHAT_BASE_URL to a server of your own."
+            raise ConfigError("missing_key", what, remedy)
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`. Tries again without what the server refused."""
@@ -107,13 +105,11 @@ class OpenAIChat:
         """See `Provider.models`. Returns one entry that names what is missing, if anything is."""
         server = self._server
         if not server.chosen:
-            return [
-                self._absent(
-                    "OPENAI_CHAT_BASE_URL",
-                    "Set OPENAI_CHAT_BASE_URL to a Chat Completions server, for example "
-                    "http://127.0.0.1:8000/v1.",
-                )
-            ]
+            remedy = (
+                "Set OPENAI_CHAT_BASE_URL to a Chat Completions server, for example "
+                "http://127.0.0.1:8000/v1."
+            )
+            return [self._absent("OPENAI_CHAT_BASE_URL", remedy)]
         try:
             self.check("")
             names = await self._list()
@@ -123,12 +119,11 @@ class OpenAIChat:
             return [self._absent(error.message, error.remedy)]
         if server.official:
             names = [name for name in names if answers_questions(name)]
-        if not names:
-            return [self._absent(f"{server.name} lists no model.", "Load a model there.")]
+        missing = self._absent(f"{server.name} lists no model.", "Load a model there.")
         return [
             ModelInfo(f"{self.name}:{name}", name, self.capabilities(name), local=server.loopback)
             for name in names
-        ]
+        ] or [missing]
 
     def _absent(self, missing: str, remedy: str) -> ModelInfo:
         return ModelInfo(
@@ -194,27 +189,18 @@ class ChatCodec(CodecBase):
 
 
 def _check_switch(request: Request) -> None:
-    searches = searcher(request.model) is not None
-    if request.native_search is None:
-        if searches:
-            raise ConfigError(
-                "always_searches",
-                f"{request.model} searches the web with every answer and cannot be told not to.",
-                "Turn its own search on (--search native), or choose another model.",
-            )
-        return
-    if not searches:
-        raise ConfigError(
-            "no_native_search",
-            f"{request.model} is not known to search the web by itself.",
-            "Choose local search, which is our own.",
-        )
-    if request.native_search.allowed_domains or request.native_search.blocked_domains:
-        raise ConfigError(
-            "no_domain_filter",
-            f"{request.model} cannot restrict its search to domains.",
-            "Leave the domains out, or choose local search.",
-        )
+    search, searches = request.native_search, searcher(request.model) is not None
+    if search is None and searches:
+        what = f"{request.model} searches the web with every answer and cannot be told not to."
+        remedy = "Turn its own search on (--search native), or choose another model."
+        raise ConfigError("always_searches", what, remedy)
+    if search is not None and not searches:
+        what = f"{request.model} is not known to search the web by itself."
+        raise ConfigError("no_native_search", what, "Choose local search, which is our own.")
+    if search is not None and (search.allowed_domains or search.blocked_domains):
+        what = f"{request.model} cannot restrict its search to domains."
+        remedy = "Leave the domains out, or choose local search."
+        raise ConfigError("no_domain_filter", what, remedy)
 
 
 def _search_options(search: NativeSearch) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from searchloop.agent.types import Capabilities
 UNKNOWN = Capabilities()
 
 
+# For none of these models function tools beside their search are documented.
 SEARCHING = Capabilities(native_search=True, tools=False)
-# Function tools beside their search are documented for none of them.
 # By pattern: True for models that accept `web_search_options`.
 SEARCHERS = {
     "*gpt-5-search-api*": True,
@@ -70,18 +70,20 @@ class ListedModels:
 def _read(entry: Mapping[str, Any]) -> Capabilities:
     parameters = entry.get("supported_parameters")
     listed = parameters if isinstance(parameters, list) else None
-    architecture = entry.get("architecture")
-    inputs = architecture.get("input_modalities") if isinstance(architecture, dict) else None
-    meta = entry.get("meta")
+    inputs = _at(entry.get("architecture"), "input_modalities")
     # A window that the server was started with says more than what the model was trained for.
     sizes = (entry.get("max_model_len"), entry.get("context_length"), entry.get("context_window"))
-    loaded = meta.get("n_ctx") if isinstance(meta, dict) else None
+    loaded = _at(entry.get("meta"), "n_ctx")
     return Capabilities(
         tools=listed is None or "tools" in listed,
         thinking=listed is not None and "reasoning" in listed,
         vision=isinstance(inputs, list) and "image" in inputs,
         context=next((n for n in (loaded, *sizes) if type(n) is int and n > 0), None),
     )
+
+
+def _at(value: Any, key: str) -> Any:
+    return value.get(key) if isinstance(value, dict) else None
 
 
 DEFAULT_BASE = "https://api.openai.com/v1"

@@ -13,14 +13,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.calls.as_text import TextCalls
+from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
 from searchloop.agent.providers._common import CodecBase, DecoderBase
 from searchloop.agent.providers._thinking import ThinkSplitter
 from searchloop.agent.providers.openai_chat.calls import StreamedCalls
 from searchloop.agent.providers.openai_chat.errors import find_error
 from searchloop.agent.providers.openai_chat.models import ChatServer
 from searchloop.agent.providers.openai_chat.request import PROVIDER, version
-from searchloop.agent.search.citations import locate, numbered, sources, widen
-from searchloop.agent.search.vendor_marks import Residue, page_date
+from searchloop.agent.search.citations import locate, numbered, sources
+from searchloop.agent.search.vendor_marks import page_date
 from searchloop.agent.transport.sse import incomplete
 from searchloop.agent.types import (
     Citation,
@@ -32,6 +33,7 @@ from searchloop.agent.types import (
     SearchFinished,
     SearchStarted,
     Source,
+    Span,
     StopReason,
     StreamEvent,
     TextDelta,
@@ -44,35 +46,31 @@ from searchloop.agent.types import (
 
 def read_usage(usage: Any) -> Usage:
     """Returns the reported counts; prompt tokens include cached ones."""
-    if not isinstance(usage, dict):
-        return Usage()
-    prompt = usage.get("prompt_tokens_details")
-    completion = usage.get("completion_tokens_details")
-    server = usage.get("server_tool_use_details")
+    usage = usage if isinstance(usage, dict) else {}
     cost = usage.get("cost")
     return Usage(
         input_tokens=_count(usage, "prompt_tokens"),
         output_tokens=_count(usage, "completion_tokens"),
-        cached_tokens=_count(prompt, "cached_tokens"),
-        reasoning_tokens=_count(completion, "reasoning_tokens"),
-        searches=_count(server, "web_search_requests"),
+        cached_tokens=_count(usage.get("prompt_tokens_details"), "cached_tokens"),
+        reasoning_tokens=_count(usage.get("completion_tokens_details"), "reasoning_tokens"),
+        searches=_count(usage.get("server_tool_use_details"), "web_search_requests"),
         cost_usd=float(cost) if isinstance(cost, int | float) else None,
     )
 
 
-def read_times(times: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the speed that llama.cpp reports: milliseconds, and tokens a second.
+# llama.cpp reports its speed: https://github.com/ggml-org/llama.cpp/blob/master/tools/server
+_TIMES = {
+    "prompt_ms": "prompt_ms",
+    "predicted_ms": "eval_ms",
+    "predicted_per_second": "tokens_per_second",
+}
 
-    https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
-    """
-    named = {
-        "prompt_ms": "prompt_ms",
-        "predicted_ms": "eval_ms",
-        "predicted_per_second": "tokens_per_second",
-    }
+
+def read_times(times: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns milliseconds, and tokens a second."""
     return {
         ours: round(float(times[theirs]), 3)
-        for theirs, ours in named.items()
+        for theirs, ours in _TIMES.items()
         if type(times.get(theirs)) in (int, float) and times[theirs] > 0
     }
 
@@ -92,25 +90,22 @@ _STOPS: dict[str, StopReason] = {
 }
 
 
-class ChatAnswer:
+class ChatAnswer(ShownAnswer):
     """Collects one choice: text, thinking, calls and citations.
 
     `reason` is the server's `finish_reason`; `tools` are those whose calls may stand in the text,
-    as small models print them. Text is shown without printed thinking and vendor marks, so offsets
-    of citations, which count in the server's text, are moved and mapped.
+    as small models print them. Offsets of citations count in the text with printed thinking.
     """
 
     def __init__(self, model: str, host: str, tools: Iterable[ToolSpec] = ()) -> None:
+        super().__init__()
         self._model = model
         self._host = host
         self.reason = ""
         self.begun = False
-        self._content: list[str] = []  # as the server wrote it
-        self._answered = 0  # how much of it came after the thinking printed before it
-        self._shown: list[str] = []
-        self._thinking: list[str] = []
+        self._content: list[str] = []  # with printed thinking
+        self._answer = Stretch()  # without it
         self._splitter = ThinkSplitter()
-        self._residue = Residue()
         self._written = TextCalls(tools)
         self._times: dict[str, Any] = {}
         self._calls = StreamedCalls()
@@ -126,10 +121,10 @@ class ChatAnswer:
         """True once the server has named a page."""
         return bool(self._annotations)
 
-    def add(self, delta: Mapping[str, Any], *, whole: bool) -> list[Delta]:
+    def add(self, delta: Mapping[str, Any], *, whole: bool) -> list[StreamEvent]:
         """Adds a piece of the answer, or the whole. Returns the deltas that can be shown now."""
         self.begun = True
-        out: list[Delta] = []
+        out: list[StreamEvent] = []
         content = delta.get("content")
         if len(delta) > 1 or content is None:
             self._add_rest(delta, out, whole=whole)
@@ -140,12 +135,13 @@ class ChatAnswer:
                 self._parts(content, out)
         return out
 
-    def end(self) -> list[Delta]:
+    def end(self) -> list[StreamEvent]:
         """Ends the answer. Returns the deltas that were not shown yet."""
-        out: list[Delta] = []
+        out: list[StreamEvent] = []
         for piece in self._splitter.close():
-            self._show(piece, out)
-        self._say(self._written.feed(self._residue.close()) + self._written.close(), out)
+            self._put(piece, out)
+        out += said(self.close(self._answer))
+        out += said(super()._show(self._answer, self._written.close()))
         return out
 
     def note(self, chunk: Mapping[str, Any]) -> None:
@@ -176,8 +172,8 @@ class ChatAnswer:
         citations, found = self._citations()
         message = Message(
             "assistant",
-            "".join(self._shown),
-            thinking="".join(self._thinking),
+            self.text,
+            thinking=self.thinking,
             tool_calls=calls,
             citations=citations,
             sources=sources((*self._consulted, *found), citations),
@@ -186,18 +182,18 @@ class ChatAnswer:
         )
         return message, "tool_calls" if calls else stop, self._usage
 
-    def _add_rest(self, delta: Mapping[str, Any], out: list[Delta], *, whole: bool) -> None:
+    def _add_rest(self, delta: Mapping[str, Any], out: list[StreamEvent], *, whole: bool) -> None:
         details = delta.get("reasoning_details")
         if isinstance(details, list):
             self._keep_details(details)
         for name in _REASONING:
-            if thought := _string(delta, name):
-                self._reasoning.setdefault(name, []).append(thought)
-                self._think(thought, out)
+            if text := _string(delta, name):
+                self._reasoning.setdefault(name, []).append(text)
+                out += thought(self.think(text))
                 break
         else:
             for detail in details if isinstance(details, list) else ():
-                self._think(_thought(detail), out)
+                out += thought(self.think(_thought(detail)))
         if delta.get("tool_calls"):
             self._calls.add(delta["tool_calls"], whole=whole)
         annotations = delta.get("annotations")
@@ -207,34 +203,25 @@ class ChatAnswer:
             self._refused = True
             self._text(refusal, out)
 
-    def _text(self, text: str, out: list[Delta]) -> None:
+    def _text(self, text: str, out: list[StreamEvent]) -> None:
         self._content.append(text)
         if self._splitter.passing:
-            self._show(TextDelta(text), out)
+            self._put(TextDelta(text), out)
         else:
             for piece in self._splitter.feed(text):
-                self._show(piece, out)
+                self._put(piece, out)
 
-    def _show(self, piece: Delta, out: list[Delta]) -> None:
+    def _put(self, piece: Delta, out: list[StreamEvent]) -> None:
         if type(piece) is ThinkingDelta:
-            self._think(piece.text, out)
-            return
-        self._answered += len(piece.text)
-        text = self._residue.feed(piece.text)
-        if text:
-            self._say(self._written.feed(text), out)
+            out += thought(self.think(piece.text))
+        else:
+            out += said(self.show(self._answer, self._answer.add(piece.text)))
 
-    def _say(self, text: str, out: list[Delta]) -> None:
-        if text:
-            self._shown.append(text)
-            out.append(TextDelta(text))
+    def _show(self, stretch: Stretch, text: str) -> str:
+        """Shows text, except what may be a printed call."""
+        return super()._show(stretch, self._written.feed(text)) if text else ""
 
-    def _think(self, text: str, out: list[Delta]) -> None:
-        if text:
-            self._thinking.append(text)
-            out.append(ThinkingDelta(text))
-
-    def _parts(self, content: Any, out: list[Delta]) -> None:
+    def _parts(self, content: Any, out: list[StreamEvent]) -> None:
         """Adds content as a list of parts, which some servers stream too."""
         for part in content if isinstance(content, list) else ():
             if not isinstance(part, dict):
@@ -243,7 +230,7 @@ class ChatAnswer:
                 self._text(text, out)
             elif isinstance(part.get("thinking"), list):
                 for inner in part["thinking"]:
-                    self._think(_thought(inner), out)
+                    out += thought(self.think(_thought(inner)))
 
     def _keep_details(self, details: list[Any]) -> None:
         """Joins the pieces of each reasoning block, which goes back to the server."""
@@ -268,7 +255,7 @@ class ChatAnswer:
 
     def _citations(self) -> tuple[tuple[Citation, ...], list[Source]]:
         """Returns the pages cited at a place in the text, and all pages named."""
-        raw, text = "".join(self._content), "".join(self._shown)
+        raw = "".join(self._content)
         found: list[tuple[Mark, str, str]] = []
         named: list[Source] = []
         for note in self._annotations:
@@ -278,16 +265,13 @@ class ChatAnswer:
                 continue
             named.append(Source(url, title))
             where = locate(raw, _number(note, "start_index"), _number(note, "end_index"), url)
-            span = self._span(where, raw, text) if where else None
+            span = self._span(where, len(raw) - self._answer.size) if where else None
             if span:
                 found.append((Mark(span), url, title))
         return numbered(found), named
 
-    def _span(self, where: tuple[int, int], raw: str, text: str) -> tuple[int, int] | None:
-        printed = len(raw) - self._answered
-        first, last = (self._residue.position(max(0, at - printed)) for at in where)
-        first, last = min(first, len(text)), min(last, len(text))
-        return (first, last) if first < last else widen(text, first)
+    def _span(self, where: Span, printed: int) -> Span | None:
+        return self.span(*(self.place(self._answer, max(0, at - printed)) for at in where))
 
 
 def _citation(note: Mapping[str, Any]) -> Mapping[str, Any]:

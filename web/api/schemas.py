@@ -13,7 +13,7 @@ from searchloop.agent.guard.approvals import DECISIONS
 from searchloop.agent.guard.egress import Mixed
 from searchloop.agent.mcp.server import EFFECTS
 from searchloop.agent.tools import ALLOWED
-from searchloop.agent.types import SEARCHES, USAGE_FIELDS, RunReason, SourceState
+from searchloop.agent.types import SEARCHES, USAGE_FIELDS, RunReason, SourceState, VerdictName
 
 Schema = dict[str, Any]
 
@@ -364,7 +364,13 @@ SCHEMAS: Schema = {
             "type": ["array", "null"],
             "description": "[start, end) in code points of the text; null: at no one place",
         },
-        quote=described(MAYBE_TEXT, "What the source says there"),
+        quote=described(MAYBE_TEXT, "What the provider took from the source or the answer quotes"),
+        verdict={
+            "type": ["string", "null"],
+            "enum": [*get_args(VerdictName), None],
+            "description": "What a comparison with the page found; null: from before verdicts",
+        },
+        passage=described(MAYBE_TEXT, "The source's own nearest text, as Markdown"),
         verified=_VERIFIED,
     ),
     "Citation": record(

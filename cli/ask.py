@@ -135,7 +135,8 @@ def run(args: argparse.Namespace) -> int:
             )
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
-            return as_text(events, numbers=args.verbose or sys.stderr.isatty())
+            numbers, before = args.verbose or sys.stderr.isatty(), agent.log.read(session or "")
+            return as_text(events, numbers=numbers, before=before)
         return as_one_object(events) if args.output == "json" else as_lines(events)
 
 

@@ -23,7 +23,7 @@ WORDS = {
     "supported": "The source says so",
     "contradicted": "The source says otherwise",
     "unclear": "The check cannot tell",
-    "unread": "Not read here: only found",
+    "unread": "Not read here, only found",
 }
 TITLES = {1: "Tides", 2: "Harbours", 3: "Bathing", 4: "Parking"}
 _RIGHT = {"quoted": True, "supported": True, "misquoted": False, "contradicted": False}

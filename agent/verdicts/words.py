@@ -16,7 +16,7 @@ WORDS = {  # in the order in which several are told
     "quoted": "These words stand in the source",
     "supported": "The source says so",
     "unclear": "The check cannot tell",
-    "unread": "Not read here: only found",
+    "unread": "Not read here, only found",
 }
 
 _ROW = re.compile(r"^[ \t]*\|(.*?)\|?[ \t]*$", re.M)
@@ -42,20 +42,15 @@ def told(marks: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def evidence(mark: Mapping[str, Any]) -> str:
-    """Returns the verdict on one place in words, and what it rests on; "" where nothing is known.
-
-    Without a verdict the quote stands alone.
-    """
-    verdict = mark.get("verdict")
-    quote = f"“{mark['quote']}”" if mark.get("quote") else ""
-    passage = f"“{plain(mark['passage'])}”" if mark.get("passage") else ""
-    if verdict not in WORDS:
-        return quote
-    if verdict == "unread":
-        return WORDS[verdict] + (f". The provider quotes {quote}" if quote else "")
-    said = f"{WORDS[verdict]}: {quote}" if verdict == "misquoted" and quote else WORDS[verdict]
-    where = "Nearest there" if verdict in ("misquoted", "unclear") else "There"
-    return f"{said}. {where}: {passage}" if passage else said
+    """Returns the verdict on one place in words, and what it rests on; "" where there is none."""
+    verdict, quote, passage = mark.get("verdict"), mark.get("quote"), mark.get("passage")
+    said = WORDS.get(verdict or "", "")
+    if quote and (not said or verdict in ("misquoted", "unread")):
+        said = f"{said}: “{quote}”".removeprefix(": ")
+    if said and passage:
+        near = "; nearest there" if verdict in ("misquoted", "unclear") else ""
+        said += f"{near}: “{plain(passage)}”"
+    return said
 
 
 def plain(markdown: str) -> str:

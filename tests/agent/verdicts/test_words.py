@@ -40,12 +40,12 @@ def test_a_source_is_summed_up_by_its_places() -> None:
     [
         ({"verdict": None, "quote": "so"}, "“so”"),
         ({"verdict": None}, ""),
-        ({"verdict": "quoted", "quote": "so", "passage": "*so* it is"}, "There: “so it is”"),
-        ({"verdict": "misquoted", "quote": "no", "passage": "so"}, ": “no”. Nearest there: “so”"),
-        ({"verdict": "contradicted", "passage": "so"}, "otherwise. There: “so”"),
-        ({"verdict": "unclear", "passage": "so"}, "The check cannot tell. Nearest there: “so”"),
+        ({"verdict": "quoted", "quote": "so", "passage": "*so* it is"}, "source: “so it is”"),
+        ({"verdict": "misquoted", "quote": "no", "passage": "so"}, ": “no”; nearest there: “so”"),
+        ({"verdict": "contradicted", "passage": "so"}, "otherwise: “so”"),
+        ({"verdict": "unclear", "passage": "so"}, "The check cannot tell; nearest there: “so”"),
         ({"verdict": "unclear", "passage": None}, "The check cannot tell"),
-        ({"verdict": "unread", "quote": "so"}, "only found. The provider quotes “so”"),
+        ({"verdict": "unread", "quote": "so"}, "only found: “so”"),
     ],
 )
 def test_a_place_shows_what_its_verdict_rests_on(mark: dict[str, Any], words: str) -> None:

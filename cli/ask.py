@@ -110,7 +110,8 @@ def run(args: argparse.Namespace) -> int:
             events = agent.stream(question, session=known, **turn)
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
-            return as_text(events, numbers=args.verbose or sys.stderr.isatty())
+            numbers, before = args.verbose or sys.stderr.isatty(), agent.log.read(session or "")
+            return as_text(events, numbers=numbers, before=before)
         return as_json_lines(events, every=args.output != "json")
 
 

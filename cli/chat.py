@@ -26,7 +26,7 @@ from searchloop.cli.arguments import MODES, SEARCHES, one_line, undone, warn
 from searchloop.cli.ask import agent_with_tools, asking, session_arguments, session_named, settled
 from searchloop.cli.main import OK
 from searchloop.cli.models import whole_name
-from searchloop.cli.show import as_text, code_of
+from searchloop.cli.show import as_text, code_of, print_source
 
 _KNOWN = {"mode": MODES, "search": ("on", *SEARCHES)}
 _CHOICES = ("model", "mode", "search", "workspace", "agent")
@@ -127,7 +127,8 @@ class Chat:
             turn: Turn = {"approve": self._approve, **more}
             events = self._agent.stream(text, session=self._session, **turn)
             shown = asking(self._agent, events) if self._approve == "ask" else events
-            as_text(shown, numbers=sys.stderr.isatty())
+            before = self._agent.log.read(self._session)
+            as_text(shown, numbers=sys.stderr.isatty(), before=before)
         except KeyboardInterrupt:
             self._stop(events)
 
@@ -174,13 +175,13 @@ class Chat:
 
     def _sources(self, _: str) -> None:
         found: dict[str, Any] = {}
+        marks: dict[str, Any] = {}
         for event in self._agent.log.read(self._session):
             if event.type == "run_finished":
                 found.update((s["url"], s) for s in event.data["sources"])
+                marks.update((c["url"], c["marks"]) for c in event.data["citations"])
         for source in sorted(found.values(), key=lambda s: (s.get("n") is None, s.get("n") or 0)):
-            number = f"[{source['n']}]" if source.get("n") else "-"
-            title = one_line(source["title"] or source["url"])
-            print(f"{number:>5} {title} ({source['state']})\n      {one_line(source['url'], 300)}")
+            print_source(source, marks.get(source["url"], ()))
         if not found:
             print("No sources yet.")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from searchloop.agent.log.events import Event, public_data
+from searchloop.agent.search.marks import Place, find
 from searchloop.agent.tools.backend import error_words
+from searchloop.agent.verdicts.words import told
 from searchloop.cli.arguments import as_json, number, one_line, safe, warn
 from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
 
@@ -18,6 +21,8 @@ _FIGURES = {
     "shortened": "{shortened} older texts shortened",
     "calls": "calls: {calls}",
 }
+_STATES = {"cited": "cited, not checked", "opened": "read", "found": "found, not read"}
+_BRACKET = re.compile(r"(?<![ \t])[ \t]*(?:\[(?:\d[\d ,;、，]*)?(?:(\])|\Z)|\Z)")
 _CODES = {"stop": OK, "limit": LIMIT, "cancelled": STOPPED}
 
 
@@ -32,21 +37,86 @@ def as_json_lines(events: Iterator[Event], *, every: bool) -> int:
     return code
 
 
-def as_text(events: Iterator[Event], *, numbers: bool) -> int:
+class _Screen:
+    """Prints an answer as it comes, but no bracket that the finished answer may write otherwise.
+
+    Such a bracket waits for the end of its paragraph. A mark of one known number never changes.
+    """
+
+    def __init__(self, before: Iterable[Event]) -> None:
+        self._known: set[int] = set()
+        self._said = self._shown = ""
+        self._done = 0  # characters of what was said that are shown or removed
+        for event in before:
+            self.learn(event)
+
+    def learn(self, event: Event) -> None:
+        """Takes the numbers of an event's sources."""
+        self._known.update(s["n"] for s in event.data.get("sources", ()) if s.get("n"))
+
+    def add(self, text: str) -> None:
+        """Prints what no further text can change."""
+        self._said += text
+        while self._show(self._doubtful()) < len(self._said):
+            end = self._said.rfind("\n\n", self._done)
+            if end < 0 or (marks := self._marks(end)) != self._marks(end, sure=False):
+                return
+            self._show(end, marks)
+
+    def _doubtful(self) -> int:
+        """Returns where the first bracket begins that may change, or the text ends."""
+        for bracket in _BRACKET.finditer(self._said, self._done):
+            end = bracket.end()
+            if not bracket[1] or any(mark.end == end for mark in self._marks(end, sure=False)):
+                return bracket.start()
+        return len(self._said)
+
+    def _marks(self, end: int, *, sure: bool = True) -> list[Place]:
+        """Returns the marks before `end` that are written otherwise; if not `sure`, that may be."""
+        if not self._known:
+            return []
+        text = self._said[:end] + ("" if sure else f"\n\nSo it is [{min(self._known)}].")
+        found = find(text, self._known, max(self._known))
+        return [m for m in found if m.end <= end and _written(m) != text[m.start : m.end]]
+
+    def _show(self, end: int, marks: Iterable[Place] = ()) -> int:
+        out = ""
+        for mark in marks:
+            if mark.start >= self._done:
+                before = self._said[self._done : mark.start]
+                out += (before if mark.numbers else before.rstrip(" \t")) + _written(mark)
+                self._done = mark.end
+        out += self._said[self._done : end]
+        self._done = end
+        self._shown += out
+        print(safe(out), end="", flush=True)
+        return end
+
+    def finish(self, text: str) -> None:
+        """Prints what is missing of the finished text; one that broke off keeps all its marks."""
+        rest = self._said[self._done :] if text == self._said else f"\n{text}"
+        print(safe(text.removeprefix(self._shown) if text.startswith(self._shown) else rest))
+        self._said, self._shown, self._done = "", "", 0
+
+
+def _written(mark: Place) -> str:
+    return "".join(f"[{n}]" for n in mark.numbers)
+
+
+def as_text(events: Iterator[Event], *, numbers: bool, before: Iterable[Event] = ()) -> int:
     """Prints the answer on stdout, as it comes on a terminal and whole in a pipe.
 
-    Prints the rest on stderr, with `numbers` the speed too. Returns the exit code.
+    Prints the rest on stderr, with `numbers` the speed too. `before` are the session's earlier
+    events. Returns the exit code.
     """
     live = sys.stdout.isatty()
-    shown = False
+    screen = _Screen(before)
     for event in events:
+        screen.learn(event)
         if event.type == "text_delta" and live:
-            print(safe(event.data["text"]), end="", flush=True)
-            shown = True
+            screen.add(event.data["text"])
         elif event.type == "message" and live and event.data["text"]:
-            # What came too fast to be followed is in its message all the same.
-            print("" if shown else safe(event.data["text"]))
-            shown = False
+            screen.finish(event.data["text"])  # what came too fast to be followed is in it
         elif event.type == "plan":
             print(f"{_plan_text(event.data)}\n")
         elif event.type == "run_finished":
@@ -116,9 +186,7 @@ def _after(event: Event) -> None:
         print("\nSources")
         marks = {c["n"]: c["marks"] for c in data["citations"]}
         for source in cited:
-            title = one_line(source["title"] or source["url"])
-            print(f"  [{source['n']}] {title}{_verdict(marks.get(source['n'], ()))}")
-            print(f"      {one_line(source['url'], 300)}")
+            print_source(source, marks.get(source["n"], ()))
     usage = data["usage"]
     counts = [f"search {data['search_path']}", f"{usage['seconds']:.1f} s"]
     counts += [f"{n} search{'es' * (n != 1)}"] if (n := usage["searches"]) else []
@@ -133,16 +201,12 @@ def _after(event: Event) -> None:
         warn(f"searchloop: {error['message']} {error['remedy']}")
 
 
-def _verdict(marks: Sequence[Mapping[str, Any]]) -> str:
-    """Says if the pages bear out the marked passages, where that was checked."""
-    checked = [mark["verified"] for mark in marks if mark["verified"] is not None]
-    good = sum(checked)
-    if not checked:
-        return ""
-    if good == len(checked):
-        return " - quote verified"
-    some = f" at {len(checked) - good} of {len(checked)} places" if good else ""
-    return f" - quote NOT found in the page{some}"
+def print_source(source: Mapping[str, Any], marks: Iterable[Mapping[str, Any]]) -> None:
+    """Prints a source: number, title, address, and what the check found at its marks."""
+    number = f"[{source['n']}]" if source.get("n") else "-"
+    print(f"{number:>5} {one_line(source['title'] or source['url'])}")
+    for line in (one_line(source["url"], 300), *(told(marks) or [_STATES[source["state"]]])):
+        print(f"      {line}")
 
 
 def code_of(event: Event) -> int:

@@ -92,7 +92,7 @@ def test_a_chat_in_lines(here: Cli, cli: Cli) -> None:
     ]
     ran = cli("chat", stdin="\n".join(lines))
     assert ran.code == 0
-    for words in ("/undo ", "[1]", "quote verified", "library://", "(cited)"):
+    for words in ("/undo ", "[1]", "These words stand in the source", "library://"):
         assert words in ran.out
     for words in (
         *("search auto", "no mode root", "no command /nope[31m", "'x'", "agent planner"),

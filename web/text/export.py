@@ -27,6 +27,7 @@ from searchloop.agent.log.events import DELTAS, Event, public_data
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.answer_markdown import math
 from searchloop.agent.text import INVISIBLE, visible
+from searchloop.agent.verdicts.words import evidence
 from searchloop.web.text.markdown import render_known
 from searchloop.web.text.tree import KnownLinks, Node, find_marks, substitute
 
@@ -142,24 +143,24 @@ def _noted(turn: Turn) -> str:
 
 
 def _footnotes(cited: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Returns one footnote a source, with all quotes of it."""
+    """Returns one footnote a source, with what the check found at each of its places."""
     notes: dict[int, Mapping[str, Any]] = {}
-    quotes: dict[int, dict[str, None]] = {}
+    found: dict[int, dict[str, None]] = {}
     for citation in cited:
         notes[citation["n"]] = citation
-        quotes.setdefault(citation["n"], {}).update(dict.fromkeys(_quotes(citation)))
+        found.setdefault(citation["n"], {}).update(dict.fromkeys(_evidence(citation)))
     out = []
     for n, citation in sorted(notes.items()):
-        said = "".join(f" “{_line(words)}”" for words in quotes[n])
+        said = "; ".join(map(_line, found[n]))
         title = _line(visible(citation.get("title") or citation["url"]))
-        out.append(f"[^{n}]: {title} {_address(citation['url'])}{said}")
+        out.append(f"[^{n}]: {title} {_address(citation['url'])} {said}".rstrip())
     return out
 
 
-def _quotes(citation: Mapping[str, Any]) -> list[str]:
-    """Returns the source's words at its marks, each once."""
-    said = (mark["quote"] for mark in citation.get("marks", ()))
-    return list(dict.fromkeys(visible(quote) for quote in said if quote))
+def _evidence(citation: Mapping[str, Any]) -> list[str]:
+    """Returns the verdict and the passage at each of a source's places, the same ones once."""
+    found = (visible(evidence(mark)) for mark in citation.get("marks", ()))
+    return [words for words in dict.fromkeys(found) if words]
 
 
 def _line(text: str) -> str:
@@ -206,7 +207,7 @@ def _source(citation: Mapping[str, Any], turn: str) -> str:
     shown = f"{words} <span class=host>{escape(visible(url))}</span>"
     known = KnownLinks([citation]).find(url)
     linked = f'<a rel="{_REL}" href="{escape(known)}">{shown}</a>' if known else shown
-    said = "".join(f"<br>“{escape(words)}”" for words in _quotes(citation))
+    said = "".join(f"<br>{escape(words)}" for words in _evidence(citation))
     n = int(citation["n"])
     return f'<p id="{turn}-{n}">[{n}] {linked}{said}</p>'
 

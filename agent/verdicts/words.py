@@ -1,0 +1,72 @@
+"""Says in words what the check of a source's marks found, the same wherever Python shows it.
+
+The page has these words in each language, in `web/static/locales`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+WORDS = {  # in the order in which several are told
+    "contradicted": "The source says otherwise",
+    "misquoted": "These words are not in the source",
+    "quoted": "These words stand in the source",
+    "supported": "The source says so",
+    "unclear": "The check cannot tell",
+    "unread": "Not read here, only found",
+}
+
+_ROW = re.compile(r"^[ \t]*\|(.*?)\|?[ \t]*$", re.M)
+_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}[-:| \t]*$|^[ \t]*(?:```|~~~)\S*[ \t]*$", re.M)
+_LEAD = re.compile(r"^[ \t]*(?:>[ \t]?|#{1,6}[ \t]+|[-*+][ \t]+)+", re.M)
+_MARKUP = re.compile(
+    r"\\(?P<escaped>[!-/:-@\[-`{-~])"
+    r"|(?P<ticks>`+)(?P<code>[^`\n]+)(?P=ticks)|`+"
+    r"|!?\[(?P<words>(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]\((?:[^()\n]|\([^()\n]*\))*(?:\)|\Z)"
+    r"|<(?P<address>https?://[^<>\s]+)>"
+    r"|(?<!\w)[*_]+(?=[^\s*_])|(?<=[^\s*_])[*_]+(?!\w)|(?<=\w)\*\*+(?=\w)|~~"
+)
+
+
+def told(marks: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Returns a sentence for each verdict at a source's places; none where nothing was checked."""
+    counts = Counter(v for mark in marks if (v := mark.get("verdict")) in WORDS)
+    total = counts.total()
+    if len(counts) == 1:
+        [verdict] = counts
+        return [WORDS[verdict] if total == 1 else f"{total} places: {WORDS[verdict]}"]
+    return [f"{counts[v]} of {total} places: {WORDS[v]}" for v in WORDS if counts[v]]
+
+
+def evidence(mark: Mapping[str, Any]) -> str:
+    """Returns the verdict on one place in words, and what it rests on; "" where there is none."""
+    verdict, quote, passage = mark.get("verdict"), mark.get("quote"), mark.get("passage")
+    said = WORDS.get(verdict or "", "")
+    if quote and (not said or verdict in ("misquoted", "unread")):
+        said = f"{said}: “{quote}”".removeprefix(": ")
+    if said and passage:
+        near = "; nearest there" if verdict in ("misquoted", "unclear") else ""
+        said += f"{near}: “{plain(passage)}”"
+    return said
+
+
+def plain(markdown: str) -> str:
+    """Returns the words of a passage on one line, without the signs of Markdown.
+
+    A passage is cut out of a page, so that signs may have lost their other half.
+    """
+    text = _LEAD.sub("", _ROW.sub(_cells, _RULE.sub("", markdown)))
+    return " ".join(_MARKUP.sub(_kept, text).split())
+
+
+def _cells(row: re.Match[str]) -> str:
+    cells = (cell.strip() for cell in re.split(r"(?<!\\)\|", row[1]))
+    return " · ".join(cell for cell in cells if cell)
+
+
+def _kept(sign: re.Match[str]) -> str:
+    inner = sign["words"]
+    return sign["escaped"] or sign["code"] or sign["address"] or (plain(inner) if inner else "")

@@ -1,0 +1,146 @@
+"""An answer on a terminal: no mark that goes away is ever seen, and verdicts are told in words."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.agent.log.events import Event, event_of
+from searchloop.agent.search.citations import settle
+from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.types import NOTHING, Message
+from searchloop.cli.show import as_text
+from tests.six_verdicts import PLACES, TEXT, WORDS, answer, url
+
+FOUND = Event(1, "tool_result", {"sources": [{"n": 1}, {"n": 2}, {"n": None}]}, 0.0)
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what it shows."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+def settled(text: str) -> str:
+    """The text as its message has it, in a session with two sources."""
+    table = SourceTable()
+    for n in (1, 2):
+        table.meet(f"https://s{n}.example/")
+    return settle(Message("assistant", text), table).content
+
+
+def screens(pieces: list[str], final: str, before: list[Event]) -> list[str]:
+    """What the terminal shows after each piece, and at the end."""
+    seen: list[str] = []
+    terminal = Terminal()
+
+    def events() -> Iterator[Event]:
+        for piece in pieces:
+            yield Event(2, "text_delta", {"text": piece}, 0.0)
+            seen.append(terminal.getvalue())
+        yield Event(3, "message", {"text": final, "sources": []}, 0.0)
+
+    with redirect_stdout(terminal):
+        as_text(events(), numbers=False, before=before)
+    return [*seen, terminal.getvalue()]
+
+
+ANSWERS = [
+    "Ebb is at six [1]. Flood is at noon [9].\n\nNobody swims [2].",
+    "Look at items[9] and `x[3]`, then a [9] between words.\n\nSo it is [1].",
+    "A bracket [9] between words, and nothing is cited.",
+    "Both say so [1, 2], and one of them [1, 7]; so do [2][9] and [1] and [9].",
+    "```python\nx = [7]\ny = items[9] + [1, 2]\n\nprint(x[0])\n```\n\nIt prints 7 [1]. [9]",
+    "As of [2024], the interval [0, 1] and [7, 8]; [see](https://x.example/) [link [9]](u).",
+    "首都は東京です[9]。富士山[1]。\n\n高い[1、2]。",
+    "`code [9]\n\nand more [9]` it ends [1]",
+    "[9] begins it.   [9]\n\n\n\n- a [9]\n- b [1]",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", ANSWERS)
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_nothing_is_shown_that_is_not_in_the_answer(text: str, size: int) -> None:
+    """At each piece the screen is the beginning of the answer; at the end it is the answer."""
+    final = settled(text)
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    *seen, last = screens(pieces, final, [FOUND])
+    assert all(final.startswith(shown) for shown in seen), seen
+    assert last == (f"{final}\n" if final else "")
+
+
+PIECES = [
+    "[1]",
+    "[9]",
+    "[1, 2]",
+    "[3",
+    "]",
+    " ",
+    ".",
+    "\n",
+    "\n\n",
+    "`",
+    "```\n",
+    "word",
+    "x",
+    "$",
+    "[",
+    "(u)",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=24))
+def test_whatever_comes_the_answer_is_there_at_the_end(pieces: list[str]) -> None:
+    """Each piece is a delta; the last lines of the screen are the whole answer."""
+    final = settled("".join(pieces))
+    last = screens(pieces, final, [FOUND])[-1]
+    assert last.endswith(f"{final}\n" if final else "")
+
+
+def test_text_comes_as_it_is_written() -> None:
+    """Marks of known numbers, code and ordinary brackets hold nothing back."""
+    text = "Ebb is at six [1]. See items[9], [the table] and x = [5], then [2]. More"
+    seen = screens(list(text), text, [FOUND])
+    held = {"[", "[1", "[2", "[9", "[5", " ", " [", " [1", " [2", " [5"}
+    for at, shown in enumerate(seen[:-1], 1):
+        assert text[len(shown) : at] in {"", *held}
+    assert screens(list("a [9]."), "a [9].", [])[4:] == ["a [9]", "a [9].", "a [9].\n"]
+
+
+def test_an_answer_that_broke_off_is_shown_once() -> None:
+    """Its message is what was said, marks and all: nobody compared them."""
+    said = "Ebb [1]. Flood [9].\n\nIt is [1]. And"
+    assert screens(list(said), said, [FOUND])[-1] == "Ebb [1]. Flood.\n\nIt is [1]. And\n"
+
+
+def test_what_was_not_followed_is_shown_from_its_message() -> None:
+    """Text that came too fast, and text of which only the end came."""
+    assert screens([], "Ebb is at six.", [FOUND])[-1] == "Ebb is at six.\n"
+    assert screens(["Ebb is"], "Ebb is at six.", [FOUND])[-1] == "Ebb is at six.\n"
+    assert screens(["at six."], "Ebb is at six.", [FOUND])[-1] == "at six.\nEbb is at six.\n"
+
+
+def test_each_source_is_listed_with_its_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the words of every surface; several verdicts say at how many places."""
+    ended: dict[str, Any] = {**answer(), "answer": TEXT, "reason": "stop", "search_path": "off"}
+    ended |= {"model": "m", "usage": {**NOTHING.as_dict(), "seconds": 1.0}}
+    as_text(iter([event_of(1, "run_finished", ended, 0.0)]), numbers=False)
+    _, _, listed = capsys.readouterr().out.partition("\nSources\n")
+    assert listed.splitlines()[:4] == [
+        "  [1] Tides",
+        f"      {url(1)}",
+        "      1 of 2 places: These words are not in the source",
+        "      1 of 2 places: These words stand in the source",
+    ]
+    assert listed.endswith(f"  [4] Parking\n      {url(4)}\n      Not read here, only found\n")
+    assert all(WORDS[verdict] in listed for _, verdict, *_ in PLACES)
+    assert "cited" not in listed

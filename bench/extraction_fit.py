@@ -38,7 +38,7 @@ from searchloop.search_backend.readers._html.features import (
     text_names,
     wrappers,
 )
-from searchloop.search_backend.readers._html.hidden import remove_hidden
+from searchloop.search_backend.readers._html.parts.visible import show
 from searchloop.search_backend.text.clean import decode
 
 LEAST_HOSTS = 8
@@ -78,9 +78,10 @@ class Example:
 def example(sample: Sample) -> Example:
     """The page as the reader sees it."""
     body = gzip.decompress(sample.file.read_bytes())
-    tree = LexborHTMLParser(bounded(decode(body, "utf-8"))[0])
+    markup = bounded(decode(body, "utf-8"))[0]
+    tree = LexborHTMLParser(markup)
     about = About(_about.kind(_about.metadata(tree)), sample.url)
-    remove_hidden(tree)
+    show(tree, markup)
     page = layout(written(tree))
     truth, total = len(WORD.findall(sample.truth)), sum(block.words for block in page.blocks)
     scale = max(30, truth) ** 0.75 * max(50, total) ** 0.25

@@ -19,8 +19,8 @@ from searchloop.search_backend.readers import XML_PIECE, Reader
 from searchloop.search_backend.readers._html import about as _about
 from searchloop.search_backend.readers._html.blocks import layout, written
 from searchloop.search_backend.readers._html.bounds import MOST_BYTES, bounded
-from searchloop.search_backend.readers._html.hidden import remove_hidden
 from searchloop.search_backend.readers._html.markdown import markdown
+from searchloop.search_backend.readers._html.parts.visible import show
 from searchloop.search_backend.text.clean import cleaned, decode, one_line, plain
 from searchloop.search_backend.types import Page
 
@@ -49,7 +49,7 @@ def _shown(markup: str, url: str) -> Page:
     markup, cut = bounded(markup)
     tree = LexborHTMLParser(markup)
     metadata = _about.metadata(tree)
-    remove_hidden(tree)
+    show(tree, markup)
     body = written(tree)
     shown = layout(body)
     text, unseen = cleaned(markdown(shown, range(len(shown.blocks)), url))

@@ -16,8 +16,8 @@ from searchloop.search_backend.readers._html import about as _about
 from searchloop.search_backend.readers._html.blocks import Layout, layout, written
 from searchloop.search_backend.readers._html.bounds import MOST_BYTES, bounded
 from searchloop.search_backend.readers._html.choose import About, chosen
-from searchloop.search_backend.readers._html.hidden import remove_hidden
 from searchloop.search_backend.readers._html.markdown import markdown
+from searchloop.search_backend.readers._html.parts.visible import show
 from searchloop.search_backend.text.clean import cleaned, decode
 from searchloop.search_backend.types import Page, Problem
 
@@ -61,7 +61,7 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
         _ASKS_FOR_SCRIPTS.search(node.text(deep=True) or "") for node in tree.css("noscript")
     )
     about = About(_about.kind(metadata), url)
-    remove_hidden(tree)
+    show(tree, markup)
     written_body = written(tree)
     links = _about.links(tree, metadata, written_body, url)
     # Each of these is as large as the page.

@@ -17,6 +17,8 @@ from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser
 
+from searchloop.search_backend.readers._html.parts.code import code_in_blocks, shows_code
+from searchloop.search_backend.readers._html.parts.inline import images_in_cells, inline
 from searchloop.search_backend.readers._html.text import TAG, batches, in_order, normal, plain, runs
 
 _BLOCK_NAMES = (
@@ -57,6 +59,8 @@ class Box:
     tag: str
     names: tuple[str, ...]
     """Its tag and the words of class, id, role and itemprop, as the model knows them."""
+    mark: str
+    """Its tag as written, with all attributes."""
 
 
 @dataclass(slots=True)
@@ -72,6 +76,8 @@ class Block:
     words: int
     linked: float
     """The share of its characters that are inside links."""
+    after: int
+    """How many boxes began before it."""
 
 
 @dataclass(slots=True)
@@ -102,18 +108,21 @@ def layout(markup: str) -> Layout:
     if len(signs) < 4:  # no text at all
         signs = _SIGNS[:4]
         markup = markup.translate(dict.fromkeys(map(ord, signs)))
+    markup = images_in_cells(markup)
     # Text, tag, text, tag and so on.
-    parts = _BLOCK_TAG.split(markup)
+    parts = _BLOCK_TAG.split(code_in_blocks(markup) if "<code" in markup else markup)
     parents: list[int] = []
-    kinds: list[tuple[str, tuple[str, ...]]] = []
-    known: dict[str, tuple[str, tuple[str, ...]]] = {}
+    kinds: list[tuple[str, tuple[str, ...], str]] = []
+    known: dict[str, tuple[str, tuple[str, ...], str]] = {}
     pieces: list[str] = []
-    homes: list[int] = []
+    homes: list[tuple[int, int]] = []
+    codes: dict[int, str] = {}
     box = -1
-    for piece, mark in zip(parts[::2], parts[1::2], strict=False):
+    marks = zip(parts[::2], parts[1::2], strict=False)
+    for piece, mark in marks:
         if piece and not piece.isspace():
             pieces.append(piece)
-            homes.append(box)
+            homes.append((box, len(parents)))
         if mark[0] == "/":
             box = parents[box]
             continue
@@ -122,13 +131,35 @@ def layout(markup: str) -> Layout:
             kind = known[mark] = _kind(mark)
         parents.append(box)
         kinds.append(kind)
-        if kind[0] not in _EMPTY:
+        if kind[0] == "pre":
+            code = _inside(mark.partition(" ")[0], marks)
+            if code and not code.isspace():
+                codes[len(pieces)] = code
+                pieces.append("")
+                homes.append((len(parents) - 1, len(parents)))
+        elif kind[0] not in _EMPTY:
             box = len(parents) - 1
     boxes = [Box(up, *kind) for up, kind in zip(parents, kinds, strict=True)]
+    pieces = inline(pieces, signs)
+    for at, code in codes.items():
+        pieces[at] = code
     return Layout(boxes, _blocks(pieces, homes, signs) if pieces else [], signs)
 
 
-def _blocks(pieces: list[str], homes: list[int], signs: str) -> list[Block]:
+def _inside(tag: str, marks: Iterator[tuple[str, str]]) -> str:
+    """All that an element of this tag has inside, up to its end."""
+    held: list[str] = []
+    depth = 1
+    for piece, mark in marks:
+        held.append(piece)
+        depth += (mark.partition(" ")[0] == tag) - (mark == f"/{tag}")
+        if not depth:
+            break
+        held.append(f"<{mark}>")
+    return "".join(held)
+
+
+def _blocks(pieces: list[str], homes: list[tuple[int, int]], signs: str) -> list[Block]:
     """The blocks of these pieces of markup that have text."""
     links: list[str] = []  # those that are open, each inside the one before
     blocks: list[Block] = []
@@ -138,7 +169,7 @@ def _blocks(pieces: list[str], homes: list[int], signs: str) -> list[Block]:
 
 
 def _some_blocks(
-    pieces: list[str], homes: list[int], links: list[str], signs: str
+    pieces: list[str], homes: list[tuple[int, int]], links: list[str], signs: str
 ) -> Iterator[Block]:
     """Brings `links` up to date. `signs` stand for the end of a piece, the start and end of a link,
     and other tags."""
@@ -150,7 +181,7 @@ def _some_blocks(
     parts[1::2] = map({"a": start, "/a": end, None: tag}.__getitem__, parts[1::2])
     marks = in_order(plain("".join(parts))).split(cut)
     in_links = re.compile(f"{start}([^{start}{end}]*+){end}").findall
-    for piece, marked, raw, home in zip(pieces, marks, texts, homes, strict=True):
+    for piece, marked, raw, (home, after) in zip(pieces, marks, texts, homes, strict=True):
         text = raw.strip(" ")
         link = links[-1] if links else None
         if marked == raw:
@@ -171,13 +202,15 @@ def _some_blocks(
         else:
             linked = sum([len(run.strip(" ")) for run in marked.split(tag)]) / len(text)
         if text:
-            yield Block(home, piece, link, text, text.count(" ") + 1, linked)
+            yield Block(home, piece, link, text, text.count(" ") + 1, linked, after)
 
 
-def _kind(mark: str) -> tuple[str, tuple[str, ...]]:
-    """The tag and names of p class="x"."""
+def _kind(mark: str) -> tuple[str, tuple[str, ...], str]:
+    """The tag, the names and the whole of p class="x"; what shows code counts as a pre."""
     name = mark.partition(" ")[0]
-    return name, _names(name, tuple(_VALUES.findall(mark)) if len(mark) > len(name) else ())
+    values = tuple(_VALUES.findall(mark)) if len(mark) > len(name) else ()
+    shown = "pre" if shows_code(name, dict(values).get("class", "")) else name
+    return shown, _names(shown, values), mark
 
 
 @lru_cache(maxsize=4096)

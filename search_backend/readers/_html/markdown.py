@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import groupby
-from typing import TypeAlias
 from urllib.parse import urljoin
 
-from searchloop.search_backend.readers._html.blocks import Block, Box, Layout
+from searchloop.search_backend.readers._html.blocks import Block, Layout
+from searchloop.search_backend.readers._html.parts.code import fenced, language, lines
+from searchloop.search_backend.readers._html.parts.places import labels, places
+from searchloop.search_backend.readers._html.parts.tables import Tables
 from searchloop.search_backend.readers._html.text import (
     address,
     bare,
@@ -22,99 +23,133 @@ from searchloop.search_backend.readers._html.text import (
 )
 
 LONGEST_URL = 2_000
-# A cell with more words holds text; such a table only arranges the page.
-MOST_CELL_WORDS = 60
-_HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
-_TELLING = frozenset((*_HEADINGS, "tr", "td", "th", "li", "pre", "blockquote"))
 _UNSAFE = re.compile(r"[\s<>()]")
 # Kinds of lines, the one before and the next, that stay together.
 _TOGETHER = frozenset(
-    (("item", "item"), ("row", "row"), ("table", "row"), ("item", "more"), ("more", "more"))
+    (
+        *(("item", "item"), ("more", "item"), ("term", "term")),
+        *(("term", "definition"), ("definition", "definition")),
+    )
 )
-# What a box lies in: indexes of the nearest row, cell and item (-1: none), what begins a heading,
-# and whether it is code and quoted.
-_Around: TypeAlias = tuple[int, int, int, str, bool, bool]
-_NOWHERE: _Around = (-1, -1, -1, "", False, False)
 
 
 def markdown(page: Layout, chosen: Sequence[int], url: str) -> str:
     """The blocks of these indexes as Markdown; links are absolute, seen from `url`."""
-    blocks = [page.blocks[index] for index in chosen]
-    around = _surroundings(page.boxes)
-    lines = zip(blocks, Writer(url, page.signs).texts(blocks), strict=True)
-    items: set[int] = set()
-    parts: list[tuple[str, str]] = []
-    previous = -1
-    for row, group in groupby(lines, key=lambda line: around[line[0].box][0]):
-        if row < 0:
-            parts += [_line(block, text, around[block.box], items) for block, text in group]
-            previous = -1
-            continue
-        of_row = list(group)
-        cells = _cells(of_row, around)
-        if len(cells) < 2 or any(len(cell.split()) > MOST_CELL_WORDS for cell in cells):
-            parts += [_line(block, text, around[block.box], items) for block, text in of_row]
-            previous = -1
-            continue
-        table = page.boxes[row].parent
-        line = f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-        parts.append(("row" if previous == table else "table", line))
-        if previous != table:
-            parts.append(("row", "|" + " --- |" * len(cells)))
-        previous = table
-    return _joined(parts)
+    return _Lines(page, chosen, url).written()
 
 
-def _joined(parts: list[tuple[str, str]]) -> str:
-    """Items of a list, rows of a table, lines of code stay together; the rest stands apart."""
-    text: list[str] = []
-    last = ""
-    for kind, line in parts:
-        text.append("\n" if (last, kind) in _TOGETHER else "\n\n")
-        text.append(line)
-        last = kind
-    return "".join(text[1:])
+class _Lines:
+    """Writes the chosen blocks of a page, one after the other."""
 
+    def __init__(self, page: Layout, chosen: Sequence[int], url: str) -> None:
+        self._page = page
+        self._places = places(page.boxes)
+        self._labels = labels(page.boxes)
+        self._tables = Tables(page, self._places, self._labels)
+        self._chosen = self._tables.completed(chosen)
+        blocks = [page.blocks[index] for index in self._chosen]
+        self._texts = dict(zip(self._chosen, Writer(url, page.signs).texts(blocks), strict=True))
+        # How far the text of the items that have begun stands to the right.
+        self._begun: dict[int, int] = {}
+        self._parts: list[str] = []
+        self._last = ("", -1, -1)  # kind, heading and block of what was written last
 
-def _surroundings(boxes: list[Box]) -> list[_Around]:
-    found: list[_Around] = []
-    for at, box in enumerate(boxes):
-        tag = box.tag
-        around = found[box.parent] if box.parent >= 0 else _NOWHERE
-        if tag in _TELLING:
-            row, cell, item, heading, code, quote = around
-            row = at if tag == "tr" else row
-            cell = at if tag in ("td", "th") else cell
-            item = at if tag == "li" else item
-            heading = _HEADINGS.get(tag, heading)
-            code, quote = code or tag == "pre", quote or tag == "blockquote"
-            around = (row, cell, item, heading, code, quote)
-        found.append(around)
-    return found
+    def written(self) -> str:
+        """Returns them all."""
+        tables = set[int]()
+        for at in self._chosen:
+            table = self._tables.outermost(self._page.blocks[at].box)
+            if table < 0:
+                self._line(at)
+            elif table not in tables:
+                tables.add(table)
+                for text in self._tables.written(table, self._texts):
+                    if text:
+                        self._add("table", text, at)
+        return "".join(self._parts[1:])
 
+    def _add(self, kind: str, text: str, at: int) -> None:
+        """Items of a list, lines broken by hand stay together; the rest stands apart."""
+        last, _, before = self._last
+        together = (last, kind) in _TOGETHER or self._is_next_line(before, at)
+        self._parts += ("\n" if together else "\n\n", text)
+        self._last = (kind, -1, at)
 
-def _cells(row: list[tuple[Block, str]], around: list[_Around]) -> list[str]:
-    """The texts of one row, joined cell by cell."""
-    found: dict[int, list[str]] = {}
-    for block, text in row:
-        found.setdefault(around[block.box][1], []).append(text)
-    return [" ".join(texts) for texts in found.values()]
+    def _is_next_line(self, before: int, at: int) -> bool:
+        """Tells whether only one <br> stands between two blocks."""
+        blocks, boxes = self._page.blocks, self._page.boxes
+        if before != at - 1 or before < 0 or blocks[before].box != blocks[at].box:
+            return False
+        between = boxes[blocks[before].after : blocks[at].after]
+        return len(between) == 1 and between[0].tag == "br"
 
+    def _line(self, at: int) -> None:
+        block = self._page.blocks[at]
+        place, text = self._places[block.box], self._texts[at]
+        if place.code >= 0:
+            if code := lines(block.html):
+                self._add("code", fenced(code, self._language(block)), at)
+            return
+        if place.struck >= 0 and "~~" not in text:
+            text = f"~~{text}~~"
+        if place.heading >= 0:
+            if self._last[:2] == ("heading", place.heading):
+                self._parts.append(f" {text}")
+            else:
+                level = int(self._page.boxes[place.heading].tag[1])
+                self._add("heading", f"{'#' * level} {text}", at)
+            self._last = ("heading", place.heading, at)
+            return
+        quote = "> " if place.quote >= 0 else ""
+        kind, before = self._marked(block)
+        self._add(kind, quote + before + text, at)
 
-def _line(block: Block, text: str, around: _Around, items: set[int]) -> tuple[str, str]:
-    """(kind, line) of one block. `items` are those of lists that have begun."""
-    _, _, item, heading, code, quote = around
-    if code:
-        written = bare(block.html).strip("\n")
-        return "code", f"```\n{written}\n```"
-    if heading:
-        return "heading", heading + text
-    if item >= 0:
-        if item in items:
-            return "more", "  " + text
-        items.add(item)
-        return "item", "- " + text
-    return "text", "> " + text if quote else text
+    def _marked(self, block: Block) -> tuple[str, str]:
+        """Returns the kind of a line, and what stands before its text."""
+        place = self._places[block.box]
+        item, definition = place.item, place.definition
+        if item >= 0 and item > definition:
+            indent = self._begun.get(item)
+            if indent is not None:
+                return "more", " " * indent
+            label = self._labels[item]
+            indent = self._begun.get(self._outer(item), 0)
+            self._begun[item] = indent + len(label) + 1
+            return "item", f"{' ' * indent}{label} "
+        if place.term > definition:
+            return "term", ""
+        if definition >= 0 and self._has_term(definition):
+            is_first = self._begun.setdefault(definition, block.after) == block.after
+            return ("definition", ": ") if is_first else ("more", "  ")
+        return "text", ""
+
+    def _outer(self, item: int) -> int:
+        """Returns the item around an item that has begun, or -1."""
+        boxes = self._page.boxes
+        while (
+            item := self._places[boxes[item].parent].item if boxes[item].parent >= 0 else -1
+        ) >= 0:
+            if item in self._begun:
+                break
+        return item
+
+    def _has_term(self, definition: int) -> bool:
+        boxes = self._page.boxes
+        up = boxes[definition].parent
+        return any(
+            box.tag == "dt" and up in (box.parent, boxes[box.parent].parent)
+            for box in boxes[max(0, up) : definition]
+        )
+
+    def _language(self, block: Block) -> str:
+        boxes, at = self._page.boxes, block.box
+        marks = block.html[:300] if block.html.startswith("<") else ""
+        for _ in range(4):
+            if at < 0:
+                break
+            marks += f" {boxes[at].mark} "
+            at = boxes[at].parent
+        return language(marks)
 
 
 def _linked(words: str, label: str, target: str) -> str:

@@ -1,0 +1,182 @@
+"""Code as it was typed, whatever a highlighter made of it: its lines, its language, its fence.
+
+Highlighters write a line as an element or a row of a table, and number it in a column or an element
+of its own. What they share is the classes below, and that a number of a line is digits alone.
+"""
+
+from __future__ import annotations
+
+import re
+from textwrap import dedent
+
+from searchloop.search_backend.readers._html.text import plain
+
+# Classes of elements that show code without being a <pre>.
+_CODE_CLASSES = (
+    "highlighttable lntable rouge-table hljs-ln js-file-line-container diff-table cm-editor "
+    "syntaxhighlighter CodeMirror CodeMirror-code cm-content crayon-table FileContents code-view "
+    "wp_syntax dp-highlighter geshi react-code-lines enlighter"
+)
+_CODE = frozenset(_CODE_CLASSES.split())
+_CODE_TABLES = _CODE | {"code", "blob"}
+_TOKEN = re.compile(r"<([^>]*)>")
+_CLASS = re.compile(r' class="([^"]*)"')
+_LINE = re.compile(
+    r"(?<![\w-])(?:line|[\w-]*code-?line|token-line|CodeMirror-line|(?:cm|view|highlight|crayon)-line"
+    r"|react-file-line|ace_line)(?![\w-])"
+)
+_GUTTER = re.compile(
+    r"(?<![\w-])(?:linenos?|linenodiv|lnt?|linenr|[\w-]*line[-_]?num[\w-]*|[\w-]*gutter[\w-]*"
+    r"|blob-num|lines-num|crayon-nums?)(?![\w-])",
+    re.IGNORECASE,
+)
+_TOOLS = re.compile(r"(?<![\w-])(?:toolbar|copy[\w-]*|[\w-]*copy-button|btn)(?![\w-])")
+_ROWS = frozenset(("div", "p", "li", "tr", "pre"))
+_VOID = frozenset(("br", "img", "wbr", "hr", "input"))
+_is_numbers = re.compile(r"[\s\d.:|\xa0]*").fullmatch
+_INLINE_CODE = re.compile(r"<code((?: [^>]*)?)>([^<]*+(?:<(?!/?code[ >])[^<]*+)*+)</code>")
+_BREAK = re.compile(r"<(?:br|div|p|li|tr|pre)[ >]")
+_LANGUAGE = re.compile(
+    r'(?:data-lang(?:uage)?="|[ "](?:lang(?:uage)?-|highlight-(?:source-|text-)?|brush: ?'
+    r"|(?:sourceCode|hljs|syntaxhighlighter|prettyprint)(?: sourceCode)? ))"
+    r"(?!hljs|default|none|text|plain|nohighlight|linenums|language-|lang-)([A-Za-z][\w+#.-]{0,19})"
+    r'(?=[ ";])'
+)
+
+
+def shows_code(tag: str, classes: str) -> bool:
+    """Tells whether all inside an element of these classes is code."""
+    if tag == "pre" or not classes:
+        return tag == "pre"
+    return not (_CODE_TABLES if tag == "table" else _CODE).isdisjoint(classes.split())
+
+
+def code_in_blocks(markup: str) -> str:
+    """Writes <code> of several lines as <pre>."""
+    return _INLINE_CODE.sub(
+        lambda code: f"<pre{code[1]}>{code[2]}</pre>" if _BREAK.search(code[2]) else code[0], markup
+    )
+
+
+def language(marks: str) -> str:
+    """Returns the language that these tags name, the innermost first, or nothing."""
+    found = _LANGUAGE.search(marks)
+    return found[1].lower() if found else ""
+
+
+def ticked(text: str, least: int = 1) -> str:
+    """Returns code within a line between backticks: one more than it has in a row."""
+    ticks = _ticks(text, least)
+    blank = " " if text[:1] == "`" or text[-1:] == "`" else ""
+    return f"{ticks}{blank}{text}{blank}{ticks}"
+
+
+def fenced(code: str, language: str) -> str:
+    """Returns lines of code between fences that the code does not have."""
+    ticks = _ticks(code, 3)
+    return f"{ticks}{language}\n{code}\n{ticks}"
+
+
+def _ticks(text: str, least: int) -> str:
+    return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
+
+
+def lines(html: str) -> str:
+    """Returns the code inside an element, line by line, without numbers of lines and buttons."""
+    if "<" not in html:
+        return _tidy(plain(html))
+    lines = _Lines()
+    parts = iter(_TOKEN.split(html))
+    lines.text(next(parts))
+    for tag, text in zip(parts, parts, strict=True):
+        if tag[:1] == "/":
+            lines.end(tag[1:])
+        elif tag:
+            lines.start(tag)
+        lines.text(text)
+    code = _tidy(plain("".join(lines.out)))
+    return dedent(code) if lines.numbered else code
+
+
+def _tidy(code: str) -> str:
+    code = code.replace("\r\n", "\n").replace("\xa0", " ")
+    return code.strip("\n").rstrip() if code.strip() else ""
+
+
+class _Lines:
+    """Writes down the lines of code while its tags pass by.
+
+    `out` holds what is written, `numbered` tells that numbers of lines stood within the lines.
+    """
+
+    def __init__(self) -> None:
+        self.out: list[str] = []
+        self.numbered = False
+        # (tag, how much was written before it, what it is)
+        self._open: list[tuple[str, int, str]] = []
+        self._between = False
+        self._only_cell = ""
+
+    def text(self, text: str) -> None:
+        """Takes text; a line's end right behind the element that was the line is not another."""
+        if self._between and text[:1].isspace() and not text.strip():
+            text = text[text.find("\n") + 1 :] if "\n" in text else ""
+        if text:
+            self._between = False
+            self.out.append(text)
+
+    def start(self, mark: str) -> None:
+        """Takes the start of an element."""
+        tag = mark.partition(" ")[0]
+        if tag in _VOID:
+            if tag == "br":
+                self.out.append("\n")
+            return
+        found = _CLASS.search(mark)
+        classes = found[1] if found else ""
+        is_line = _LINE.search(classes) is not None or " data-line=" in mark
+        kind = "line" if is_line or (tag in _ROWS and not classes) or tag in ("li", "tr") else ""
+        if tag == "button" or _TOOLS.search(classes):
+            kind = "tool"
+        elif tag in ("td", "th") and (not self._open or self._open[-1][2] != "cells"):
+            kind = "first cell"
+        elif _GUTTER.search(classes):
+            kind = "gutter"
+        elif not kind and tag in _ROWS:
+            kind = "block"
+        if kind in ("line", "block"):
+            self._begin_line()
+        if tag in ("td", "th"):
+            self._only_cell = ""
+            if kind == "first cell" and self._open:
+                self._open[-1] = (*self._open[-1][:2], "cells")
+        self._open.append((tag, len(self.out), kind))
+
+    def end(self, tag: str) -> None:
+        """Takes the end of an element."""
+        if not any(one == tag for one, _, _ in self._open):
+            return
+        kind, at = "", 0
+        while self._open:
+            name, at, kind = self._open.pop()
+            if name == tag:
+                break
+        held = "".join(self.out[at:])
+        if kind == "tool" or (kind in ("gutter", "first cell") and _is_numbers(plain(held))):
+            self.numbered |= kind == "gutter" and bool(held.strip())
+            self._only_cell = held if kind == "first cell" else ""
+            del self.out[at:]
+        elif kind == "line" or kind == "cells" or (kind == "block" and held):
+            if kind == "cells" and self._only_cell:
+                self.out.append(self._only_cell)
+            if not held.endswith("\n"):
+                self.out.append("\n")
+            self._between = True
+
+    def _begin_line(self) -> None:
+        written = "".join(self.out[-3:])
+        line = written.rpartition("\n")[2]
+        if line.strip():
+            self.out.append("\n")
+        elif line and self._between:
+            del self.out[-1]

@@ -1,0 +1,234 @@
+"""Formulas as TeX between dollar signs: MathML, what KaTeX and MathJax make of it, images of it.
+
+A page often has a formula twice or three times, one of them hidden: for eyes, for screen readers,
+and as its source. Its source is taken if it says no more than what is shown.
+Spec: https://www.w3.org/TR/MathML3/chapter3.html
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+LONGEST = 4_000
+DEEPEST = 40
+_SCRIPTS = 'script[type^="math/tex"]'
+# What holds a formula more than once; lexbor looks for the first of them.
+_HOLDERS = ".katex,mjx-container,.mwe-math-element"
+FORMULAS = f"math,{_HOLDERS},{_SCRIPTS}"
+_RENDERED = frozenset(("MathJax", "MathJax_Preview", "MathJax_Display", "MathJax_SVG"))
+_STYLED = re.compile(r"^\{\s*\\(?:display|text)style\s*(.*)\}$", re.DOTALL)
+_COMMANDS = re.compile(r"\\(?:begin|end|color|label|hspace\*?)\s*\{[^}]*\}|\\[a-zA-Z]+|\\.")
+_FUNCTION_NAMES = (
+    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp lim limsup liminf "
+    "max min sup inf det dim ker gcd deg arg Pr mod"
+)
+_FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
+_SIGN_NAMES = (
+    r"− - × \times ⋅ \cdot · \cdot ÷ \div ± \pm ∓ \mp ≤ \le ≥ \ge ≠ \ne ≈ \approx ≡ \equiv ∼ \sim "
+    r"∝ \propto ∑ \sum ∏ \prod ∫ \int ∬ \iint ∮ \oint ∞ \infty ∂ \partial ∇ \nabla → \to "
+    r"← \leftarrow ⇒ \Rightarrow ⇔ \Leftrightarrow ↦ \mapsto ∈ \in ∉ \notin ⊂ \subset ⊆ \subseteq "
+    r"∪ \cup ∩ \cap ∅ \emptyset ∀ \forall ∃ \exists ¬ \neg ∧ \land ∨ \lor … \ldots ⋯ \cdots ′ ' "
+    r"ℝ \mathbb{R} ℕ \mathbb{N} ℤ \mathbb{Z} ℂ \mathbb{C} ℚ \mathbb{Q} ℏ \hbar ℓ \ell ∘ \circ "
+    r"⟨ \langle ⟩ \rangle ‖ \| { \{ } \} % \% & \& # \# $ \$ \ \backslash ∗ * ⊗ \otimes ⊕ \oplus "
+    r"⊥ \perp ∥ \parallel ∠ \angle ϵ \epsilon ϕ \phi"
+)
+_SIGNS = dict(zip(_SIGN_NAMES.split()[::2], _SIGN_NAMES.split()[1::2], strict=True))
+_INVISIBLE = dict.fromkeys(range(0x2061, 0x2065), "")
+_ACCENT_NAMES = (
+    r"¯ \overline ‾ \overline _ \underline ^ \hat ˆ \hat ~ \tilde ˜ \tilde → \vec ⃗ \vec ˙ \dot "
+    r". \dot ¨ \ddot ˇ \check ⏞ \overbrace ⏟ \underbrace ̲ \underline"
+)
+_ACCENTS = dict(zip(_ACCENT_NAMES.split()[::2], _ACCENT_NAMES.split()[1::2], strict=True))
+_ends_in_name = re.compile(r"(?:\\[a-zA-Z]+|[\^_]\w)$").search
+_VARIANTS = {
+    "bold": "mathbf",
+    "bold-italic": "boldsymbol",
+    "double-struck": "mathbb",
+    "script": "mathcal",
+    "fraktur": "mathfrak",
+}
+
+
+def write_formulas(tree: LexborHTMLParser) -> None:
+    """Puts TeX in the place of each formula. To be done before hidden elements are removed, which a
+    formula may be; in a hidden place TeX is as hidden."""
+    for script in tree.css(_SCRIPTS):
+        for before in (script.prev, script.prev and script.prev.prev):
+            if before is not None and not _RENDERED.isdisjoint(_classes(before)):
+                before.remove()
+        kind = script.attributes.get("type") or ""
+        script.replace_with(as_formula(script.text() or "", "mode=display" in kind))
+    for holder in tree.css(_HOLDERS):
+        image, math = holder.css_first("img[alt]"), holder.css_first("math")
+        if holder.parent is None or image is math is None:
+            continue
+        if image is not None:
+            said = f"{image.attributes.get('class')} {holder.attributes.get('class')}"
+            is_display = "display" in said or "block" in said
+            holder.replace_with(as_formula(image.attributes.get("alt") or "", is_display))
+        elif math is not None:
+            is_display = "katex-display" in _classes(holder.parent) or _is_display(math)
+            is_display = is_display or holder.attributes.get("display") == "true"
+            holder.replace_with(as_formula(_source(math), is_display))
+    for math in tree.css("math"):
+        if math.parent is not None:
+            math.replace_with(as_formula(_source(math), _is_display(math)))
+
+
+def as_formula(tex: str, is_display: bool) -> str:
+    """Returns TeX between its signs."""
+    if styled := _STYLED.match(tex := tex.strip()[:LONGEST]):
+        tex = styled[1].strip()
+    tex = tex.strip("$").strip()
+    sign = "$$" if is_display else "$"
+    return f"{sign}{tex}{sign}" if tex else ""
+
+
+def _classes(node: LexborNode) -> list[str]:
+    return (node.attributes.get("class") or "").split() if node.is_element_node else []
+
+
+def _is_display(math: LexborNode) -> bool:
+    return math.attributes.get("display") == "block" or math.attributes.get("mode") == "display"
+
+
+def _source(math: LexborNode) -> str:
+    """Returns the TeX that a formula brings along, else what its elements say."""
+    note = math.css_first('annotation[encoding="application/x-tex"],annotation[encoding*=TeX]')
+    for said in (note.text() if note is not None else "", math.attributes.get("alttext")):
+        if said and _says_no_more(said, math):
+            return said
+    return _tex(math, 0)
+
+
+def _says_no_more(tex: str, math: LexborNode) -> bool:
+    """Tells whether all words and numbers of a source stand in what is shown, too."""
+    shown = "".join(
+        node.text(deep=True) or "" for node in math.css("mi,mn,mo,mtext,ms") if node.parent
+    )
+    shown = re.sub(r"\s", "", unicodedata.normalize("NFKC", shown)).casefold()
+    words = re.findall(r"[^\W\d_]{2,}|\d+", _COMMANDS.sub(" ", tex))
+    return all(
+        word.casefold() in shown or (word.isdigit() and all(c in shown for c in word))
+        for word in words
+    )
+
+
+def _tex(node: LexborNode, depth: int) -> str:
+    """Returns the TeX of an element of MathML."""
+    tag = node.tag or ""
+    if tag in ("mi", "mn", "mo", "mtext", "ms"):
+        return _token(tag, node)
+    inside = [child for child in node.iter() if (child.tag or "") not in ("annotation", "none")]
+    if depth > DEEPEST:
+        return node.text(deep=True) or ""
+    parts = [_tex(child, depth + 1) for child in inside]
+    if tag in ("mphantom", "mspace", "annotation-xml", "mprescripts", "maligngroup"):
+        return " " if tag == "mspace" else ""
+    if tag == "semantics":
+        return parts[0] if parts else ""
+    if tag in _LAYOUTS and len(parts) == _LAYOUTS[tag]:
+        return _laid_out(tag, parts, node)
+    match tag:
+        case "msqrt":
+            return rf"\sqrt{{{_joined(parts)}}}"
+        case "mfenced":
+            sign = node.attributes.get
+            signs = sign("separators", ",") or ""
+            between = signs[:1].strip() + " " if signs.strip() else " "
+            return f"{sign('open') or '('}{between.join(parts)}{sign('close') or ')'}"
+        case "mtable":
+            return r"\begin{matrix} " + r" \\ ".join(parts) + r" \end{matrix}"
+        case "mtr" | "mlabeledtr":
+            return " & ".join(parts)
+        case "mmultiscripts":
+            return _multiscripts(inside, parts)
+    return _joined(parts)
+
+
+_TWO = ("mfrac", "mroot", "msup", "msub", "munder", "mover")
+_LAYOUTS = {**dict.fromkeys(_TWO, 2), "msubsup": 3, "munderover": 3}
+
+
+def _laid_out(tag: str, parts: list[str], node: LexborNode) -> str:
+    first, second = parts[0], parts[1]
+    match tag:
+        case "mfrac":
+            if (node.attributes.get("linethickness") or "1").strip("0pxemt.") == "":
+                return rf"{{{first} \atop {second}}}"
+            return rf"\frac{{{first}}}{{{second}}}"
+        case "mroot":
+            return rf"\sqrt[{second}]{{{first}}}"
+        case "msup" | "msub":
+            return f"{_base(first)}{'^' if tag == 'msup' else '_'}{_group(second)}"
+        case "msubsup" | "munderover":
+            return f"{_base(first)}_{_group(second)}^{_group(parts[2])}"
+    shown = {tex: sign for sign, tex in _SIGNS.items()}.get(second, second)
+    if shown in _ACCENTS:
+        return f"{_ACCENTS[shown]}{{{first}}}"
+    is_limits = first.startswith("\\") and first[1:].isalpha()
+    sign = "_" if tag == "munder" else "^"
+    if is_limits:
+        return f"{first}{sign}{_group(second)}"
+    return rf"\{'under' if tag == 'munder' else 'over'}set{{{second}}}{{{first}}}"
+
+
+def _multiscripts(inside: list[LexborNode], parts: list[str]) -> str:
+    """Pairs of a lower and an upper script: those behind the base, then those before it."""
+    tags = [node.tag for node in inside]
+    middle = tags.index("mprescripts") if "mprescripts" in tags else len(tags)
+
+    def pairs(scripts: list[str]) -> str:
+        found = zip(scripts[::2], scripts[1::2], strict=False)
+        return "".join(
+            f"_{_group(low)}" * bool(low) + f"^{_group(high)}" * bool(high) for low, high in found
+        )
+
+    before = pairs(parts[middle + 1 :])
+    return f"{'{}' if before else ''}{before}{parts[0] if parts else ''}{pairs(parts[1:middle])}"
+
+
+def _token(tag: str, node: LexborNode) -> str:
+    text = " ".join((node.text(deep=True) or "").translate(_INVISIBLE).split())
+    if tag in ("mtext", "ms"):
+        return rf"\text{{{text}}}" if text else " "
+    text = "".join(_SIGNS.get(sign) or _greek(sign) or sign for sign in text)
+    variant = _VARIANTS.get(node.attributes.get("mathvariant") or "")
+    if variant and text:
+        return rf"\{variant}{{{text}}}"
+    if tag == "mi" and len(text) > 1 and text.isalpha():
+        return rf"\{text}" if text in _FUNCTIONS else rf"\mathrm{{{text}}}"
+    return text
+
+
+def _greek(sign: str) -> str:
+    """Returns the TeX of a Greek letter, by its name."""
+    if not "\u0391" <= sign <= "\u03c9":
+        return ""
+    _, size, *_, name = unicodedata.name(sign, "GREEK X X").split()
+    name = "LAMBDA" if name == "LAMDA" else name
+    return "\\" + (name.title() if size == "CAPITAL" else name.lower()) if len(name) > 1 else ""
+
+
+def _joined(parts: list[str]) -> str:
+    text = ""
+    for part in parts:
+        if part[:1].isalpha() and _ends_in_name(text):
+            text += " "
+        text += part
+    return text
+
+
+def _group(text: str) -> str:
+    return text if len(text) == 1 else f"{{{text}}}"
+
+
+def _base(text: str) -> str:
+    """Groups what a script would otherwise belong to the end of only."""
+    is_one = (
+        len(text) <= 1 or text.isdigit() or re.fullmatch(r"\\[a-zA-Z]+(?:\{[^{}]*\})?|\(.*\)", text)
+    )
+    return text if is_one else f"{{{text}}}"

@@ -1,0 +1,177 @@
+"""Marks within a line as text: code, struck text, readings, quotations, images, links to itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from searchloop.search_backend.readers._html.parts.code import ticked
+from searchloop.search_backend.readers._html.parts.formulas import as_formula
+from searchloop.search_backend.readers._html.parts.scripts import Scripts
+from searchloop.search_backend.readers._html.text import TAG, plain
+
+LONGEST_ALT = 100
+_IMAGE = re.compile(r"<img(?: [^>]*)?>")
+_ALT = re.compile(r' alt="([^"]+)"')
+_LABEL = re.compile(r' (?:aria-label|title)="([^"]+)"')
+_PICTURED = re.compile(
+    r"<(t[dh]|h[1-6])((?: [^>]*)?)>([^<]*+(?:<(?!/?(?:t[dhr]|table|h[1-6])[ >])[^<]*+)*+)</\1>"
+)
+_DECORATION = re.compile(
+    r"(?i)\b(?:logo|icon|image|photo|avatar|spacer|thumb\w*|picture)\b|\.\w{3,4}$|^\W?$"
+)
+_OF_FORMULA = re.compile(
+    r'(?i) (?:class|src)="[^"]*(?:\bmath|latex|\btex\b|equation|formula|mimetex)'
+)
+# One or two signs that are no letters: an emoji, a star, a tick.
+_is_sign = re.compile(r"[^\w\s]{1,4}\ufe0f?").fullmatch
+_SCRIPT_LIKE = re.compile(
+    r"<(span|small|font)(?: [^>]*)?(?:vertical-align: ?(super|sub)\b"
+    r'|class="(?:[^"]* )?(super|sup|sub)(?:script)?[ "])[^>]*>([^<]*)</\1>'
+)
+_FRACTION = re.compile(
+    r"(\d)?<sup(?: [^>]*)?>\s*(\d+)\s*</sup>\s*(?:⁄\s*(?:<sub(?: [^>]*)?>\s*)?(\d+)(?:\s*</sub>)?"
+    r"|/\s*<sub(?: [^>]*)?>\s*(\d+)\s*</sub>)"
+)
+# A fraction whose numbers have tags around them, behind a whole number.
+_MIXED = re.compile(r"(?<=\d)((?:<[^>]*>)+)(?=\d+(?:<[^>]*>)*⁄)")
+_SLASH = re.compile(r"(?<=\d)((?:<[^>]*>)*)⁄((?:<[^>]*>)*)(?=\d)")
+
+
+def images_in_cells(markup: str) -> str:
+    """Writes the words for images of cells and headings where they are content: Yes, No."""
+    if "<img" not in markup and "aria-label" not in markup:
+        return markup
+    return _PICTURED.sub(_pictured, markup)
+
+
+def _pictured(cell: re.Match[str]) -> str:
+    html = cell[3]
+    text = " ".join(plain(TAG.sub(" ", html)).split()).casefold()
+
+    def words(image: re.Match[str]) -> str:
+        found = _ALT.search(image[0])
+        alt = found[1].strip() if found else ""
+        most = 15 if text else LONGEST_ALT
+        if not alt or len(alt) > most or _OF_FORMULA.search(image[0]):
+            return image[0]
+        said = plain(alt).casefold()
+        is_told = text and (said in text or text in said or _DECORATION.search(alt))
+        return image[0] if is_told else f" {alt} "
+
+    shown = _IMAGE.sub(words, html) if "<img" in html else html
+    if not text and shown == html and (label := _LABEL.search(html)) and len(label[1]) <= 40:
+        shown = html + label[1]
+    return f"<{cell[1]}{cell[2]}>{shown}</{cell[1]}>"
+
+
+def inline(pieces: list[str], signs: str) -> list[str]:
+    """Returns these pieces of markup with text instead of such marks. `signs` are characters that
+    they do not have."""
+    cut = signs[0]
+    text = cut.join(pieces)
+    if not may_mark(text) and not any(name in text for name in _STYLED):
+        return pieces
+    for names, change in _CHANGES:
+        if any(name in text for name in names):
+            text = change(text, cut)
+    return text.split(cut)
+
+
+def _code(text: str, cut: str) -> str:
+    found = re.compile(rf"<code(?: [^>]*)?>([^<{cut}]*+(?:<(?!/?code[ >])[^<{cut}]*+)*+)</code>")
+    link = re.compile(r"(\s*<a(?: [^>]*)?>)([^<]*(?:<(?!/?a[ >])[^<]*)*)(</a>\s*)").fullmatch
+
+    def written(code: re.Match[str]) -> str:
+        start, inside, end = linked.groups() if (linked := link(code[1])) else ("", code[1], "")
+        inside = TAG.sub("", inside) if "<a " not in inside else ""
+        return f"{start}{ticked(inside.strip())}{end}" if inside.strip() else code[1]
+
+    return found.sub(written, text)
+
+
+def _struck(text: str, cut: str) -> str:
+    """Marks struck text, in each of the pieces that it runs through."""
+    tag = re.compile(
+        rf"<(?:(s|del|strike)(?: [^>]*)?|(span)(?: [^>]*line-through[^>]*)|(/?)(s|del|strike|span)"
+        rf"(?: [^>]*)?)>|{cut}"
+    )
+    opened: list[tuple[str, bool]] = []
+    parts: list[str] = []
+    held, at = "", 0  # what is struck, and where the text goes on
+    for match in tag.finditer(text):
+        is_struck = any(strikes for _, strikes in opened)
+        held += text[at : match.start()]
+        at = match.end()
+        if match[0] != cut:
+            name = match[1] or match[2] or match[4]
+            if not match[3]:
+                opened.append((name, not match[4]))
+            elif opened and opened[-1][0] == name:
+                opened.pop()
+            if is_struck and any(strikes for _, strikes in opened):
+                continue
+        parts += (_wrapped(held) if is_struck else held, match[0] * (match[0] == cut))
+        held = ""
+    return "".join([*parts, text[at:]])
+
+
+def _wrapped(piece: str) -> str:
+    text = piece.strip()
+    if not TAG.sub("", text).strip():
+        return piece
+    before, _, after = piece.partition(text)
+    return f"{before}~~{text}~~{after}"
+
+
+def _reading(text: str, cut: str) -> str:
+    text = re.sub(rf"<rp(?: [^>]*)?>[^<{cut}]*</rp>", "", text)
+    return re.sub(r"<rt(?: [^>]*)?>", "(", text).replace("</rt>", ")")
+
+
+def _quoted(text: str, _: str) -> str:
+    return re.sub(r"<q(?: [^>]*)?>", "“", text).replace("</q>", "”")
+
+
+def _images(text: str, _: str) -> str:
+    def words(image: re.Match[str]) -> str:
+        found = _ALT.search(image[0])
+        alt = found[1].strip() if found else ""
+        if alt and _OF_FORMULA.search(image[0]):
+            return as_formula(alt, "-display" in image[0])
+        return alt if _is_sign(plain(alt)) else image[0]
+
+    return _IMAGE.sub(words, text)
+
+
+def _anchors(text: str, _: str) -> str:
+    """Without links from a heading to itself."""
+    return re.sub(r'<a(?: [^>]*)? href="#[^>]*>\s*(?:[¶#§🔗⚓]\ufe0e?\ufe0f?)\s*</a>', "", text)
+
+
+def _scripts(text: str, cut: str) -> str:
+    """Raised and lowered characters; those that a style or a class raises as well."""
+    text = _SCRIPT_LIKE.sub(_as_script, text)
+    text = _FRACTION.sub(lambda m: f"{m[1] + ' ' if m[1] else ''}{m[2]}/{m[3] or m[4]}", text)
+    text = _SLASH.sub(r"\1/\2", _MIXED.sub(r"\1 ", text))
+    return Scripts(text, cut).written()
+
+
+def _as_script(raised: re.Match[str]) -> str:
+    tag = "sub" if "sub" in (raised[2], raised[3]) else "sup"
+    return f"<{tag}>{raised[4]}</{tag}>"
+
+
+# What a page has if a change can mean anything to it.
+may_mark = re.compile(r"<(?:code|img|q|rt|s|del|strike|sup|sub)[ >]").search
+_RAISED = ("vertical-align", 'href="#', 'class="su', "⁄")
+_STYLED = ("line-through", *_RAISED)
+_CHANGES: tuple[tuple[tuple[str, ...], Callable[[str, str], str]], ...] = (
+    (("<code",), _code),
+    (('href="#',), _anchors),
+    (("<img",), _images),
+    (("<q>", "<q "), _quoted),
+    (("<rt",), _reading),
+    (("<s>", "<s ", "<del", "<strike", "line-through"), _struck),
+    (("<sup", "<sub", *_RAISED), _scripts),
+)

@@ -1,0 +1,118 @@
+"""Where in a page a text stands: its list and number, heading, quotation, code, table and cell."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from searchloop.search_backend.readers._html.blocks import Box
+
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+# No tag that strikes its text through is shorter.
+_SHORT = len('p class="strike"') - 1
+_STRUCK = re.compile(r"line-through|(?<![\w-])strike")
+_NUMBER = re.compile(r' (start|value)="\s*(-?\d{1,9})')
+_TYPE = re.compile(r' type="([aAiI1])"|list-style[^;"]*?(lower|upper)-(alpha|latin|roman)')
+_ROMAN = (
+    *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L")),
+    *((40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
+)
+
+
+class Place(NamedTuple):
+    """The boxes around a text, by index, the innermost of each kind; -1 for none."""
+
+    table: int = -1
+    item: int = -1
+    caption: int = -1
+    term: int = -1
+    definition: int = -1
+    heading: int = -1
+    code: int = -1
+    quote: int = -1
+    struck: int = -1
+
+
+def places(boxes: Sequence[Box]) -> list[Place]:
+    """Returns for each box where the text in it stands."""
+    found: list[Place] = []
+    nowhere = Place()
+    for at, box in enumerate(boxes):
+        place = found[box.parent] if box.parent >= 0 else nowhere
+        if name := _KINDS.get(box.tag):
+            place = _with(place, name, at)
+        if len(box.mark) > _SHORT and _is_struck(box.mark):
+            place = _with(place, "struck", at)
+        found.append(place)
+    return found
+
+
+def _with(place: Place, name: str, at: int) -> Place:
+    """Returns the place inside one more box; a third of the time of `_replace`."""
+    values = list(place)
+    values[Place._fields.index(name)] = at
+    return Place._make(values)
+
+
+@lru_cache(maxsize=4096)
+def _is_struck(mark: str) -> bool:
+    return _STRUCK.search(mark) is not None
+
+
+_KINDS = {
+    "table": "table",
+    "caption": "caption",
+    "li": "item",
+    "dt": "term",
+    "dd": "definition",
+    "pre": "code",
+    "blockquote": "quote",
+    **dict.fromkeys(_HEADINGS, "heading"),
+}
+
+
+def labels(boxes: Sequence[Box]) -> dict[int, str]:
+    """Returns what stands before each item of a list: its number as the page counts, or a dash."""
+    items = [at for at, box in enumerate(boxes) if box.tag == "li"]
+    sizes = Counter(boxes[at].parent for at in items)
+    numbers: dict[int, int] = {}
+    found: dict[int, str] = {}
+    for at in items:
+        up = boxes[at].parent
+        mark = boxes[up].mark if up >= 0 else ""
+        if not mark.startswith("ol"):
+            found[at] = "-"
+            continue
+        step = -1 if " reversed" in mark else 1
+        if up not in numbers:
+            begins = _number(mark, "start")
+            numbers[up] = (sizes[up] if step < 0 else 1) if begins is None else begins
+        value = _number(boxes[at].mark, "value")
+        number = numbers[up] if value is None else value
+        numbers[up] = number + step
+        kind = _TYPE.search(boxes[at].mark) or _TYPE.search(mark)
+        found[at] = f"{_written(number, kind)}."
+    return found
+
+
+def _number(mark: str, name: str) -> int | None:
+    return next((int(number) for one, number in _NUMBER.findall(mark) if one == name), None)
+
+
+def _written(number: int, kind: re.Match[str] | None) -> str:
+    """Returns a number as letters or in Roman numerals, if its list is so."""
+    if kind is None or kind[1] == "1" or not 0 < number < 4000:
+        return str(number)
+    text = ""
+    if kind[1] in ("i", "I") or kind[3] == "roman":
+        for value, letters in _ROMAN:
+            text += letters * (number // value)
+            number %= value
+    else:
+        while number:
+            number, letter = divmod(number - 1, 26)
+            text = chr(65 + letter) + text
+    return text if kind[1] in ("A", "I") or kind[2] == "upper" else text.lower()

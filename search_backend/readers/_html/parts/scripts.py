@@ -1,0 +1,213 @@
+"""Raised and lowered characters as text: `10^24`, `x^(n+1)`, `H2O`, `log_2 8`, `1st`, `5.2[1]`.
+
+A raised number is an exponent, the mark of a note, or the mass of an isotope. Pages write all
+alike, and to take one for another makes a wrong number. What decides is, in this order: a link or a
+name that says so, the text around it, and the notes of the page, which are counted from 1.
+"""
+
+from __future__ import annotations
+
+import re
+
+from searchloop.search_backend.readers._html.text import TAG, plain
+
+_REACH = 400
+_NAMED_NOTE = re.compile(r"(?i)\b(?:reference|foot-?note|end-?note|note-?ref|cite|citation|fn)")
+_ELEMENT = (
+    "A[cglmrstu]|B[aeihkr]?|C[adeflmnorsu]?|D[bsy]?|E[rsu]|F[elmr]?|G[ade]|H[efgos]?|I[nr]?|Kr?|L[airuv]"
+    "|M[dgnot]|N[abdeiop]?|Os?|P[abdmortu]?|R[abefghnu]|S[bcegimnr]?|T[abcehilm]|U|V|W|Xe|Yb?|Z[nr]"
+)
+_is_isotope = re.compile(rf"\d*(?:{_ELEMENT})(?![a-z])").match
+_is_mass_before = re.compile(r"(?:.*[\s(])?\d*").fullmatch
+# What a number below the line belongs to without a sign between: H2O, PM2.5, SpO2, HbA1c.
+_is_formula = re.compile(
+    rf"(?:.*[^A-Za-z)])?(?:[A-Z]{{2,4}}|[a-zS]?p?[(\[]?(?:{_ELEMENT})(?:{_ELEMENT}|[()\[\]\d])*)"
+).fullmatch
+_is_unit = re.compile(
+    r"(?:[YZEPTGMkhdcmµμunpf]|da)?(?:m|s|g|A|K|mol|cd|Hz|N|Pa|J|W|C|V|F|Ω|T|lm|lx|eV|L|l|bar|B|bit|px)"
+    r"|in|ft|yd|mi|nmi|miles?|feet|inch(?:es)?|h|hr|min|yr|au|AU|pc|ly|rad|sr|cells?|Å|м|км|см|мм"
+).fullmatch
+_is_function = re.compile(r"sin|cos|tan|cot|sec|csc|sinh|cosh|tanh|log|ln|lg|det|dim|tr").fullmatch
+_is_number = re.compile(r"[-−+–]?\d+(?:[.,/]\d+)?").fullmatch
+_is_list = re.compile(r"\w{1,3}(?:\s*[,;–-]\s*\w{1,3})+").fullmatch
+_is_charge = re.compile(r"\d*[+−–-]+").fullmatch
+_is_variable = re.compile(r"[i-zA-Zα-ω]′*").fullmatch
+_is_mark = re.compile(r"[*†‡§¶#‖]+").fullmatch
+_is_glued = re.compile(r"(?i)[™®©℠°′″ªº]|TM|SM|\(R\)").fullmatch
+_is_ordinal = re.compile(
+    r"(?i)(?:st|nd|rd|th|e|er|re|[eè]re|[eè]?me|nde?|o|a|os|as|ste|de|ème|eme|r|t|й|я|е|го)\.?"
+).fullmatch
+_is_ordered = re.compile(r"(?:.*[^\w.,])?(?:\d{1,3}|[IVXLC]+)").fullmatch
+# French and Spanish short forms: no, Mme, Dr.
+_is_short_form = re.compile(
+    r"(?:.*\W)?(?:[nN]\W?(?:os?)|M\W?(?:me|lle|mes|gr|r)|D\W?(?:r|re)|S\W?te?)"
+).fullmatch
+_OPERATOR = "=+×·⋅*÷<>≤≥≈∼±∝≡"
+_ends_in_operator = re.compile(rf"[{_OPERATOR}(√∑∫^−]\s*$").search
+_begins_with_operator = re.compile(rf"\s*[{_OPERATOR}]").match
+_NUMBER_BEFORE = re.compile(r"[\d.,\u202f\xa0]*\d$")
+_LETTERS_BEFORE = re.compile(r"[^\W\d_]+$")
+_BRACKETS_BEFORE = re.compile(r"[(\[|]([^()\[\]|]{1,60})[)\]|]$")
+_is_calculation = re.compile(rf"[^\W\d_]|.*[{_OPERATOR}/−-].*|[\d.]+").fullmatch
+_is_year_or_amount = re.compile(r"1[5-9]\d\d|20\d\d|.*[.,\u202f\xa0].*").fullmatch
+
+
+class Scripts:
+    """The raised and lowered characters of pieces of markup between `cut`."""
+
+    def __init__(self, text: str, cut: str) -> None:
+        self._text, self._cut = text, cut
+        anything = rf"[^{cut}<]*+(?:<(?!/?su[bp][ >])[^{cut}<]*+)*+"
+        self._script = re.compile(
+            rf"(<a (?P<link>[^>]*)>\s*)?<(?P<tag>su[bp])(?P<name>(?: [^>]*)?)>(?P<held>{anything})"
+            r"</(?P=tag)>(?(1)(\s*</a>)?)"
+        )
+        self._glued = re.compile(
+            r'(?<=[\w.,;%)”"’])<a [^>]*href="#[^>]*>\s*(?P<held>[\d*†‡]{1,3}|[a-z])\s*</a>'
+        )
+        self._notes = self._counted() | self._explained()
+
+    def _counted(self) -> set[str]:
+        """The numbers from 1 on that stand raised behind a word or number; nobody writes `x^1`."""
+        numbers = set(
+            re.findall(r"(?<=[^\s>])(?<!\b10)<sup(?: [^>]*)?>\s*(\d{1,3})\s*</sup>", self._text)
+        )
+        last = next(number for number in range(1, 1001) if str(number) not in numbers)
+        return {str(number) for number in range(1, last)}
+
+    def _explained(self) -> set[str]:
+        """The marks that begin a piece, as notes do."""
+        start = rf"(?:^|{self._cut})\s*(?:<(?!su[bp])[^>{self._cut}]*>)*"
+        mark = r"<sup(?: [^>]*)?>\s*[\[(]?(\w{1,3})[\])]?\s*</sup>(?!(?:<[^>]*>|\d)*[A-Z])"
+        return set(re.findall(start + mark, self._text))
+
+    def written(self) -> str:
+        """Returns the text without them."""
+        text = self._text
+        for _ in range(3):  # one inside another
+            if "<sup" not in text and "<sub" not in text:
+                break
+            text = self._script.sub(self._one, text)
+        return (
+            self._glued.sub(lambda note: _note(note["held"]), text) if 'href="#' in text else text
+        )
+
+    def _one(self, match: re.Match[str]) -> str:
+        held = " ".join(plain(TAG.sub("", match["held"])).split())
+        rest = match.group(0)[match.end("held") - match.start() :]
+        start = match["link"]
+        is_whole = start is not None and rest.endswith("</a>")
+        kept = f"<a {start}>" if start is not None and not is_whole else ""
+        if not held:
+            return kept
+        whole = match.string
+        before = whole[max(0, match.start() - _REACH) : match.start()].rpartition(self._cut)[2]
+        after = whole[match.end() : match.end() + _REACH].partition(self._cut)[0]
+        is_next = not after.startswith(("<sup", "<sub"))
+        before, after = plain(TAG.sub("", before)), plain(TAG.sub("", after))
+        # What follows at once would be part of a power or an index.
+        space = " " if is_next and after[:1].isalnum() else ""
+        if match["tag"] == "sub":
+            text = _lowered(held, before, after, space)
+        elif self._is_linked(match, start if is_whole else None, held):
+            text = _note(held)
+        else:
+            text = self._raised(held, before, after, space)
+        if text[-1] == "]" and after[:1] in ("(", ":"):
+            text += " "
+        return kept + text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+    def _is_linked(self, match: re.Match[str], link: str | None, held: str) -> bool:
+        """Tells whether a link into a page or a name says that it is the mark of a note."""
+        said = f"{match['name']} {link or ''} {match['held'] if '<' in match['held'] else ''}"
+        is_link = 'href="' in said and ("#" in said or held[0] == "[")
+        return is_link or (_NAMED_NOTE.search(said) is not None and len(held) <= 12)
+
+    def _raised(self, held: str, before: str, after: str, space: str) -> str:
+        if held[0] == "[" or _is_mark(held) or re.fullmatch(r"\(\d{1,3}\)", held):
+            alone = _LETTERS_BEFORE.search(before)
+            is_power = held == "*" and alone is not None and len(alone[0]) == 1
+            return _power(held, space) if is_power else _note(held) if before else held
+        is_ordered = _is_ordinal(held) and _is_ordered(before)
+        if is_ordered or _is_glued(held) or _is_short_form(before + held):
+            return held
+        if not before or before[-1].isspace() or before[-1] in "([-–—/^":
+            if (
+                held.isdigit()
+                and _is_isotope(after)
+                and (before.strip() or held not in self._notes)
+            ):
+                return f"^{held}"
+            return f"[{held}]" if _is_number(held) else held
+        if self._is_power(held, before, after):
+            return _power(held, space)
+        if len(held) > 3 and held.isalpha():
+            return f" {held}"
+        return _note(held)
+
+    def _is_power(self, held: str, before: str, after: str) -> bool:
+        is_number = _is_number(held) is not None
+        if (is_number and held[0] in "-−+–") or _is_charge(held):
+            return True
+        if number := _NUMBER_BEFORE.search(before):
+            return self._is_power_of_number(held, number[0], before[: number.start()], after)
+        if word := _LETTERS_BEFORE.search(before):
+            return self._is_power_of_word(held, word[0], before[: word.start()], after)
+        if inside := _BRACKETS_BEFORE.search(before):
+            told = held in self._notes and not _begins_with_operator(after)
+            return _is_calculation(inside[1]) is not None and not told
+        return before[-1] in "∇∂∆Δ)" and held not in self._notes
+
+    def _is_power_of_number(self, held: str, number: str, before: str, after: str) -> bool:
+        if _LETTERS_BEFORE.search(before) and not before.endswith((" ", "x", "e")):
+            return held not in self._notes and not _is_list(held)  # x1^2
+        within = _ends_in_operator(before) or _begins_with_operator(after)
+        if not held.isdigit():
+            if _is_number(held):
+                return number == "10" or bool(within)
+            return bool(_is_variable(held)) or (not _is_list(held) and len(held) > 1)
+        if number == "10":
+            return bool(within) or held not in self._notes or len(held) > 1
+        if within:
+            return not (_is_year_or_amount(number) and held in self._notes)
+        return held not in self._notes and not _is_year_or_amount(number)
+
+    def _is_power_of_word(self, held: str, word: str, before: str, after: str) -> bool:
+        within = _ends_in_operator(before) or before[-1:].isdigit()
+        if len(word) == 1 and not word > "\u0500":
+            return not _is_list(held) and (held != "1" or bool(within) or "1" not in self._notes)
+        if _is_function(word):
+            return True
+        if not _is_number(held):
+            return len(held) > 1 and not held.isalnum() and not _is_list(held)
+        is_unit = _is_unit(word) and (held in ("2", "3") or held not in self._notes)
+        if is_unit and word == "in" and not re.search(r"\d\s*$|/\s*$", before):
+            is_unit = None
+        return bool(is_unit) or (len(word) <= 3 and bool(within) and held != "1")
+
+
+def _power(held: str, space: str) -> str:
+    if len(held) > 1 and not _is_number(held):
+        held = f"({held})"
+    return f"^{held}{space}"
+
+
+def _note(held: str) -> str:
+    return f"[{held.strip('[]() .') or held}]"
+
+
+def _lowered(held: str, before: str, after: str, space: str) -> str:
+    if held.isdigit() and _is_isotope(after) and _is_mass_before(before):
+        return f"_{held}"
+    if not before or before[-1].isspace():
+        return held
+    if not (before[-1].isalnum() or before[-1] in ")]}|′'^∑∫∏Σ"):
+        return held
+    word = before.split()[-1]
+    is_count = re.fullmatch(r"\d{1,3}(?:\.\d+)?[a-z]?", held) or (held in "xyn" and len(word) > 1)
+    is_base = held in ("8", "10", "16") and set(word) <= set("0123456789ABCDEF")
+    if is_count and not is_base and not before[-1].isdigit() and _is_formula(word):
+        return held + space * after[:1].isdigit()
+    if " " in held and len(held) > 12:
+        return f" {held}"
+    return f"_{held}{space}" if held.isalnum() else f"_({held}){space}"

@@ -1,0 +1,172 @@
+"""Code reaches the reader line by line, whatever a highlighter made of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.search_backend.readers import read
+
+CODE = "def pour(pot):\n    if pot.full:\n        return 45 < 50\n\n    return None"
+LINES = [line.replace("<", "&lt;") for line in CODE.split("\n")]
+NUMBERS = range(1, len(LINES) + 1)
+TEXT = "\n".join(LINES)
+COUNT = "\n".join(map(str, NUMBERS))
+
+
+def text_of(markup: str) -> str:
+    """The text of a short page."""
+    body = f"<title>T</title><main>{markup}</main>".encode()
+    return read(body, url="https://e.example/", content_type="text/html", charset="utf-8").text
+
+
+def each(form: str, between: str = "") -> str:
+    """Each line in this form, with {n} for its number and {line} for itself."""
+    return between.join(form.format(n=n, line=line) for n, line in zip(NUMBERS, LINES, strict=True))
+
+
+TOKENS = TEXT.replace("def", "<span class=k>def</span>").replace("45", "<span class=mi>45</span>")
+BLOCKS = {
+    "plain": f"<pre>{TEXT}</pre>",
+    "code": f"<pre><code>{TEXT}\n</code></pre>",
+    "pygments": f"<div class=highlight><pre><span></span>{TOKENS}\n</pre></div>",
+    "pygments table": "<table class=highlighttable><tr><td class=linenos><div class=linenodiv><pre>"
+    f"{COUNT}</pre></div></td><td class=code><div class=highlight><pre>{TOKENS}\n</pre></div></td>"
+    "</tr></table>",
+    "pygments inline": f"<pre>{each('<span class=linenos>{n}</span>{line}', chr(10))}</pre>",
+    "hugo": "<div class=highlight><table class=lntable><tr><td class=lntd><pre class=chroma><code>"
+    f"{each('<span class=lnt>{n}' + chr(10) + '</span>')}</code></pre></td><td class=lntd><pre "
+    "class=chroma><code>" + each("<span class=line><span class=cl>{line}\n</span></span>")
+    + "</code></pre></td></tr></table></div>",
+    "hugo inline": "<pre class=chroma><code>"
+    + each("<span class=line><span class=ln>{n}</span><span class=cl>{line}\n</span></span>")
+    + "</code></pre>",
+    "rouge": "<div class=highlight><pre class=highlight><code><table class=rouge-table><tbody><tr>"
+    f"<td class='rouge-gutter gl'><pre class=lineno>{COUNT}\n</pre></td><td class=rouge-code><pre>"
+    f"{TOKENS}\n</pre></td></tr></tbody></table></code></pre></div>",
+    "hljs-ln": "<pre><code class=hljs><table class=hljs-ln><tbody>"
+    + each("<tr><td class='hljs-ln-line hljs-ln-numbers' data-line-number={n}><div class=hljs-ln-n "
+           "data-line-number={n}></div></td><td class='hljs-ln-line hljs-ln-code' "
+           "data-line-number={n}>{line}</td></tr>")
+    + "</tbody></table></code></pre>",
+    "github": "<table class='highlight js-file-line-container'><tbody>"
+    + each("<tr><td id=L{n} class='blob-num js-line-number' data-line-number={n}></td>\n"
+           "<td id=LC{n} class='blob-code blob-code-inner js-file-line'>{line}</td></tr>\n")
+    + "</tbody></table>",
+    "gitea": "<div class='file-view code-view'><table><tbody>"
+    + each("<tr><td class=lines-num><span id=L{n} data-line-number={n}></span></td>"
+           "<td class='lines-code chroma'><code class=code-inner>{line}\n</code></td></tr>")
+    + "</tbody></table></div>",
+    "cgit": "<table class=blob><tr><td class=linenumbers><pre>"
+    + each("<a id=n{n} href='#n{n}'>{n}</a>\n") + f"</pre></td><td class=lines><pre><code>{TEXT}\n"
+    "</code></pre></td></tr></table>",
+    "prism": f"<pre class=line-numbers><code>{TOKENS}<span aria-hidden=true "
+    f"class=line-numbers-rows>{'<span></span>' * len(LINES)}</span></code></pre>",
+    "prism in react": "<pre>" + each("<div class=token-line><span class='token plain'>{line}</span>"
+                                     "</div>") + "</pre>",
+    "react syntax highlighter": "<pre><code>"
+    + each("<span class='linenumber react-syntax-highlighter-line-number'>{n}</span><span>{line}\n"
+           "</span>") + "</code></pre>",
+    "shiki": "<pre class=shiki><code>" + each("<span class=line>{line}</span>", "\n")
+    + "</code></pre>",
+    "shiki as blocks": "<pre class=shiki><code>"
+    + each("<span class=line style='display:block'>{line}</span>") + "</code></pre>",
+    "rehype": "<pre><code style='display:grid'>" + each("<span data-line=''>{line}</span>", "\n")
+    + "</code></pre>",
+    "div a line": f"<pre>{each('<div>{line}</div>')}</pre>",
+    "div a line, apart": f"<pre>{each('<div class=line>{line}</div>', chr(10))}</pre>",
+    "div a line in code": f"<code>{each('<div>{line}</div>')}</code>",
+    "br": f"<pre>{each('{line}', '<br>')}</pre>",
+    "br in code": f"<p><code>{each('{line}', '<br>')}</code></p>".replace("    ", "&nbsp; &nbsp; "),
+    "prettify": f"<pre class=prettyprint><ol class=linenums>{each('<li class=L0>{line}</li>')}</ol>"
+    "</pre>",
+    "codemirror 5": "<div class=CodeMirror><div class=CodeMirror-code>"
+    + each("<div style='position:relative'><div class=CodeMirror-gutter-wrapper><div "
+           "class='CodeMirror-linenumber CodeMirror-gutter-elt'>{n}</div></div><pre "
+           "class=' CodeMirror-line ' role=presentation><span>{line}</span></pre></div>")
+    + "</div></div>",
+    "codemirror 6": "<div class=cm-editor><div class=cm-gutters>"
+    + each("<div class=cm-gutterElement>{n}</div>") + "</div><div class=cm-content>"
+    + each("<div class=cm-line>{line}</div>") + "</div></div>",
+    "syntaxhighlighter": "<div class='syntaxhighlighter'><div class=toolbar><span><a href='#'>?</a>"
+    "</span></div><table><tbody><tr><td class=gutter>"
+    + each("<div class='line number{n}'>{n}</div>") + "</td><td class=code><div class=container>"
+    + each("<div class='line number{n} index0'><code class='py plain'>{line}</code></div>")
+    + "</div></td></tr></tbody></table></div>",
+    "crayon": "<table class=crayon-table><tr class=crayon-row><td class=crayon-nums><div>"
+    + each("<div class=crayon-num>{n}</div>") + "</div></td><td class=crayon-code><div "
+    "class=crayon-pre>" + each("<div class=crayon-line>{line}</div>") + "</div></td></tr></table>",
+    "geshi": f"<div class='wp_syntax'><table><tr><td class=line_numbers><pre>{COUNT}</pre></td>"
+    f"<td class=code><pre>{TEXT}</pre></td></tr></table></div>",
+    "copy button": f"<pre>{TOKENS}<button class=copy>Copy</button></pre>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_every_highlighter_keeps_lines_and_indentation(name: str) -> None:
+    """One block of code, without numbers of lines and buttons."""
+    assert text_of(f"<p>Before.</p>{BLOCKS[name]}<p>After.") == (
+        f"Before.\n\n```\n{CODE}\n```\n\nAfter."
+    )
+
+
+@pytest.mark.parametrize(
+    ("markup", "language"),
+    [
+        ("<pre><code class=language-python>{}</code></pre>", "python"),
+        ("<pre class='lang-c++ prettyprint'>{}</pre>", "c++"),
+        ("<pre class=language-js><code class=language-js>{}</code></pre>", "js"),
+        ("<pre><code class='hljs python'>{}</code></pre>", "python"),
+        ("<pre><code class='hljs language-rust'>{}</code></pre>", "rust"),
+        ("<div class='highlight-python notranslate'><div class=highlight><pre>{}</pre></div></div>",
+         "python"),
+        ("<div class='highlight highlight-source-shell'><pre>{}</pre></div>", "shell"),
+        ("<div class=sourceCode><pre class='sourceCode haskell'><code>{}</code></pre></div>",
+         "haskell"),
+        ("<pre class='brush: java; title: x'>{}</pre>", "java"),
+        ("<pre class=chroma><code data-lang=go>{}</code></pre>", "go"),
+        ("<figure><pre data-language=tsx><code>{}</code></pre></figure>", "tsx"),
+        ("<div class=highlight-default><pre>{}</pre></div>", ""),
+        ("<pre><code class=language-none>{}</code></pre>", ""),
+    ],
+)  # fmt: skip
+def test_the_language_stands_on_the_fence(markup: str, language: str) -> None:
+    """As highlighters write it into classes and data."""
+    assert text_of(markup.format("x = 1")) == f"```{language}\nx = 1\n```"
+
+
+@given(st.lists(st.sampled_from(["`", "``", "```", "````", "a", " b", "\n"]), max_size=12))
+def test_a_fence_is_longer_than_what_it_holds(parts: list[str]) -> None:
+    """No run of backticks ends the code before its end."""
+    code = "x" + "".join(parts) + "y"
+    first, *inside, last = text_of(f"<p>Go.</p><pre>{code}</pre>").split("\n")[2:]
+    assert first == last
+    assert set(first) == {"`"}
+    assert first not in code
+    assert "\n".join(inside) == code
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("call <code>f(x)</code> now", "call `f(x)` now"),
+        ("call <code>a`b</code> now", "call ``a`b`` now"),
+        ("call <code>`a`</code> now", "call `` `a` `` now"),
+        ("call <code><b>f</b>(&lt;x&gt;)</code> now", "call `f(<x>)` now"),
+        ("call <a href=/f><code>f</code></a> now", "call [`f`](https://e.example/f) now"),
+        ("call <code><a href=/f>f</a></code> now", "call [`f`](https://e.example/f) now"),
+        ("an empty <code></code> one", "an empty one"),
+    ],
+)
+def test_code_within_a_line(markup: str, text: str) -> None:
+    """Between backticks, more of them than it has."""
+    assert text_of(f"<p>{markup}") == text
+
+
+def test_numbers_that_are_code_stay() -> None:
+    """What looks like the number of a line is dropped only where numbers of lines stand."""
+    assert text_of("<pre>1\n2\n3</pre>") == "```\n1\n2\n3\n```"
+    row = "<tr><td class=hljs-ln-code>{}</td></tr>"
+    table = f"<table class=hljs-ln>{row.format(42)}{row.format(7)}</table>"
+    assert text_of(table) == "```\n42\n7\n```"

@@ -1,0 +1,107 @@
+"""Lists, lines and marks within a line: numbers, nesting, definitions, struck and quoted text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.search_backend.readers import read
+
+
+def text_of(markup: str) -> str:
+    """The text of a short page."""
+    body = f"<title>T</title><main>{markup}</main>".encode()
+    return read(body, url="https://e.example/", content_type="text/html", charset="utf-8").text
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<ol><li>a<li>b</ol>", "1. a\n2. b"),
+        ("<ol start=4><li>a<li>b</ol>", "4. a\n5. b"),
+        ("<ol><li>a<li value=7>b<li>c</ol>", "1. a\n7. b\n8. c"),
+        ("<ol reversed><li>a<li>b<li>c</ol>", "3. a\n2. b\n1. c"),
+        ("<ol reversed start=10><li>a<li>b</ol>", "10. a\n9. b"),
+        ("<ol start=-1><li>a<li>b</ol>", "-1. a\n0. b"),
+        ("<ol type=a><li>a<li>b</ol>", "a. a\nb. b"),
+        ("<ol type=A start=27><li>a</ol>", "AA. a"),
+        ("<ol type=i start=3><li>a<li>b</ol>", "iii. a\niv. b"),
+        ("<ol type=I start=1999><li>a</ol>", "MCMXCIX. a"),
+        ("<ol style='list-style-type: lower-alpha'><li>a</ol>", "a. a"),
+        ("<ul><li>a<ul><li>b<ul><li>c</ul></ul><li>d</ul>", "- a\n  - b\n    - c\n- d"),
+        ("<ol><li>a<ul><li>b</ul><li>c<ol type=a><li>d</ol></ol>", "1. a\n   - b\n2. c\n   a. d"),
+        ("<ol start=9><li>a<li>b<ol><li>c</ol></ol>", "9. a\n10. b\n    1. c"),
+        ("<ol><li><p>a</p><p>b</p><li><p>c</p></ol>", "1. a\n\n   b\n2. c"),
+        ("<ol><li>a<br>b<li>c</ol>", "1. a\n   b\n2. c"),
+        ("<ol><li>a<pre>x\n  y</pre>b<li>c</ol>", "1. a\n\n```\nx\n  y\n```\n\n   b\n2. c"),
+        ("<ul><li><ul><li>a</ul></ul>", "- a"),
+        ("<ol><li>a</ol><p>and</p><ol start=2><li>b</ol>", "1. a\n\nand\n\n2. b"),
+        ("<ol><li><b>a</b>: b</ol>", "1. a: b"),
+        ("<dl><dt>tea<dd>a drink<dd>a meal<dt>pot<dd>a vessel</dl>",
+         "tea\n: a drink\n: a meal\n\npot\n: a vessel"),
+        ("<dl><div><dt>tea<dd>a drink</div><div><dt>pot<dt>jug<dd>a vessel</div></dl>",
+         "tea\n: a drink\n\npot\njug\n: a vessel"),
+        ("<dl><dt>tea<dd><p>a drink</p><p>hot</p></dl>", "tea\n: a drink\n\n  hot"),
+        ("<dl><dd>only moved in</dl>", "only moved in"),
+        ("<ul><li><input type=checkbox checked> a<li><input type=checkbox>b</ul>",
+         "- [x] a\n- [ ] b"),
+        ("<ul><li><label><input type=checkbox disabled checked> a</label></ul>", "- [x] a"),
+        ("<p>one<br>two<br><br>three", "one\ntwo\n\nthree"),
+        ("<h2>one<br>two</h2><p>three", "## one two\n\nthree"),
+        ("<h2>one<span>two</span></h2><h2>three</h2>", "## onetwo\n\n## three"),
+        ("<blockquote><p>a</p><ul><li>b</ul></blockquote>", "> a\n\n> - b"),
+        ("<p>was <s>20</s> 15, <del>30</del> 25, <strike> 9 </strike>8",
+         "was ~~20~~ 15, ~~30~~ 25, ~~9~~ 8"),
+        ("<p>was <span style='text-decoration: line-through'>20 <b>EUR</b></span> 15",
+         "was ~~20 EUR~~ 15"),
+        ("<p>was <span class='line-through x'>20 <span>EUR</span></span> <span>15</span>",
+         "was ~~20 EUR~~ 15"),
+        ("<p style='text-decoration:line-through'>20 EUR</p><p>15 EUR", "~~20 EUR~~\n\n15 EUR"),
+        ("<del><p>20</p><p>30</p></del><p>15", "~~20~~\n\n~~30~~\n\n15"),
+        ("<p><del>20</del> <ins>15</ins>", "~~20~~ 15"),
+        ("<p><s></s>15", "15"),
+        ("<p><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</rt></ruby>だ", "漢(かん)字(じ)だ"),
+        ("<p>he said <q>tea</q>.", "he said “tea”."),
+        ("<p><abbr title='World Wide Web'>WWW</abbr>, <kbd>Ctrl</kbd>+<kbd>C</kbd>",
+         "WWW, Ctrl+C"),
+        ("<p dir=rtl>עברית 12 <b>שלום</b> abc", "עברית 12 שלום abc"),
+        ("<details><summary>More</summary><p>inside</p></details>", "More\n\ninside"),
+        ("<h2>Tea<a class=headerlink href='#tea'>¶</a></h2>", "## Tea"),
+        ("<h2>Tea<span class=mw-editsection><span>[</span><a href=/e>edit</a><span>]</span></span>"
+         "</h2>", "## Tea"),
+        ("<h1><img src=l.png alt='Tea and pots'></h1><p>x", "# Tea and pots\n\nx"),
+        ("<p>good <img class=emoji alt='😀'> tea <img src=x.png alt='a cup of tea'> here",
+         "good 😀 tea here"),
+    ],
+)  # fmt: skip
+def test_lists_and_lines_keep_their_shape(markup: str, text: str) -> None:
+    """Numbers as the page counts, items inside items, terms, lines broken by hand, struck text."""
+    assert text_of(markup) == text
+
+
+LISTS = st.recursive(
+    st.just([]),
+    lambda inner: st.lists(st.tuples(st.booleans(), inner), min_size=1, max_size=3),
+    max_leaves=9,
+)
+
+
+def build(
+    items: list[tuple[bool, list[object]]], indent: str, is_numbered: bool
+) -> tuple[str, str]:
+    """The markup and the text of a list. An item has a list inside, numbered or not."""
+    markup, text = "", ""
+    for number, (kind, inner) in enumerate(items, 1):
+        label = f"{number}." if is_numbered else "-"
+        more, below = build(inner, indent + " " * (len(label) + 1), kind) if inner else ("", "")  # type: ignore[arg-type]
+        markup += f"<li>x{number}{more}</li>"
+        text += f"{indent}{label} x{number}\n{below}"
+    return f"<ol>{markup}</ol>" if is_numbered else f"<ul>{markup}</ul>", text
+
+
+@given(LISTS.filter(bool), st.booleans())
+def test_any_lists_inside_lists(items: list[tuple[bool, list[object]]], is_numbered: bool) -> None:
+    """Each item stands as far to the right as the text that it belongs to."""
+    markup, text = build(items, "", is_numbered)
+    assert text_of(markup) == text.rstrip("\n")

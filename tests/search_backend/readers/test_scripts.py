@@ -1,0 +1,174 @@
+"""Raised and lowered characters: an exponent, an index, the mark of a note; no wrong number."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.search_backend.readers import read
+
+
+def text_of(markup: str) -> str:
+    """The text of a short page."""
+    body = f"<title>T</title><main>{markup}</main>".encode()
+    return read(body, url="https://e.example/", content_type="text/html", charset="utf-8").text
+
+
+def raised(words: str) -> str:
+    """The text of `words`, in which `^{...}` is raised and `_{...}` lowered."""
+    markup = re.sub(r"\^\{(.*?)\}", r"<sup>\1</sup>", words)
+    return text_of("<p>" + re.sub(r"_\{(.*?)\}", r"<sub>\1</sub>", markup))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("10^{24} kg", "10^24 kg"),
+        ("10^{-6} m", "10^-6 m"),
+        ("10^{−6} m", "10^−6 m"),
+        ("6.02 × 10^{23}", "6.02 × 10^23"),
+        ("3 × 10^{8} m/s", "3 × 10^8 m/s"),
+        ("10^{1}, 10^{2} and 10^{3}", "10^1, 10^2 and 10^3"),
+        ("10^{24}kg", "10^24 kg"),
+        ("10^{0.5}", "10^0.5"),
+        ("2^{10} bytes", "2^10 bytes"),
+        ("2^{n} sets", "2^n sets"),
+        ("7^{2} = 49", "7^2 = 49"),
+        ("3^{2} + 4^{2} = 5^{2}", "3^2 + 4^2 = 5^2"),
+        ("1.05^{10} = 1.63", "1.05^10 = 1.63"),
+        ("x^{2}", "x^2"),
+        ("x^{n+1}", "x^(n+1)"),
+        ("x^{2}y^{3}", "x^2 y^3"),
+        ("e^{−x}", "e^(−x)"),
+        ("E = mc^{2}", "E = mc^2"),
+        ("E=mc^{2}.", "E=mc^2."),
+        ("(a+b)^{2}", "(a+b)^2"),
+        ("f(x)^{2} + 1", "f(x)^2 + 1"),
+        ("sin^{2} θ", "sin^2 θ"),
+        ("R^{2} of 0.9", "R^2 of 0.9"),
+        ("A^{T}", "A^T"),
+        ("∇^{2}", "∇^2"),
+        ("20 m^{2}", "20 m^2"),
+        ("5 km^{2}, 6 cm^{3}", "5 km^2, 6 cm^3"),
+        ("9.8 m s^{−2}", "9.8 m s^−2"),
+        ("W/m^{2}", "W/m^2"),
+        ("GeV^{2}", "GeV^2"),
+        ("^{14}C dating", "^14C dating"),
+        ("the isotope ^{238}U", "the isotope ^238U"),
+        ("uranium (^{235}U)", "uranium (^235U)"),
+        ("^{235}_{92}U", "^235_92U"),
+        ("Na^{+} and Ca^{2+}", "Na^+ and Ca^(2+)"),
+        ("SO_{4}^{2−}", "SO4^(2−)"),
+        ("H_{2}O", "H2O"),
+        ("CO_{2} 5", "CO2 5"),
+        ("CO_{2}5", "CO2 5"),
+        ("C_{6}H_{12}O_{6}", "C6H12O6"),
+        ("Ca(OH)_{2}", "Ca(OH)2"),
+        ("2H_{2} + O_{2}", "2H2 + O2"),
+        ("vitamin B_{12}", "vitamin B12"),
+        ("PM_{2.5}", "PM2.5"),
+        ("log_{2}8", "log_2 8"),
+        ("log_{10} 100", "log_10 100"),
+        ("1101_{2}", "1101_2"),
+        ("FF_{16} = 255", "FF_16 = 255"),
+        ("x_{1}", "x_1"),
+        ("x_{i+1}", "x_(i+1)"),
+        ("a_{1}2", "a_1 2"),
+        ("v_{max}", "v_max"),
+        ("x_{1}^{2}", "x_1^2"),
+        ("1^{st}, 2^{nd}, 23^{rd}, 4^{th}", "1st, 2nd, 23rd, 4th"),
+        ("le XXI^{e} siècle", "le XXIe siècle"),
+        ("la 21^{e} édition, 1^{er} mai", "la 21e édition, 1er mai"),
+        ("n^{o} 5, M^{me} Curie", "no 5, Mme Curie"),
+        ("1^{a} edición", "1a edición"),
+        ("20^{°}C", "20°C"),
+        ("Aspirin^{®} and Word^{TM}", "Aspirin® and WordTM"),
+        ("^{1}⁄_{2} cup", "1/2 cup"),
+        ("2^{1}⁄_{2} cups", "2 1/2 cups"),
+        ("^{3}/_{4} inch", "3/4 inch"),
+        ("1⁄2 cup", "1/2 cup"),
+        ("2<span>1</span>⁄<span>2</span> cups", "2 1/2 cups"),
+    ],
+)
+def test_what_is_raised_or_lowered_keeps_its_meaning(words: str, text: str) -> None:
+    """Powers, units, isotopes, ions, molecules, indexes, ordinals and fractions."""
+    assert raised(words) == text
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("5.2^{1} million in 2019^{2}", "5.2[1] million in 2019[2]"),
+        ("sold 1,234^{1} in 12^{2} of 30 towns^{3}.", "sold 1,234[1] in 12[2] of 30 towns[3]."),
+        ("rose to 5.2^{3} million", "rose to 5.2[3] million"),
+        ("in 2019^{2}", "in 2019[2]"),
+        ("It grew 5%^{4} at home.^{5}", "It grew 5%[4] at home.[5]"),
+        ("Smith^{1,2} and Jones^{2}", "Smith[1,2] and Jones[2]"),
+        ("Smith^{a} has 12^{b}", "Smith[a] has 12[b]"),
+        ("5.2^{†} million^{*}", "5.2[†] million[*]"),
+        ("12^{[3]} of them", "12[3] of them"),
+        ("12^{(3)} of them", "12[3] of them"),
+        ("stays in^{2} place", "stays in[2] place"),
+        ("(see 2019)^{2}", "(see 2019)[2]"),
+        ("人口^{1}", "人口[1]"),
+    ],
+)
+def test_marks_of_notes_without_a_link(markup: str, text: str) -> None:
+    """By the words around them, and because notes are counted from 1."""
+    assert raised(markup) == text
+
+
+NOTES = (
+    "<sup>{}</sup>",
+    '<sup><a href="#fn{0}">{0}</a></sup>',
+    '<a href="#fn{0}"><sup>{0}</sup></a>',
+    '<sup id="cite_ref-{0}" class="reference"><a href="#cite_note-{0}"><span>[</span>{0}<span>]'
+    "</span></a></sup>",
+    '<a href="#fn:{0}" class="footnote" role="doc-noteref">{0}</a>',
+    '<sup class="footnote-ref"><a href="/page#fn{0}">[{0}]</a></sup>',
+    '<span style="vertical-align: super; font-size: 80%">{}</span>',
+    '<span class="superscript">{}</span>',
+)
+
+
+@pytest.mark.parametrize("note", NOTES)
+def test_a_note_does_not_change_the_number_before_it(note: str) -> None:
+    """However the page writes the mark, also behind numbers that could be raised to a power."""
+    one, two, three = (note.format(number) for number in (1, 2, 3))
+    text = text_of(f"<p>5.2{one} million in 2019{two}, or 12{three} a head.<p>Then 10{two} more.")
+    if note != NOTES[0] and "<a" in note:
+        assert "Then 10[2] more" in text
+    assert text.startswith("5.2[1] million in 2019[2], or 12[3] a head.")
+
+
+def test_notes_that_the_page_explains() -> None:
+    """A mark that begins a line is a note, and so is the same mark behind a number."""
+    text = text_of("<p>A total of 12<sup>2</sup> and 45<sup>4</sup>.<p><sup>2</sup> Preliminary.")
+    assert text == "A total of 12[2] and 45^4.\n\n[2] Preliminary."
+
+
+def test_scripts_inside_scripts_and_links() -> None:
+    """The inner one first; a link around keeps its words."""
+    assert text_of("<p>2<sup>n<sup>2</sup></sup> and e<sup>x<sub>1</sub></sup>") == (
+        "2^(n^2) and e^(x_1)"
+    )
+    assert text_of("<p>an <a href=/a>area in km<sup>2</sup></a>") == (
+        "an [area in km^2](https://e.example/a)"
+    )
+    assert text_of("<p>10<span style='vertical-align:super'>24</span> atoms") == "10^24 atoms"
+
+
+@given(
+    st.sampled_from(["10", "2", "7", "x", "m", "km", "5.2", "2019", "cm"]),
+    st.sampled_from(["sup", "sub"]),
+    st.integers(1, 40),
+    st.sampled_from(["", " ", " million", "8", "kg", ", ", "</p><p>9"]),
+)
+def test_a_number_is_never_glued_to_one(base: str, tag: str, number: int, after: str) -> None:
+    """Whatever stands around it, the digits of a script join no others."""
+    text = text_of(f"<p>of {base}<{tag}>{number}</{tag}>{after}</p>").removeprefix(f"of {base}")
+    assert not text[0].isdigit()
+    assert re.match(rf"\D{{1,2}}{number}(?!\d)", text)

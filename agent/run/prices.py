@@ -36,11 +36,6 @@ class PriceTable:
         return None if pattern is None else self.models[pattern][name]
 
 
-def cost(model: str, usage: Usage, tables: Iterable[PriceTable] | None = None) -> float | None:
-    """Returns US dollars for `usage` of `provider:model`; None if a price or count is unknown."""
-    return pricer(model, tables)(usage)
-
-
 def search_price(model: str, tables: Iterable[PriceTable]) -> float | None:
     """Returns US dollars for one search by the provider; None if no table has it."""
     rate = _rate(model, "searches", tables)
@@ -54,7 +49,10 @@ def _rate(model: str, name: str, tables: Iterable[PriceTable]) -> float | None:
 def pricer(
     model: str, tables: Iterable[PriceTable] | None = None
 ) -> Callable[[Usage], float | None]:
-    """Returns `cost` for one model, with its prices looked up once."""
+    """Returns what computes US dollars for the usage of one model, None if a price is unknown.
+
+    `tables` are asked in order, by default only the packaged one. `searches` are the provider's.
+    """
     asked = (packaged(),) if tables is None else tuple(tables)
     rates = {name: _rate(model, name, asked) for name in PRICES}
 

@@ -97,7 +97,7 @@ _BULLET = re.compile(r"^ {0,3}[-*+]\s+\[[ xX]\]\s+(\S.*)$")
 _CITED = re.compile(r"\[(\d{1,3})\]")
 _CODE = re.compile(r"`([^`\n]{1,200})`")
 _FILE = re.compile(r"[\w.@+-]*(?:/[\w.@+-]+)+/?|[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}")
-_MOST_STEPS, _TITLE = 50, 120
+_TITLE = 120
 IN_TEXT = "plan_in_text"
 
 
@@ -142,7 +142,7 @@ def plan_from_answer(events: Iterable[Event]) -> dict[str, Any]:
         )
     known = {s["n"]: Source(**s) for s in ends[-1]["sources"] if s.get("n")}
     made = []
-    for text in steps[:_MOST_STEPS]:
+    for text in steps[:_MOST]:
         files = [name for name in _CODE.findall(text) if _FILE.fullmatch(name)]
         numbers = dict.fromkeys(map(int, _CITED.findall(text)))
         made.append(step_data(text, files, [known[n] for n in numbers if n in known]))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.run.prices import cost, load_prices, packaged, parse_prices, search_price
+from searchloop.agent.run.prices import load_prices, packaged, parse_prices, pricer, search_price
 from searchloop.agent.types import Usage
 
 OWN = """
@@ -40,22 +40,22 @@ def test_the_packaged_table() -> None:
 
 def test_an_unknown_price_is_unknown() -> None:
     """One part without a price, and the sum is not known either."""
-    assert cost("openai:gpt-6-luna", SPENT) is None
-    assert cost("ollama:qwen3:8b", SPENT) is None
-    assert cost("tide:large", Usage(output_tokens=5), [parse_prices(OWN, "x")]) is None
+    assert pricer("openai:gpt-6-luna")(SPENT) is None
+    assert pricer("ollama:qwen3:8b")(SPENT) is None
+    assert pricer("tide:large", [parse_prices(OWN, "x")])(Usage(output_tokens=5)) is None
     half = Usage(input_tokens=5, output_tokens=5, cached_tokens=2)
-    assert cost("tide:large", half, [parse_prices(OWN, "x")]) is None
+    assert pricer("tide:large", [parse_prices(OWN, "x")])(half) is None
 
 
 def test_what_costs_nothing() -> None:
     """The model that is not one needs no counts; nothing asked costs nothing anywhere."""
-    assert cost("builtin:extractive", Usage()) == 0
-    assert cost("openai:gpt-6-luna", Usage(input_tokens=0, output_tokens=0)) == 0
+    assert pricer("builtin:extractive")(Usage()) == 0
+    assert pricer("openai:gpt-6-luna")(Usage(input_tokens=0, output_tokens=0)) == 0
 
 
 def test_the_provider_knows_best() -> None:
     """A cost that it reports is taken as it is."""
-    assert cost("openai-chat:any", Usage(input_tokens=5, cost_usd=0.25)) == 0.25
+    assert pricer("openai-chat:any")(Usage(input_tokens=5, cost_usd=0.25)) == 0.25
 
 
 def test_the_price_of_a_search(tmp_path: Path) -> None:
@@ -72,9 +72,9 @@ def test_the_user_s_table_wins(tmp_path: Path) -> None:
     assert load_prices(tmp_path) == (packaged(),)
     (tmp_path / "prices.toml").write_text(OWN, "utf-8-sig")
     tables = load_prices(tmp_path)
-    assert cost("openai:gpt-6-luna", SPENT, tables) == pytest.approx(1 + 2 + 0.03)
-    assert cost("tide:large", SPENT, tables) == pytest.approx(2 + 4 + 0.03)
-    assert cost("openai:gpt-6-sol", SPENT, tables) is None
+    assert pricer("openai:gpt-6-luna", SPENT)(tables) == pytest.approx(1 + 2 + 0.03)
+    assert pricer("tide:large", SPENT)(tables) == pytest.approx(2 + 4 + 0.03)
+    assert pricer("openai:gpt-6-sol", SPENT)(tables) is None
     (tmp_path / "prices.toml").write_text('[models."openai:*"]\nsearches = 0', "utf-8")
     assert load_prices(tmp_path)[0].price("openai:x", "searches") == 0
 
@@ -82,7 +82,8 @@ def test_the_user_s_table_wins(tmp_path: Path) -> None:
 def test_the_longest_pattern_wins_and_cached_tokens_are_cheaper() -> None:
     """Cached tokens are part of the input and are not charged twice."""
     usage = Usage(input_tokens=1_000_000, output_tokens=0, cached_tokens=400_000)
-    assert cost("tide:small-2", usage, [parse_prices(OWN, "x")]) == pytest.approx(0.6 + 0.04)
+    charge = pricer("tide:small-2", [parse_prices(OWN, "x")])
+    assert charge(usage) == pytest.approx(0.6 + 0.04)
 
 
 @given(*[st.integers(0, 10**9)] * 4)
@@ -90,7 +91,7 @@ def test_more_costs_more(fresh: int, cached: int, output: int, searches: int) ->
     """The cost is never negative, and adds up over the steps of a run."""
     tables = [parse_prices(OWN, "x")]
     step = Usage(fresh + cached, output, cached, searches=searches)
-    one, two = cost("tide:small", step, tables), cost("tide:small", step + step, tables)
+    one, two = pricer("tide:small", step)(tables), pricer("tide:small", step + step)(tables)
     assert one is not None
     assert two is not None
     assert one >= 0

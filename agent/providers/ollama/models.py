@@ -39,8 +39,12 @@ class Installed:
     remote_host: str = ""
     trained: int | None = None
     capabilities: frozenset[str] | None = None
-    family: str = ""
     disk: int | None = None
+
+    @property
+    def key(self) -> str:
+        """Tells versions of a model apart."""
+        return f"{self.name}@{self.digest}"
 
 
 Shown = tuple[frozenset[str] | None, int | None]
@@ -77,10 +81,10 @@ class ModelCatalog:
 
     async def look(self, seconds: float = TIMEOUT_S) -> list[Installed]:
         """Lists the installed models. Raises ProviderError without an answer in time."""
-        tags, loaded = await asyncio.gather(self._get("/api/tags", seconds), self._running())
+        tags, loaded = await asyncio.gather(self._get("/api/tags", seconds), self._ask("/api/ps"))
         found = list(read_tags(tags))
-        self._loaded = loaded
-        unknown = [m for m in found if m.capabilities is None and self._key(m) not in self._shown]
+        self._loaded = read_loaded(loaded)
+        unknown = [m for m in found if m.capabilities is None and m.key not in self._shown]
         await self._show_all(unknown)
         if any(m.remote_host for m in found):
             await self.look_cloud()
@@ -89,15 +93,12 @@ class ModelCatalog:
 
     async def look_cloud(self) -> None:
         """Asks whether the server may use its cloud; older servers do not say."""
-        with suppress(ProviderError):
-            self.cloud = read_cloud(await self._get("/api/status"))
+        answer = await self._ask("/api/status")
+        self.cloud = self.cloud if answer is None else read_cloud(answer)
 
     async def version(self) -> str | None:
         """Returns the server's version, None without an answer."""
-        try:
-            version = _at(await self._get("/api/version"), "version")
-        except ProviderError:
-            return None
+        version = _at(await self._ask("/api/version"), "version")
         return version if isinstance(version, str) else None
 
     def loaded(self, model: str) -> Loaded | None:
@@ -106,7 +107,7 @@ class ModelCatalog:
 
     async def look_loaded(self) -> None:
         """Asks which models are loaded now, and with which windows."""
-        self._loaded = await self._running()
+        self._loaded = read_loaded(await self._ask("/api/ps"))
 
     def is_remote(self, model: str) -> bool:
         """Returns True for a model in the cloud, which gives each model its full window."""
@@ -120,11 +121,10 @@ class ModelCatalog:
         url, headers = self._config.address.base + path, self._config.headers
         return await self._transport.get_json(url, headers, timeout=seconds)
 
-    async def _running(self) -> dict[str, Loaded]:
-        try:
-            return read_loaded(await self._get("/api/ps"))
-        except ProviderError:
-            return {}
+    async def _ask(self, path: str) -> Any:
+        with suppress(ProviderError):
+            return await self._get(path)
+        return None
 
     async def _show_all(self, models: list[Installed]) -> None:
         gate = asyncio.Semaphore(SHOW_AT_ONCE)
@@ -133,7 +133,7 @@ class ModelCatalog:
             async with gate:
                 shown = await self._show(model.name)
             if shown is not None:
-                self._shown[self._key(model)] = shown
+                self._shown[model.key] = shown
 
         if models:
             with suppress(TimeoutError):
@@ -152,13 +152,9 @@ class ModelCatalog:
         return (read_capabilities(body), read_trained(body)) if status == 200 else None
 
     def _with_shown(self, model: Installed) -> Installed:
-        able, trained = self._shown.get(self._key(model), (None, None))
-        return replace(
-            model, capabilities=model.capabilities or able, trained=model.trained or trained
-        )
-
-    def _key(self, model: Installed) -> str:
-        return f"{model.name}@{model.digest}"
+        able, trained = self._shown.get(model.key, (None, None))
+        able, trained = model.capabilities or able, model.trained or trained
+        return replace(model, capabilities=able, trained=trained)
 
     def _window(self, found: Installed | None, model: str) -> int | None:
         trained = found.trained if found else None
@@ -186,7 +182,6 @@ def read_tags(body: Any) -> Iterable[Installed]:
                 remote_host=str(_at(entry, "remote_host") or ""),
                 trained=_count(_at(details, "context_length")),
                 capabilities=read_capabilities(entry),
-                family=str(_at(details, "family") or ""),
                 disk=_count(_at(entry, "size")),
             )
 

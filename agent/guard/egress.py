@@ -40,7 +40,7 @@ class Exposure:
     """The texts of a growing transcript: private ones, the user's, and those from outside."""
 
     def __init__(self, messages: Sequence[Message] = ()) -> None:
-        self._messages = messages
+        self.messages = messages
         self._read = 0  # how many of them
         self.untrusted = False
         self._private: list[str] = []
@@ -50,7 +50,7 @@ class Exposure:
 
     def catch_up(self) -> None:
         """Reads the messages that were added since the last time."""
-        added = self._messages[self._read :]
+        added = self.messages[self._read :]
         self._read += len(added)
         for message in added:
             if message.role == "user":

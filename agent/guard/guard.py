@@ -5,6 +5,7 @@ It checks the session as it is now, what would leave (`egress`) and the user's r
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -183,6 +184,9 @@ def _declined(why: str) -> ToolError:
     return ToolError("declined", f"{why} Do not repeat it; go on without it.")
 
 
+_KEPT = 8  # transcripts whose exposure is cached
+
+
 class GuardFactory:
     """Makes the guards of runs; `approvals` takes the user's answers."""
 
@@ -193,6 +197,7 @@ class GuardFactory:
         self._log = log
         self._sources = tuple(sources)
         self._secrets: tuple[Mapping[str, str], Secrets] = ({}, Secrets({}))
+        self._exposures: OrderedDict[str, Exposure] = OrderedDict()
         self.approvals = Approvals(log)
 
     def use(self, settings: Settings) -> None:
@@ -216,13 +221,25 @@ class GuardFactory:
         mixed = policy.private_and_untrusted
         return Guard(
             policy=policy,
-            egress=cache(lambda: Egress(secrets, sources, Exposure(messages), mixed)),
+            egress=cache(
+                lambda: Egress(secrets, sources, self._exposure(session, messages), mixed)
+            ),
             live=partial(self._log.session, session.id),
             ask=partial(self.approvals.ask, session.id),
             always=partial(self.approvals.always, session.id),
             approve=approve,
             messages=messages,
         )
+
+    def _exposure(self, session: Session, messages: Sequence[Message]) -> Exposure:
+        """Returns what the transcript exposes; that of a cached transcript is read on."""
+        known = self._exposures.pop(session.id, None)
+        if known is None or known.messages is not messages:
+            known = Exposure(messages)
+        self._exposures[session.id] = known
+        if len(self._exposures) > _KEPT:
+            self._exposures.popitem(last=False)
+        return known
 
     def _known(self, workspace: str | None) -> Secrets:
         """Returns every secret of this process and of the servers' configuration."""

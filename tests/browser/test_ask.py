@@ -48,18 +48,18 @@ def test_every_chip_has_its_source_in_the_list(page: Page) -> None:
 
 
 def test_a_source_of_the_library_opens_inside_the_page_at_the_quote(page: Page) -> None:
-    """The chip shows who is cited; clicking it opens the text with the quoted passage marked."""
+    """The chip shows who is cited; its card opens the text with the quoted passage marked."""
     turn_on(page)
     ask(page)
     chip = wait_for_answer(page).locator(".answer .chip").first
-    expect(chip).to_have_attribute("aria-label", re.compile(r"^Source \d+: Library$"))
+    expect(chip).to_have_attribute("aria-label", re.compile(r"^Source \d+: Library\. "))
     chip.hover()
     card = page.locator("#card")
     expect(card).to_be_visible()
-    expect(card).to_contain_text("Quote found in the page")
+    expect(card).to_contain_text("These words stand in the source")
     quote = card.locator("blockquote").inner_text()
-    chip.click()
-    reader = page.get_by_role("dialog")
+    card.get_by_role("button", name="Open the page").click()
+    reader = page.locator("#reader")
     expect(reader.locator("mark").first).to_be_in_viewport()
     marked = re.sub(r"[\W_]", "", "".join(reader.locator("mark").all_inner_texts()))
     assert re.sub(r"[\W_]", "", quote) in marked

@@ -18,7 +18,7 @@ from tests.browser.conftest import Enter
 from tests.browser.house import MODEL, House, LedOllama
 from tests.browser.steps import ask, box, choose_model, last_turn, model, turn_on, wait_for_answer
 from tests.browser.test_approvals import REQUEST
-from tests.browser.test_evidence import ARABIC, URL, show
+from tests.browser.test_evidence import ARABIC, URL, checked, show
 from tests.browser.test_evidence import answered as told
 from tests.browser.test_looks import MISTAKE
 from tests.browser.test_settings import SDK
@@ -75,7 +75,8 @@ def reading(page: Page, **more: Any) -> None:
     """A page read inside the page."""
     answered(page)
     page.locator(".chip").first.click()
-    expect(page.get_by_role("dialog").locator("mark").first).to_be_visible()
+    page.get_by_role("button", name="Open the page").click()
+    expect(page.locator("#reader mark").first).to_be_visible()
 
 
 def settings(page: Page, **more: Any) -> None:
@@ -158,6 +159,13 @@ def vouched(page: Page, house: House, **more: Any) -> None:
     expect(page.locator("#card")).to_be_visible()
 
 
+def judged(page: Page, house: House, **more: Any) -> None:
+    """An answer with each of the six verdicts, and the card of one of them."""
+    show(page, house, checked(house))
+    page.locator(".answer .chip").nth(1).click()
+    expect(page.locator("#card")).to_be_focused()
+
+
 def untrusted(page: Page, house: House, tmp_path: Path, **more: Any) -> None:
     """A folder's servers that wait for trust."""
     servers = '{"mcpServers": {"clock": {"command": "no-such-program"}}}'
@@ -219,6 +227,7 @@ VIEWS: dict[str, Callable[..., None]] = {
     "choosing": choosing,
     "naming": naming,
     "vouched": vouched,
+    "judged": judged,
     "untrusted": untrusted,
     "serving": serving,
     "removed": removed,

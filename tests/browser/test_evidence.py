@@ -1,14 +1,17 @@
-"""What an answer rests on, as a reader sees it: quotes where they are cited."""
+"""What an answer rests on, as a reader sees it: verdicts and passages where they are cited."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from searchloop.agent.log import EventLog
 from searchloop.agent.types import NOTHING
+from tests import six_verdicts
+from tests.browser.conftest import Enter
 from tests.browser.house import House
 
 URL = "https://tide.example/table"
@@ -115,7 +118,9 @@ def test_text_from_right_to_left_stands_on_its_side(page: Page, house: House) ->
     read = {"url": URL, "status": "ok", "title": "לוח גאות", "invisible": 3}
     found = {"query": "ebb", "by": "local:ddg", "status": "ok", "results": 2, "invisible": 4}
     steps = [("search_finished", found), ("page_opened", read)]
-    chat = answered(house, *steps, text=ARABIC, citations=[], title="متى الجزر؟")
+    at = ARABIC.index("[1]")
+    cited = {"n": 1, "url": URL, "title": "Tides", "marks": [{"span": [at, at + 3]}]}
+    chat = answered(house, *steps, text=ARABIC, citations=[cited], title="متى الجزر؟")
     show(page, house, chat)
     expect(page.locator(".session a").first).to_have_text("متى الجزر؟")
     expect(page.locator(".answer .chip")).to_be_visible()
@@ -157,18 +162,144 @@ def test_documents_of_this_machine_have_names(browser: Browser, house: House) ->
     page.context.close()
 
 
-def test_a_chip_shows_the_quote_of_its_own_place(page: Page, house: House) -> None:
-    """One source, three places: each has its own quote and its own verdict."""
+LOOK = """chip => {
+  const { backgroundColor, borderTopStyle, borderTopLeftRadius } = getComputedStyle(chip);
+  const sign = chip.querySelector("use").getAttribute("href");
+  return [sign, backgroundColor, borderTopStyle, borderTopLeftRadius];
+}"""
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "has_touch": True,
+    "is_mobile": True,
+}
+# What each card marks in its passage: the words that it shares with the claim.
+SHARED = [["is at six sharp"], ["flood"], ["The tide turns twice"], ["Harbour", "m deep"], [], []]
+
+
+def checked(house: House) -> str:
+    """A chat whose answer has each of the six verdicts."""
+    return answered(house, **six_verdicts.answer())
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_each_mark_shows_its_own_verdict(enter: Enter, house: House, size: str) -> None:
+    """Shape, words and passage: on the chip, in its name, in its card; by mouse and by finger."""
+    page = enter(**(PHONE if size == "phone" else {}))
+    show(page, house, checked(house))
+    chips, card = page.locator(".answer .chip"), page.locator("#card")
+    expect(chips).to_have_text(["1", "1", "2", "2", "3", "4"])
+    looks = [chips.nth(i).evaluate(LOOK) for i in range(6)]
+    assert len({look[0] for look in looks}) == 6, "each has a sign of its own"
+    assert len({tuple(look[1:]) for look in looks}) == 6, "and another fill, border or corner"
+    for i, (n, verdict, quote, _, passage) in enumerate(six_verdicts.PLACES):
+        words = six_verdicts.WORDS[verdict]
+        (chips.nth(i).tap if size == "phone" else chips.nth(i).hover)()
+        expect(card.locator(".verdict")).to_have_text([words])
+        expect(card.locator("blockquote")).to_have_text([passage] if passage else [])
+        expect(card.locator("mark")).to_have_text(SHARED[i])
+        expect(card.locator("q")).to_have_text([quote] if verdict == "misquoted" and quote else [])
+        nearest = int(verdict in ("misquoted", "unclear"))
+        expect(card.get_by_text("The nearest words there:")).to_have_count(nearest)
+        expect(card.get_by_text("· read")).to_have_count(int(verdict != "unread"))
+        name = f"Source {n}: {six_verdicts.TITLES[n].lower()}.example. {words}"
+        expect(chips.nth(i)).to_have_accessible_name(name)
+        expect(chips.nth(i)).to_have_accessible_description(re.compile(f"^{words}.*{passage}"))
+        box, room = card.bounding_box(), page.viewport_size
+        assert box
+        assert room
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= room["width"]
+        assert 0 <= box["y"] <= box["y"] + box["height"] <= room["height"]
+        page.keyboard.press("Escape")
+        expect(card).to_be_hidden()
+        page.mouse.move(0, 0)
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_each_source_is_summed_up_where_it_is_listed(enter: Enter, house: House, size: str) -> None:
+    """At how many places it bears the answer out; one that was only found is not called cited."""
+    page = enter(**(PHONE if size == "phone" else {}))
+    show(page, house, checked(house))
+    told = six_verdicts.WORDS
+    expect(page.locator(".source").nth(0).locator(".verdict")).to_have_text(
+        [f"1 of 2 places: {told['misquoted']}", f"1 of 2 places: {told['quoted']}"]
+    )
+    expect(page.locator(".source").nth(1).locator(".verdict")).to_have_text(
+        [f"1 of 2 places: {told['contradicted']}", f"1 of 2 places: {told['supported']}"]
+    )
+    expect(page.locator(".source").nth(2).locator(".verdict")).to_have_text([told["unclear"]])
+    expect(page.locator(".source").nth(3).locator(".verdict")).to_have_text([told["unread"]])
+    expect(page.locator(".source").nth(3)).not_to_contain_text("cited")
+    for line in page.locator(".source .verdict").all():
+        expect(line).to_be_in_viewport() if size == "desktop" else expect(line).to_be_visible()
+    expect(page.locator(".sources .counts")).to_have_text("(4 cited, 3 read, 4 found)")
+    expect(page.locator(".sources summary .verdict")).to_have_text(
+        [f"1 of 6 places: {told['contradicted']}", f"1 of 6 places: {told['misquoted']}"]
+    )
+
+
+def test_a_card_is_entered_and_left_by_keys(page: Page, house: House) -> None:
+    """Focus shows it, Enter goes into it, Escape and a look elsewhere close it."""
+    show(page, house, checked(house))
+    chip, card = page.locator(".answer .chip").nth(1), page.locator("#card")
+    chip.focus()
+    expect(card).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Source 1: tides.example")).to_be_focused()
+    page.keyboard.press("Tab")
+    link = card.get_by_role("link", name="Open the page")
+    expect(link).to_be_focused()
+    expect(link).to_have_attribute("href", six_verdicts.url(1))
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()
+    expect(chip).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(card).to_be_visible()
+    page.locator("#question").click()
+    expect(card).to_be_hidden()
+
+
+@pytest.mark.parametrize(("locale", "words"), [("de-DE", "de"), ("zh-CN", "zh")])
+def test_verdicts_are_told_in_every_language(
+    enter: Enter, house: House, locale: str, words: str
+) -> None:
+    """Six sentences, none of them English, and the same ones on chips and in the list."""
+    page = enter(locale=locale)
+    show(page, house, checked(house))
+    names = [chip.get_attribute("aria-label") or "" for chip in page.locator(".answer .chip").all()]
+    listed = page.locator(".source .verdict").all_inner_texts()
+    told = [re.split(r"example[.。]\s*", name)[1] for name in names]
+    assert len(set(told)) == 6
+    assert not set(told) & set(six_verdicts.WORDS.values())
+    assert all(any(line.endswith(words) for line in listed) for words in told)
+
+
+CHINESE = "东京是日本的首都，人口约一千四百万[1]。"
+
+
+def test_shared_words_are_found_in_scripts_without_spaces(page: Page, house: House) -> None:
+    """Chinese is cut into words, too; single letters of grammar are not marked."""
+    cited = {"n": 1, "url": URL, "title": "东京", "quote": None, "verified": True, "spans": []}
+    at = CHINESE.index("[")
+    mark = {"span": [at, at + 3], "quote": None, "verdict": "supported", "verified": True}
+    marks = [{**mark, "passage": "**东京**的中心是日本首都的政府所在地。"}]
+    show(page, house, answered(house, text=CHINESE, citations=[{**cited, "marks": marks}]))
+    page.locator(".answer .chip").hover()
+    marked = page.locator("#card mark").all_inner_texts()
+    assert "东京" in marked[0]
+    assert any("首都" in words for words in marked)
+    assert "中心" not in "".join(marked)
+    expect(page.locator("#card blockquote")).to_have_text("东京的中心是日本首都的政府所在地。")
+
+
+def test_what_was_never_checked_has_no_verdict(page: Page, house: House) -> None:
+    """A log from before there were verdicts: quotes are shown, and nothing is said of them."""
     show(page, house, answered(house))
     chips, card = page.locator(".answer .chip"), page.locator("#card")
-    told = [
-        ("Low water: 06:00", "Quote found in the page"),
-        ("High water: 12:00", "Quote not found in the page"),
-        ("", "Quote not found in the page"),
-    ]
-    for place, (quote, verdict) in enumerate(told):
-        chips.nth(place).focus()
+    for place, quote in enumerate(["Low water: 06:00", "High water: 12:00", ""]):
+        chips.nth(place).hover()
+        expect(card.locator("strong")).to_have_text("Tides")
         expect(card.locator("blockquote")).to_have_text([quote] if quote else [])
-        expect(card.locator(".verdict")).to_have_text([verdict])
-        expect(chips.nth(place)).to_have_accessible_description(re.compile(f"{quote}.*{verdict}$"))
-    expect(page.locator(".source .verdict")).to_have_text("cited · 1 of 3 places verified")
+        expect(chips.nth(place)).to_have_accessible_name("Source 1: tide.example")
+        page.keyboard.press("Escape")
+    expect(page.locator(".verdict, .chip .icon")).to_have_count(0)
+    expect(page.locator(".source .state")).to_have_text("cited, not checked")

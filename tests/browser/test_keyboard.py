@@ -38,9 +38,12 @@ def test_from_the_switch_to_an_open_source_by_keyboard(page: Page) -> None:
     tab_to(page, ".chip", "Shift+Tab")
     expect(page.locator("#card")).to_be_visible()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog").locator("mark").first).to_be_visible()
+    expect(page.locator("#card")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#reader mark").first).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page.locator("#reader")).to_be_hidden()
     assert page.evaluate("document.activeElement.matches('.chip')")
 
 

@@ -1,7 +1,7 @@
 """Turns events into the bytes of an event stream, and adds the rendered text that the page shows.
 
-A `message` and a `run_finished` get all their blocks, a delta the blocks that it changes. Deltas
-that arrive together become one.
+A `message` and a `run_finished` get all their blocks, a delta the blocks that it changes. Passages
+of sources lose their Markdown. Deltas that arrive together become one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from searchloop.agent.log.events import Event, public_data
+from searchloop.agent.verdicts.words import plain
 from searchloop.web.text.markdown import Incremental, render_known
 from searchloop.web.text.tree import KnownLinks, suggestions
 
@@ -147,9 +148,17 @@ class PageView:
         if event.type == "message" and data.get("details"):
             links = suggestions(data["details"])
             data = {**data, "suggestions": links} if links else data
+        if data.get("citations"):
+            data = {**data, "citations": [_readable(c) for c in data["citations"]]}
         if event.type not in ("message", "run_finished") or not text:
             return data
         if self._last[0] != text or event.type == "message":
             citations = data.get("citations", ())
             self._last = (text, render_known(text, citations, self._links))
         return {**data, "blocks": self._last[1]}
+
+
+def _readable(citation: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a citation whose passages are text."""
+    marks = [{**m, "passage": plain(m.get("passage") or "")} for m in citation["marks"]]
+    return {**citation, "marks": marks}

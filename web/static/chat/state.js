@@ -4,7 +4,7 @@
 // that was seen already (a replay after a reconnect) changes nothing.
 
 import { beside, emptyTree, grow, shown } from "./branches.js";
-import { changeIn, countOf, endStep, finishCall, noteStep, runningSearch, startStep, stepOfCall, waitingSearch } from "./steps.js";
+import { changeIn, countOf, endStep, finishCall, isRead, noteStep, runningSearch, startStep, stepOfCall, waitingSearch } from "./steps.js";
 
 /** The code of the notice that the last answer can be made a plan. */
 export const IN_TEXT = "plan_in_text";
@@ -74,9 +74,16 @@ export function sourceOf(chat, index, n) {
     if (!cited && !source) continue;
     const { url } = cited ?? source;
     const { unseen } = turn.steps.find((step) => step.unseen && step.url === url) ?? {};
-    return { ...source, ...cited, state: source?.state ?? "cited", unseen };
+    const found = { ...source, ...cited, state: source?.state ?? "cited", unseen };
+    return { ...found, read: wasRead(turn, found) };
   }
   return null;
+}
+
+/** Whether a page was read: by us, as a verdict on it tells too, or as the provider says of itself. */
+export function wasRead(turn, { url, state, marks = [] }) {
+  const compared = marks.some(({ verdict }) => verdict && verdict !== "unread");
+  return compared || state === "opened" || turn.steps.some((step) => isRead(step) && step.url === url);
 }
 
 function newTurn(event) {

@@ -120,7 +120,7 @@ function mark(body, quote) {
   return marks[0];
 }
 
-const NOISE = /[\s*_`#>|-]/;
+const NOISE = /[\s*_`#>|·-]/; // also what stands between the cells of a passage
 
 function bare(text) {
   return [...text].filter((c) => !NOISE.test(c)).join("");

@@ -1,67 +1,98 @@
 // Sources: the chips in the text, the card that a chip shows, and the numbered list underneath.
 
-import { h, hostOf, isWeb, outLink, placeOf, setText } from "../lib/dom.js";
-import { isRead } from "../chat/steps.js";
-import { t } from "../locales/index.js";
+import { h, hostOf, icon, isWeb, outLink, placeOf, setText } from "../lib/dom.js";
+import { wasRead } from "../chat/state.js";
+import { sentences, t } from "../locales/index.js";
+import { claimBefore, evidence, judged, verdictLines, wordsOf } from "./verdicts.js";
 
-const HUES = 8;
+const DOUBTED = ["contradicted", "misquoted"];
 
 /**
- * Chips and their one shared card. `open(source)` shows a page inside the page.
- * Returns chip(n, find, marks): the element for citation `n`, with `find()` giving its source or
- * null, and the places in its list of the marks that it stands for.
+ * Chips and their one shared card: hover or focus shows it, a click or a tap moves the focus into it.
+ * `open(source)` shows a page inside the page. Returns chip(n, find, places): the element for citation
+ * `n`, with `find()` giving its source or null, and the places in its list of the marks it stands for.
  */
 export function chips(card, open) {
   let owner = null;
   let timer = 0;
+  let still = false; // the focus comes back to a chip, which shows nothing then
 
-  function show(chip, source) {
+  function show(chip, source, marks) {
     clearTimeout(timer);
-    owner?.removeAttribute("aria-describedby");
+    if (owner === chip) return;
+    hide();
     owner = chip;
-    chip.setAttribute("aria-describedby", card.id); // so that the quote is read out as well
-    card.replaceChildren(...cardContent(source));
-    card.showPopover();
+    chip.setAttribute("aria-describedby", "card-text"); // so that the passage is read out as well
+    card.setAttribute("aria-label", t("cite.label", { n: chip.dataset.n, host: hostOf(source.url) }));
+    card.replaceChildren(...cardContent(source, marks, claimBefore(chip), inside));
+    card.showPopover({ source: chip });
     place(card, chip);
   }
 
   function hide() {
     clearTimeout(timer);
     if (!owner) return;
-    owner.removeAttribute("aria-describedby");
+    const chip = owner;
     owner = null;
+    chip.removeAttribute("aria-describedby");
+    still = true;
+    if (card.contains(document.activeElement)) chip.focus({ preventScroll: true });
+    still = false;
     card.hidePopover();
   }
 
+  const held = () => owner === document.activeElement || card.contains(document.activeElement);
+
   // The focus may scroll a chip into view: its card goes along. One that was only hovered goes.
-  function follow() {
-    if (owner && owner === document.activeElement) place(card, owner);
+  function follow(event) {
+    if (card.contains(event.target)) return;
+    if (owner && held()) place(card, owner);
     else hide();
   }
 
-  // A link and not a button: only text may not be torn from the sentence at a line's end.
-  function inside(event, source) {
-    event.preventDefault();
+  function inside(source) {
     hide();
     open(source);
   }
 
-  const later = () => (timer = setTimeout(hide, 120));
+  function onKey(event) {
+    if (event.key !== "Escape") return;
+    if (card.contains(document.activeElement)) event.preventDefault();
+    hide();
+  }
+
+  function later() {
+    clearTimeout(timer);
+    timer = setTimeout(() => card.contains(document.activeElement) || hide(), 120);
+  }
   card.addEventListener("pointerenter", () => clearTimeout(timer));
   card.addEventListener("pointerleave", later);
-  addEventListener("keydown", (event) => event.key === "Escape" && hide());
+  card.addEventListener("focusout", later);
+  addEventListener("keydown", onKey);
   addEventListener("scroll", follow, { capture: true, passive: true });
 
-  function chip(n, find, marks) {
-    const here = () => atMarks(find(), marks);
-    const source = here();
+  function chip(n, find, places = []) {
+    const source = find();
     if (!source) return h("span", { class: "chip lost", title: t("cite.unknown", { n }) }, `[${n}]`);
-    const label = t("cite.label", { n, host: hostOf(source.url) });
-    const props = { class: "chip", "aria-label": label, "data-n": n };
-    const node = isWeb(source.url)
-      ? outLink(source.url, props, String(n))
-      : h("a", { ...props, href: "#reader", onclick: (e) => inside(e, source) }, String(n));
-    const reveal = () => show(node, here() ?? source);
+    const marks = judged(places.map((i) => source.marks?.[i]));
+    const [worst] = marks;
+    const reveal = () => still || show(node, find() ?? source, marks.length ? marks : quoted(source, places));
+    const pin = (event) => {
+      if (isWeb(source.url) && (event.ctrlKey || event.metaKey || event.shiftKey)) return;
+      event.preventDefault();
+      reveal();
+      card.focus();
+    };
+    const props = {
+      class: `chip ${worst?.verdict ?? ""}`,
+      "aria-label": sentences(t("cite.label", { n, host: hostOf(source.url) }), worst ? wordsOf(worst) : ""),
+      "aria-haspopup": "dialog",
+      "data-n": n,
+      onclick: pin,
+    };
+    // A link and not a button: only text may not be torn from the sentence at a line's end.
+    const content = [worst ? icon(worst.verdict) : null, String(n)];
+    const node = isWeb(source.url) ? outLink(source.url, props, content) : h("a", { ...props, href: "#reader" }, content);
     node.addEventListener("pointerenter", (e) => e.pointerType === "mouse" && reveal());
     node.addEventListener("pointerleave", later);
     node.addEventListener("focus", reveal);
@@ -72,32 +103,33 @@ export function chips(card, open) {
   return { chip, hide };
 }
 
-// A source with only those of its marks that a chip stands for, which say what it is cited for there.
-function atMarks(source, places = []) {
-  const marks = places.map((i) => source?.marks?.[i]).filter((mark) => mark);
-  if (!marks.length) return source;
-  const { quote, verified } = marks.find((mark) => mark.quote) ?? marks[0];
-  return { ...source, marks, quote, verified };
+// Marks of logs from before there were verdicts: what they quote is shown, and nothing is said of it.
+function quoted(source, places) {
+  return places.map((i) => source.marks?.[i]).filter((mark) => mark?.quote);
 }
 
-// What a source says, each quote once, with whether its page bears it out.
-function quotesOf({ marks = [] }) {
-  const said = new Map(marks.filter((mark) => mark.quote).map((mark) => [mark.quote, mark.verified]));
-  if (!said.size && marks.some((mark) => mark.verified === false)) return [verdict(false)];
-  return [...said].flatMap(([quote, verified]) => [h("blockquote", { dir: "auto" }, quote), verdict(verified)]);
-}
-
-function cardContent(source) {
+function cardContent(source, marks, claim, open) {
+  const state = marks.some((mark) => mark.verdict === "unread") ? null : stateOf(source);
+  const words = t("cite.open");
   return [
     h(
       "div",
-      { class: "card-head" },
-      avatar(source.url),
-      h("div", {}, h("strong", { dir: "auto" }, source.title || source.url), h("span", {}, placeAndDate(source))),
+      { id: "card-text" },
+      marks.flatMap((mark) => evidence(mark, claim)),
+      h("strong", { dir: "auto" }, source.title || source.url),
+      h("span", { class: "muted" }, [placeAndDate(source), state].filter(Boolean).join(" · ")),
+      source.unseen ? h("p", { class: "muted" }, t("page.unseen", { n: source.unseen })) : null,
     ),
-    ...quotesOf(source),
-    source.unseen ? h("p", { class: "muted" }, t("page.unseen", { n: source.unseen })) : "",
+    isWeb(source.url)
+      ? outLink(source.url, { class: "quiet small" }, words)
+      : h("button", { type: "button", class: "quiet small", onclick: () => open({ ...source, quote: placeIn(marks) }) }, words),
   ];
+}
+
+// Where a page is opened: at the words that a mark rests on.
+function placeIn(marks = []) {
+  const found = marks.find((mark) => mark.passage) ?? marks.find((mark) => mark.quote);
+  return (found?.passage ?? found?.quote)?.replace(/…$/, "");
 }
 
 // The host, and the day of which the page is where that is known.
@@ -106,12 +138,6 @@ function placeAndDate({ url, published }) {
   if (Number.isNaN(day.getTime())) return placeOf(url);
   const date = day.toLocaleDateString(document.documentElement.lang, { dateStyle: "medium", timeZone: "UTC" });
   return t("cite.dated", { place: placeOf(url), date });
-}
-
-function verdict(verified) {
-  const key = verified ? "cite.verified" : verified === false ? "cite.unverified" : "cite.unchecked";
-  const tone = verified ? "good" : verified === false ? "bad" : "unsure";
-  return h("span", { class: `verdict ${tone}` }, t(key));
 }
 
 function place(card, chip) {
@@ -123,18 +149,10 @@ function place(card, chip) {
   card.style.setProperty("top", `${above > 8 ? above : at.bottom + 8}px`);
 }
 
-/** A letter on a colour, both taken from the host: no picture is ever asked for. */
-export function avatar(url) {
-  const host = hostOf(url);
-  let sum = 0;
-  for (const character of host) sum = (sum * 31 + character.codePointAt(0)) % 9973;
-  const letter = [...host][0]?.toUpperCase() ?? "?";
-  return h("span", { class: `avatar hue-${sum % HUES}`, "aria-hidden": "true" }, letter);
-}
-
 /** The Sources block of one turn: {element, update(turn)}. */
 export function sourcesView(open) {
   const counts = h("span", { class: "counts" });
+  const doubts = h("span", { class: "doubts" });
   const list = h("ol", { class: "source-list" });
   const restList = h("ol", { class: "source-list" });
   const restTitle = h("summary");
@@ -142,7 +160,7 @@ export function sourcesView(open) {
   const element = h(
     "details",
     { class: "sources", open: true },
-    h("summary", {}, t("sources.title"), " ", counts),
+    h("summary", {}, t("sources.title"), " ", counts, doubts),
     list,
     rest,
   );
@@ -157,6 +175,7 @@ export function sourcesView(open) {
     const cited = all.filter((s) => s.state === "cited");
     const others = all.filter((s) => s.state !== "cited");
     setText(counts, `(${countsOf(turn, cited.length, all)})`);
+    doubts.replaceChildren(...verdictLines(cited.flatMap((s) => s.marks ?? []), DOUBTED));
     list.replaceChildren(...cited.map((s) => item(s, open)));
     restList.replaceChildren(...others.map((s) => item(s, open)));
     list.hidden = cited.length === 0;
@@ -171,9 +190,7 @@ export function sourcesView(open) {
 // Cited, read (by us, or as the provider says of itself) and found. A provider that searches by itself
 // and tells of no page that it read may have read some: nothing is said of it then.
 function countsOf(turn, cited, sources) {
-  const opened = turn.sources.filter((source) => source.state === "opened");
-  const pages = new Set([...opened, ...turn.steps.filter(isRead)].map((page) => page.url));
-  const read = sources.filter(({ url }) => pages.has(url)).length;
+  const read = sources.filter((source) => source.read).length;
   const untold = !read && turn.path?.startsWith("native:");
   return t(untold ? "sources.counts.native" : "sources.counts", { cited, read, found: sources.length });
 }
@@ -181,38 +198,31 @@ function countsOf(turn, cited, sources) {
 // A citation's source counts as cited even when the provider's own list leaves it out.
 function listed(turn) {
   const byUrl = new Map(turn.sources.map((s) => [s.url, s]));
-  for (const c of turn.citations) {
-    byUrl.set(c.url, { ...byUrl.get(c.url), n: c.n, url: c.url, title: c.title, quote: c.quote, verified: c.verified, marks: c.marks, state: "cited" });
+  for (const { n, url, title, marks } of turn.citations) {
+    byUrl.set(url, { ...byUrl.get(url), n, url, title, marks, state: "cited" });
   }
-  return [...byUrl.values()].sort((a, b) => (a.n ?? Infinity) - (b.n ?? Infinity));
+  const all = [...byUrl.values()].map((source) => ({ ...source, read: wasRead(turn, source) }));
+  return all.sort((a, b) => (a.n ?? Infinity) - (b.n ?? Infinity));
 }
 
 function item(source, open) {
-  const inside = !isWeb(source.url);
-  const best = source.marks?.find((mark) => mark.verified)?.quote ?? source.quote; // one that is there
+  const marks = judged(source.marks);
+  const told = verdictLines(marks);
   const body = [
     h("span", { class: "source-title", dir: "auto" }, source.title || source.url),
     h("span", { class: "source-host" }, placeAndDate(source)),
+    ...(told.length ? told : [h("span", { class: "state" }, stateOf(source))]),
   ];
-  const link = inside
-    ? h("button", { type: "button", class: "source-link", onclick: () => open({ ...source, quote: best }) }, body)
-    : outLink(source.url, { class: "source-link", title: source.url }, body);
-  return h(
-    "li",
-    { class: "source", "data-n": source.n },
-    h("span", { class: "number" }, source.n && source.state === "cited" ? String(source.n) : "·"),
-    avatar(source.url),
-    link,
-    stateOf(source),
-  );
+  const link = isWeb(source.url)
+    ? outLink(source.url, { class: "source-link", title: source.url }, body)
+    : h("button", { type: "button", class: "source-link", onclick: () => open({ ...source, quote: placeIn([...marks, ...(source.marks ?? [])]) }) }, body);
+  const cited = source.n && source.state === "cited";
+  const look = cited ? `number chip ${marks[0]?.verdict ?? ""}` : "number";
+  const number = h("span", { class: look }, marks.length ? icon(marks[0].verdict) : null, cited ? String(source.n) : "·");
+  return h("li", { class: "source", "data-n": source.n }, number, link);
 }
 
-// "cited", in the colour of the verdict; where its marks differ, how many were borne out.
-function stateOf({ state, verified, marks = [] }) {
-  if (typeof verified !== "boolean") return h("span", { class: "state" }, t(`source.${state}`));
-  const checked = marks.filter((mark) => typeof mark.verified === "boolean");
-  const good = checked.filter((mark) => mark.verified).length;
-  const words = good && good < checked.length ? ` · ${t("cite.some", { n: good, of: checked.length })}` : "";
-  const title = t(verified ? "cite.verified" : "cite.unverified");
-  return h("span", { class: `verdict ${verified ? "good" : "bad"}`, title }, t(`source.${state}`), words);
+// What is known of a page without a verdict: one that was only found is not called cited, as if it had been read.
+function stateOf({ state, read }) {
+  return t(`source.${read ? "opened" : state}`);
 }

@@ -19,7 +19,12 @@ from tests.source_tree import PACKAGES, ROOT, dotted, modules, report, uses, wit
 # The floors of a package, the lowest first: a folder imports from floors below its own.
 FLOORS: Mapping[str, tuple[str, ...]] = {
     "agent": (
-        *("types errors text", "settings calls transport", "log search", "providers tools loop"),
+        *(
+            "types errors text",
+            "settings calls transport verdicts",
+            "log search",
+            "providers tools loop",
+        ),
         *("guard observe", "run", "library", "mcp"),
     ),
     "search_backend": (

@@ -3,5 +3,5 @@
 Others import `check` and `Verdict` from `agent.verdicts.check`, `Page` from `agent.verdicts.page`,
 and `sentences` from `agent.verdicts.text`. Everything here is pure: no network, clock or file.
 
-Others may import: check, page.
+Others may import: check, language, page, text.
 """

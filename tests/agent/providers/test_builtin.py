@@ -12,13 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop import Agent, Answer
-from searchloop.agent.providers.builtin import (
-    SENTENCES,
-    Extractive,
-    query_of,
-    sentences,
-    sentences_for,
-)
+from searchloop.agent.providers.builtin import SENTENCES, Extractive, query_of, sentences_for
+from searchloop.agent.providers.builtin.quotes import best_quotes
 from searchloop.agent.types import Finished, Limits, Message, Request, TextDelta, ToolCall, ToolSpec
 from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
@@ -54,6 +49,11 @@ def ask(home: Path, app: SearchApp, question: str, **options: Any) -> Answer:
     own = settings(home, SEARCHLOOP_MODEL="builtin:extractive")
     with Agent(own, search_backend=app) as agent:
         return agent.ask(question, **{"search": "local", **options})
+
+
+def pages_of(pages: dict[str, str]) -> list[tuple[int, str]]:
+    """Pages as the model has read them, numbered."""
+    return list(enumerate(pages.values(), 1))
 
 
 def quotes(answer: Answer) -> list[str]:
@@ -282,8 +282,7 @@ def test_every_quote_is_in_the_page(pieces: list[str]) -> None:
 
 def test_sentences_are_sentences() -> None:
     """Code, headings and rubble are no sentences; a list item is one."""
-    text = PAGES["https://a.example/"]
-    assert sentences(text) == [
+    assert [quote.text for quote in best_quotes("spring tide moon days", pages_of(PAGES))] == [
         "The spring tide follows the full moon by about two days.",
         "The SEARCHLOOP_HOME folder holds nothing about the spring tide or the moon.",
     ]
@@ -292,7 +291,10 @@ def test_sentences_are_sentences() -> None:
 def test_short_sentences_are_sentences_and_cells_are_not() -> None:
     """The end of a sentence counts, not its length."""
     text = "Zebras eat grass.\n\nHome\n\n| fodder | hay and straw | twice every single day |\n"
-    assert sentences(text) == ["Zebras eat grass."]
+    for question in ("Do zebras eat fodder at home?", "fodder", "home"):
+        found = best_quotes(question, [(1, text)])
+        assert [quote.text for quote in found] in ([], ["Zebras eat grass."])
+    assert best_quotes("Do zebras eat grass?", [(1, text)])[0].text == "Zebras eat grass."
 
 
 @pytest.mark.parametrize(
@@ -308,16 +310,34 @@ def test_short_sentences_are_sentences_and_cells_are_not() -> None:
         ("What does 道 mean?", "en"),
         ("What does 'und' mean, or 'ist'?", "en"),
         ("Who said ich bin ein Berliner?", "en"),
-        ("検索はどこで行われますか？", "en"),
+        ("検索はどこで行われますか？", "ja"),
+        ("首都はどこですか", "ja"),
+        ("¿Quién escribió Hamlet?", "es"),
+        ("¿Cuál es la capital de Francia?", "es"),
+        ("Quelle est la capitale de la France ?", "fr"),
+        ("Où est né Victor Hugo ?", "fr"),
+        ("Qui a inventé l'imprimerie ?", "fr"),
+        ("ما هي عاصمة فرنسا؟", "ar"),
+        ("Какой город столица Франции?", "ru"),
+        ("Wer erfand den Buchdruck?", "de"),
+        ("Wie hoch ist der Eiffelturm?", "de"),
+        ("What is Die Hard about?", "en"),
+        ("Where is the Rue de la Paix?", "en"),
+        ("پایتخت فرانسه کجاست؟", "en"),
+        ("Яке місто є столицею Франції?", "en"),
+        ("프랑스의 수도는 어디입니까?", "en"),
+        ("ফ্রান্সের রাজধানী কোথায়?", "en"),
+        ("საფრანგეთის დედაქალაქი?", "en"),
+        ("1 + 1 = ?", "en"),
         ("Hoe werkt de schakelaar?", "en"),
         ("Wie is de koning van het land?", "en"),
-        ("¿Qué es la fotosíntesis?", "en"),
+        ("¿Qué es la fotosíntesis?", "es"),
         ("Photosynthesis", "en"),
         ("", "en"),
     ],
 )
 def test_it_speaks_the_language_of_the_question(question: str, language: str) -> None:
-    """English, German or Chinese; no other is guessed at."""
+    """One of eight; a question in another language gets English."""
     assert sentences_for(question) is SENTENCES[language]
 
 
@@ -333,3 +353,73 @@ def test_quotes_stay_in_their_own_language(tmp_path: Path, question: str, langua
     assert any("follows the full moon" in quote for quote in quotes(answer))
     assert ask(tmp_path, world({}), question).text == say.nothing
     assert ask(tmp_path, world(PAGES), question, search="off").text == say.unsearched
+
+
+CAPITALS = {
+    "https://a.example/": "# Letters\n\nGerman has a capital sharp s since 2017. A capital letter "
+    "begins each sentence. The word capital has several meanings.",
+    "https://b.example/": "# Japan\n\nTokyo is the capital of Japan. It has 14 million people.",
+}
+NOT_THERE = [
+    ("What is the capital of France?", "en"),
+    ("what is the capital of france", "en"),
+    ("Who painted the Mona Lisa?", "en"),
+    ("How tall is Mount Everest?", "en"),
+    ("Was ist die Hauptstadt von Frankreich?", "de"),
+    ("¿Cuál es la capital de Francia?", "es"),
+    ("Quelle est la capitale de la France ?", "fr"),
+    ("法国的首都在哪里？", "zh"),
+    ("フランスの首都はどこですか？", "ja"),
+    ("ما هي عاصمة فرنسا؟", "ar"),
+    ("Какой город столица Франции?", "ru"),
+]
+
+
+@pytest.mark.parametrize(("question", "language"), NOT_THERE)
+def test_what_no_page_answers_is_said_to_be_missing(
+    tmp_path: Path, question: str, language: str
+) -> None:
+    """Pages that share a word with the question are not quoted; the model says so in its words."""
+    answer = ask(tmp_path, world(CAPITALS), question)
+    assert answer.text == SENTENCES[language].no_match
+    assert answer.citations == ()
+
+
+ANSWERED = [
+    ("What is the capital of Japan?", "Tokyo is the capital of Japan."),
+    ("Since when does German have a capital sharp s?", "since 2017"),
+    ("日本的首都在哪里？", "东京是日本的首都。"),
+    ("日本の首都はどこですか？", "日本の首都は東京です。"),
+    ("Как называется столица Японии?", "Токио — столица Японии."),
+    ("Welche Stadt ist Hauptstadt Japans?", "Tokio ist die Hauptstadt von Japan."),
+    ("¿Qué ciudad es la capital del Japón?", "Tokio es la capital de Japón."),
+    ("ما عاصمة اليابان؟", "طوكيو هي عاصمة اليابان."),
+]
+ELSEWHERE = {
+    "zh": "巴黎是法国的首都。东京是日本的首都。北京是中国的首都。",
+    "ja": "パリはフランスの首都です。日本の首都は東京です。京都は古い都です。",
+    "ru": "Париж — столица Франции. Токио — столица Японии. Волга — большая река.",
+    "de": "Paris liegt in Frankreich. Tokio ist die Hauptstadt von Japan. Der Rhein ist lang.",
+    "es": "París está en Francia. Tokio es la capital de Japón. El Ebro es un río largo.",
+    "ar": "باريس مدينة في فرنسا. طوكيو هي عاصمة اليابان. النيل نهر طويل.",
+}
+
+
+@pytest.mark.parametrize(("question", "words"), ANSWERED)
+def test_the_page_that_answers_comes_before_those_that_mention(question: str, words: str) -> None:
+    """In scripts with and without spaces, whatever the endings and articles of the words."""
+    own = [text for text in ELSEWHERE.values() if words in text]
+    pages = [*pages_of(CAPITALS), *enumerate(own, 3)]
+    for order in (pages, pages[::-1]):
+        found = best_quotes(question, order)
+        assert any(words in quote.text for quote in found), found
+
+
+@given(st.permutations(list(PAGES.values())), st.text(max_size=40))
+def test_a_choice_is_stable_and_bounded(texts: list[str], question: str) -> None:
+    """Whatever is asked of whatever pages: at most five sentences, each once, in their order."""
+    pages = list(enumerate(texts, 1))
+    found = best_quotes(question, pages)
+    assert found == best_quotes(question, pages)
+    assert len(found) <= 5
+    assert [quote.n for quote in found] == sorted(quote.n for quote in found)

@@ -1,0 +1,210 @@
+"""Chooses the sentences of pages that answer a question best, or none if none answers it.
+
+Each word of the question counts by how rare it is in what was read, names and numbers more. It
+counts whole in the sentence itself, less beside it or in the heading, least further away. Words
+are compared by the groups of three letters that they share, so that endings, articles and compounds
+of any language match; scripts without spaces are compared by pairs of letters.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from searchloop.agent.verdicts.language import language
+from searchloop.agent.verdicts.page import Page
+from searchloop.agent.verdicts.text import Token, blanked, stem, tokens
+
+_QUOTES = 5
+_WORSE = 0.5  # what scores less than this share of the best is not quoted
+_ECHO = 5  # words; a page that repeats a question of at least so many words quotes it
+_ALIKE = 0.5  # share of common letter groups from which on two words count as one
+_SHORT = 3  # letters of a word that is compared as a whole
+_KINDS = ("word", "number", "letter")
+_OWN, _NEAR, _WIDE = 0.5, 0.2, 0.3
+# The score from which on a sentence answers, measured with bench.extractive. Pairs of Chinese
+# letters seldom repeat by chance, those of Thai often.
+_ENOUGH, _ENOUGH_IN = 0.29, {"ar": 0.24, "hi": 0.33, "ja": 0.18, "th": 0.58, "zh": 0.16}
+_KANA = re.compile("[\u3041-\u30fa]")
+_WORDS = re.compile(r"\w+")
+_MARKS = re.compile(
+    r"^\s*(?:>+|[-*+]|\d+[.)]|\|)\s*|\s*\|\s*$"
+    r"|(?<!\w)_{1,3}|_{1,3}(?!\w)|(?<!\s)[*`]{1,3}|[*`]{1,3}(?!\s)"
+)
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+_ENDS = (".", "!", "?", "。", "！", "？", "।", "؟", "۔")
+
+
+class Quote(NamedTuple):
+    """A sentence of a page, with the number of its source."""
+
+    n: int
+    text: str
+
+
+class _Row(NamedTuple):
+    """A sentence with the keys of its words, of those near it, and of those around it."""
+
+    n: int
+    text: str
+    own: frozenset[str]
+    near: frozenset[str]
+    wide: frozenset[str]
+
+
+def best_quotes(
+    question: str, pages: Sequence[tuple[int, str]], spare: frozenset[str] = frozenset()
+) -> list[Quote]:
+    """Returns at most _QUOTES sentences of the pages, in their order; `pages` are (number, text).
+
+    `spare` are words of the question that no answer holds.
+    """
+    read = [(n, Page(_plain(text))) for n, text in pages]
+    rows = [row for n, page in read for row in _rows(n, page)]
+    langs = {page.lang for _, page in read}
+    lang = language_of(question) or min(langs, default="")
+    said = {
+        token.word or token.key: token
+        for token in tokens(question, lang)
+        if token.kind in _KINDS and token.word not in spare
+    }
+    asked = {word: _worth(token) for word, token in said.items()}
+    forms = {w: {token.key, *(stem(w, each) for each in langs)} for w, token in said.items()}
+    hits = _hits(forms, frozenset().union(*(row.own for row in rows)))
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts.update(_credit(row.own, hits))
+    weights = {k: w * math.log(1 + len(rows) / (0.5 + counts[k])) for k, w in asked.items()}
+    words = _WORDS.findall(question.casefold())
+    scored = [
+        (score, place)
+        for place, row in enumerate(rows)
+        if (score := _score(row, hits, asked, weights)) and _quotable(row.text)
+        if not _repeats(words, row.text)
+    ]
+    scored.sort(key=lambda pair: (-pair[0], pair[1]))
+    chosen: dict[frozenset[str], int] = {}  # by words: the same sentence once
+    for score, place in scored:
+        least = max(_ENOUGH_IN.get(lang, _ENOUGH), scored[0][0] * _WORSE)
+        if score >= least and len(chosen) < _QUOTES:
+            chosen.setdefault(rows[place].own, place)
+    return [Quote(rows[place].n, rows[place].text) for place in sorted(chosen.values())]
+
+
+def _worth(token: Token) -> float:
+    """Returns the weight of a word: names and numbers tell most, short words least."""
+    if token.named or token.number:
+        return 2.0
+    return 0.5 if token.kind == "word" and len(token.word) <= _SHORT else 1.0
+
+
+def language_of(text: str) -> str:
+    """Returns the code of the text's language, "" for an unknown one."""
+    found = language(text)
+    return found if found != "ja" or _KANA.search(text) else ""  # so it calls unknown letters
+
+
+def _plain(text: str) -> str:
+    """Returns the paragraphs of a page without code and Markdown marks; headings keep their `#`."""
+    kept, code = [], False
+    for line in text.split("\n"):
+        fence = line.lstrip().startswith(("```", "~~~"))
+        code ^= fence
+        if not fence:
+            heading = line.lstrip().startswith("#")
+            kept.append("" if code else f"\n{line}\n" if heading else line)
+    paragraphs = re.split(r"\n\s*\n|\n(?=\s*(?:[-*+|]|\d+[.)])\s)", "\n".join(kept))
+    flat = (_MARKS.sub("", _LINK.sub(r"\1", " ".join(each.split()))) for each in paragraphs)
+    return "\n\n".join(" ".join(blanked(each).split()) for each in flat)
+
+
+def _quotable(text: str) -> bool:
+    """A sentence may be short; text without its end (a label, a menu entry) may not."""
+    ended = text.endswith(_ENDS) and (text.count(" ") > 1 or not text.isascii())
+    return (
+        (8 if not text.isascii() and ended else 12 if ended else 30) <= len(text) <= 600
+        and text.count("|") < 2
+        and not text.startswith("#")
+    )
+
+
+def _rows(n: int, page: Page) -> Iterable[_Row]:
+    keys = page.keys
+    heading = title = keys[0] if keys else frozenset()
+    for j, span in enumerate(page.spans):
+        said = page.text[slice(*span)]
+        if said.startswith("#"):
+            heading = keys[j]
+        near = heading.union(*keys[max(0, j - 1) : j + 2])
+        wide = near.union(title, *keys[max(0, j - 4) : j + 5])
+        yield _Row(n, said, keys[j], near, wide)
+
+
+def _hits(forms: Mapping[str, Iterable[str]], keys: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Returns, for each key that matches words of the question, how well it matches which.
+
+    `forms` are the keys that a word of the question has in the languages of the pages.
+    """
+    groups = {form: _groups(form) for known in forms.values() for form in known}
+    every = frozenset().union(*groups.values())
+    found: dict[str, dict[str, float]] = {}
+    for key in keys:
+        own = _groups(key)
+        if key not in groups and every.isdisjoint(own):
+            continue
+        alike = {form: _share(own, others) for form, others in groups.items()} | {key: 1.0}
+        best = {word: max(alike[form] for form in known) for word, known in forms.items()}
+        if fits := {word: share for word, share in best.items() if share >= _ALIKE}:
+            found[key] = fits
+    return found
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    return 2 * len(one & other) / (len(one) + len(other) or 1)
+
+
+@lru_cache(maxsize=65536)
+def _groups(word: str) -> frozenset[str]:
+    """Returns the groups of three letters of a word, none for a short word or a number."""
+    if len(word) <= _SHORT or word[0] == "#":
+        return frozenset()
+    marked = f"^{word}$"
+    return frozenset(marked[i : i + 3] for i in range(len(marked) - 2))
+
+
+def _credit(keys: frozenset[str], hits: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for key in keys & hits.keys():
+        for word, share in hits[key].items():
+            found[word] = max(found.get(word, 0.0), share)
+    return found
+
+
+def _score(
+    row: _Row,
+    hits: Mapping[str, Mapping[str, float]],
+    asked: Mapping[str, float],
+    weights: Mapping[str, float],
+) -> float:
+    """Returns the share of the question that stands in and around a sentence, 0 to 1.
+
+    One word of a longer question is no answer, unless it is a name or a number.
+    """
+    wide = _credit(row.wide, hits)
+    if sum(asked[word] for word in wide) < min(2, sum(asked.values())):
+        return 0.0
+    own, near = _credit(row.own, hits), _credit(row.near, hits)
+    held = sum(
+        weights[k] * (_OWN * own.get(k, 0) + _NEAR * near.get(k, 0) + _WIDE * share)
+        for k, share in wide.items()
+    )
+    return held / (sum(weights.values()) or 1)
+
+
+def _repeats(asked: list[str], text: str) -> bool:
+    """True if the text repeats the question; a short question may be the page's topic."""
+    return len(asked) >= _ECHO and " ".join(asked) in " ".join(_WORDS.findall(text.casefold()))

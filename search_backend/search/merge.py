@@ -12,7 +12,7 @@ import re
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import unquote
 
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, plain_url
 from searchloop.search_backend.fetch.ip_addresses import Network
@@ -43,7 +43,7 @@ _VIDEO = re.compile(
     r"(?:youtu\.be|youtube(?:-nocookie)?\.com/(?:embed|live|shorts|v))/([\w-]{6,20})"
 )
 _INDEX = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)$")
-_RESERVED = re.compile(r"%(2[35f]|3f)", re.IGNORECASE)
+_RESERVED = re.compile(r"%(2[356f]|3[df])", re.IGNORECASE)
 _SLASHES = re.compile(r"//+")
 
 
@@ -93,36 +93,22 @@ def _decoded(label: str) -> str:
         return label
 
 
+def _unquoted(text: str) -> str:
+    """Decodes all but what separates parts, or two different pages would look alike."""
+    text = _RESERVED.sub(lambda found: f"%25{found[1].lower()}", text)
+    return unquote(text, errors="surrogateescape")
+
+
 def _path(path: str) -> str:
-    if "%" in path:
-        # What would end the path stays quoted, or two different pages would look alike.
-        path = _RESERVED.sub(lambda found: f"%25{found[1].lower()}", path)
-        path = unquote(path, errors="surrogateescape")
-    if "//" in path:
-        path = _SLASHES.sub("/", path)
-    if "/index." in path or "/default." in path:
-        path = _INDEX.sub("/", path)
-    return _AMP_PATH.sub("", path).rstrip("/")
+    path = _SLASHES.sub("/", _unquoted(path) if "%" in path else path)
+    return _AMP_PATH.sub("", _INDEX.sub("/", path)).rstrip("/")
 
 
 def _pairs(query: str, place: str) -> list[str]:
     """Returns the parameters that name the page, each in one spelling."""
-    pairs = []
-    for pair in query.split("&"):
-        if not pair or _AMP_QUERY.fullmatch(pair) or _is_tracking(pair, place):
-            continue
-        if "%" in pair or "+" in pair:
-            name, equals, value = pair.partition("=")
-            # A quoted separator stays quoted, or two different pages would look alike.
-            pair = equals.join(
-                unquote_plus(part, errors="surrogateescape")
-                .replace("%", "%25")
-                .replace("&", "%26")
-                .replace("=", "%3D")
-                for part in ((name, value) if equals else (name,))
-            )
-        pairs.append(pair)
-    return pairs
+    pairs = [pair for pair in query.split("&") if pair and not _AMP_QUERY.fullmatch(pair)]
+    kept = (pair for pair in pairs if not _is_tracking(pair, place))
+    return [_unquoted(pair.replace("+", "%20")) for pair in kept]
 
 
 def _is_tracking(pair: str, place: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from urllib.parse import unquote
 
 # Letters of scripts that put no blanks between words, so that prose may touch an address.
@@ -26,6 +27,7 @@ _ENDS = (
 )
 # An address inside of another one follows a separator; after anything else a new one begins.
 _REST = rf"(?!(?<![/=?&%])https?://)(?:[^{_ENDS}']|'(?=[A-Za-z]))"
+_DOTTED = re.compile(r"\S\.[^\s.]|://")
 _ADDRESSES = (
     re.compile(rf"(?:https?|library|zim)://(?:{_REST})+", re.IGNORECASE),
     # A name of a host without a scheme: labels, one of letters, and perhaps a port and a path.
@@ -59,13 +61,14 @@ def urls_in(text: str) -> list[str]:
     """
     found: dict[str, None] = {}
     # The tests are far faster than the patterns, and mostly enough.
-    for match in _ADDRESSES[0].finditer(text) if "://" in text else ():
-        found |= dict.fromkeys(_readings(match[0]))
-    for match in _ADDRESSES[1].finditer(text) if "." in text else ():
-        host = match[0].partition(".")[0]
-        starts = [0, *(begin.start() for begin in _STARTS.finditer(host))][:_MOST_READINGS]
-        if match[0].startswith("www.") or not _FILE.fullmatch(match[0]):
-            found |= {f"https://{url}": None for at in starts for url in _readings(match[0][at:])}
+    for word in text.split() if _DOTTED.search(text) else ():
+        for match in _ADDRESSES[0].finditer(word) if "://" in word else ():
+            found |= dict.fromkeys(_readings(match[0]))
+        for match in _ADDRESSES[1].finditer(word) if "." in word.rstrip(".") else ():
+            name, host = match[0], match[0].partition(".")[0]
+            if name.startswith("www.") or not _FILE.fullmatch(name):
+                starts = [0, *(begin.start() for begin in _STARTS.finditer(host))][:_MOST_READINGS]
+                found |= {f"https://{url}": None for at in starts for url in _readings(name[at:])}
     return list(found)
 
 
@@ -120,6 +123,7 @@ _RESERVED = re.compile(r"%(2[356f]|3[df])", re.IGNORECASE)
 _SLASHES = re.compile(r"//+")
 
 
+@lru_cache(maxsize=16_384)  # a chat meets its addresses again at each question
 def url_key(url: str) -> str:
     """Returns one key for all addresses of a page; never open it.
 
@@ -131,14 +135,14 @@ def url_key(url: str) -> str:
     if found is None or found[1].count("[") != found[1].count("]"):
         return url if url.startswith("library:") else url.partition("#")[0]
     authority, path, query, fragment = found.groups()
-    if viewed := _AMP_VIEWER.fullmatch(authority.lower() + path):
+    if "amp" in url and (viewed := _AMP_VIEWER.fullmatch(authority.lower() + path)):
         authority, slash, path = (viewed[1] or viewed[2]).partition("/")
         path = slash + path
     place = _host(authority) + _path(path)
     pairs = sorted(_pairs(query, place)) if query else []
     if place == "youtube.com/watch":
         pairs = [pair for pair in pairs if pair.startswith("v=")]
-    elif video := _VIDEO.fullmatch(place):
+    elif place.startswith("youtu") and (video := _VIDEO.fullmatch(place)):
         place, pairs = "youtube.com/watch", [f"v={video[1]}"]
     key = f"{place}?{'&'.join(pairs)}" if pairs else place
     # Elsewhere a fragment is a place on the page; here it names another page.
@@ -174,8 +178,11 @@ def _unquoted(text: str) -> str:
 
 
 def _path(path: str) -> str:
-    path = _SLASHES.sub("/", _unquoted(path) if "%" in path else path)
-    return _AMP_PATH.sub("", _INDEX.sub("/", path)).rstrip("/")
+    if "%" in path or "//" in path:
+        path = _SLASHES.sub("/", _unquoted(path))
+    if "." in path or "/amp" in path:
+        path = _AMP_PATH.sub("", _INDEX.sub("/", path))
+    return path.rstrip("/")
 
 
 def _pairs(query: str, place: str) -> list[str]:

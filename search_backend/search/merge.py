@@ -57,14 +57,14 @@ def canonical_key(url: str) -> str:
     if found is None or found[1].count("[") != found[1].count("]"):
         return url.strip()
     authority, path, query, fragment = found.groups()
-    if viewed := _AMP_VIEWER.fullmatch(authority.lower() + path):
+    if "amp" in url and (viewed := _AMP_VIEWER.fullmatch(authority.lower() + path)):
         authority, slash, path = (viewed[1] or viewed[2]).partition("/")
         path = slash + path
     place = _host(authority) + _path(path)
     pairs = sorted(_pairs(query, place)) if query else []
     if place == "youtube.com/watch":
         pairs = [pair for pair in pairs if pair.startswith("v=")]
-    elif video := _VIDEO.fullmatch(place):
+    elif place.startswith("youtu") and (video := _VIDEO.fullmatch(place)):
         place, pairs = "youtube.com/watch", [f"v={video[1]}"]
     key = f"{place}?{'&'.join(pairs)}" if pairs else place
     # Elsewhere a fragment is a place on the page; here it names another page.
@@ -100,8 +100,11 @@ def _unquoted(text: str) -> str:
 
 
 def _path(path: str) -> str:
-    path = _SLASHES.sub("/", _unquoted(path) if "%" in path else path)
-    return _AMP_PATH.sub("", _INDEX.sub("/", path)).rstrip("/")
+    if "%" in path or "//" in path:
+        path = _SLASHES.sub("/", _unquoted(path))
+    if "." in path or "/amp" in path:
+        path = _AMP_PATH.sub("", _INDEX.sub("/", path))
+    return path.rstrip("/")
 
 
 def _pairs(query: str, place: str) -> list[str]:

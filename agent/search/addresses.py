@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import unquote, unquote_plus
+from functools import lru_cache
+from urllib.parse import unquote
 
 # Letters of scripts that put no blanks between words, so that prose may touch an address.
 _GLUED = (
@@ -26,25 +27,22 @@ _ENDS = (
 )
 # An address inside of another one follows a separator; after anything else a new one begins.
 _REST = rf"(?!(?<![/=?&%])https?://)(?:[^{_ENDS}']|'(?=[A-Za-z]))"
-_LETTER = rf"[^\W\d_{_GLUED}]|[\u0900-\u0dff]"
-_AFTER = rf"(?![@(]|\.\w)(?::\d{{1,5}})?(?:[/?#](?:{_REST})*)?"
+_DOTTED = re.compile(r"\S\.[^\s.]|://")
 _ADDRESSES = (
     re.compile(rf"(?:https?|library|zim)://(?:{_REST})+", re.IGNORECASE),
+    # A name of a host without a scheme: labels, one of letters, and perhaps a port and a path.
     re.compile(
-        rf"(?<![^\W{_GLUED}])(?<![@./:\\%&=#~+-])(?:(?:{_LETTER}|[\d-]){{1,63}}\.)+"
-        rf"(?:xn--[a-z0-9-]{{2,59}}|(?:{_LETTER}){{2,24}})(?![^\W{_GLUED}]){_AFTER}",
-        re.IGNORECASE,
-    ),
-    # A name in one of those scripts; prose in front of it cannot be told from it.
-    re.compile(
-        rf"(?<![\w@./:\\%&=#~+-])(?:(?:{_LETTER}|[\d{_GLUED}-]){{1,63}}\.)+[{_GLUED}a-z]{{2,24}}"
-        rf"(?!\w){_AFTER}",
+        r"(?<![\w@./:\\%&=#~+-])(?:[\w\u0900-\u0dff-]{1,63}\.)+"
+        r"(?:xn--[a-z0-9-]{2,59}|(?:[^\W\d_]|[\u0900-\u0dff]){2,24})"
+        rf"(?![\w@(]|\.\w)(?::\d{{1,5}})?(?:[/?#](?:{_REST})*)?",
         re.IGNORECASE,
     ),
 )
+# Where prose may begin behind an address, and end in front of one.
 _TOUCHES = re.compile(
     rf"(?<=[!-~])(?=[{_GLUED}])|(?<=[\u30a0-\u30ff\u3400-\u9fff])(?=[\u3041-\u309f])"
 )
+_STARTS = re.compile(rf"(?<=[{_GLUED}])(?=[a-z0-9])", re.IGNORECASE)
 # Names of files look like names of hosts; with a path behind it, it is a host.
 _FILE = re.compile(
     r"[^/]+\.(?:7z|bak|bz2|cc|cfg|conf|cpp|css?|csv|dll|docx?|env|exe|gif|go|gz|hpp|html?|ini|ipynb"
@@ -62,13 +60,15 @@ def urls_in(text: str) -> list[str]:
     Where prose may touch an address, each possible end gives one.
     """
     found: dict[str, None] = {}
-    for pattern, sign in zip(_ADDRESSES, ("://", ".", "."), strict=True):
-        # Far faster than the pattern, and the usual case.
-        for match in pattern.finditer(text) if sign in text else ():
-            if sign == "." and _FILE.fullmatch(match[0]) and not match[0].startswith("www."):
-                continue
-            scheme = "https://" if sign == "." else ""
-            found |= dict.fromkeys(f"{scheme}{one}" for one in _readings(match[0]))
+    # The tests are far faster than the patterns, and mostly enough.
+    for word in text.split() if _DOTTED.search(text) else ():
+        for match in _ADDRESSES[0].finditer(word) if "://" in word else ():
+            found |= dict.fromkeys(_readings(match[0]))
+        for match in _ADDRESSES[1].finditer(word) if "." in word.rstrip(".") else ():
+            name, host = match[0], match[0].partition(".")[0]
+            if name.startswith("www.") or not _FILE.fullmatch(name):
+                starts = [0, *(begin.start() for begin in _STARTS.finditer(host))][:_MOST_READINGS]
+                found |= {f"https://{url}": None for at in starts for url in _readings(name[at:])}
     return list(found)
 
 
@@ -119,10 +119,11 @@ _VIDEO = re.compile(
     r"(?:youtu\.be|youtube(?:-nocookie)?\.com/(?:embed|live|shorts|v))/([\w-]{6,20})"
 )
 _INDEX = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)$")
-_RESERVED = re.compile(r"%(2[35f]|3f)", re.IGNORECASE)
+_RESERVED = re.compile(r"%(2[356f]|3[df])", re.IGNORECASE)
 _SLASHES = re.compile(r"//+")
 
 
+@lru_cache(maxsize=16_384)  # a chat meets its addresses again at each question
 def url_key(url: str) -> str:
     """Returns one key for all addresses of a page; never open it.
 
@@ -134,14 +135,14 @@ def url_key(url: str) -> str:
     if found is None or found[1].count("[") != found[1].count("]"):
         return url if url.startswith("library:") else url.partition("#")[0]
     authority, path, query, fragment = found.groups()
-    if viewed := _AMP_VIEWER.fullmatch(authority.lower() + path):
+    if "amp" in url and (viewed := _AMP_VIEWER.fullmatch(authority.lower() + path)):
         authority, slash, path = (viewed[1] or viewed[2]).partition("/")
         path = slash + path
     place = _host(authority) + _path(path)
     pairs = sorted(_pairs(query, place)) if query else []
     if place == "youtube.com/watch":
         pairs = [pair for pair in pairs if pair.startswith("v=")]
-    elif video := _VIDEO.fullmatch(place):
+    elif place.startswith("youtu") and (video := _VIDEO.fullmatch(place)):
         place, pairs = "youtube.com/watch", [f"v={video[1]}"]
     key = f"{place}?{'&'.join(pairs)}" if pairs else place
     # Elsewhere a fragment is a place on the page; here it names another page.
@@ -170,36 +171,25 @@ def _decoded(label: str) -> str:
         return label
 
 
+def _unquoted(text: str) -> str:
+    """Decodes all but what separates parts, or two different pages would look alike."""
+    text = _RESERVED.sub(lambda found: f"%25{found[1].lower()}", text)
+    return unquote(text, errors="surrogateescape")
+
+
 def _path(path: str) -> str:
-    if "%" in path:
-        # What would end the path stays quoted, or two different pages would look alike.
-        path = _RESERVED.sub(lambda found: f"%25{found[1].lower()}", path)
-        path = unquote(path, errors="surrogateescape")
-    if "//" in path:
-        path = _SLASHES.sub("/", path)
-    if "/index." in path or "/default." in path:
-        path = _INDEX.sub("/", path)
-    return _AMP_PATH.sub("", path).rstrip("/")
+    if "%" in path or "//" in path:
+        path = _SLASHES.sub("/", _unquoted(path))
+    if "." in path or "/amp" in path:
+        path = _AMP_PATH.sub("", _INDEX.sub("/", path))
+    return path.rstrip("/")
 
 
 def _pairs(query: str, place: str) -> list[str]:
     """Returns the parameters that name the page, each in one spelling."""
-    pairs = []
-    for pair in query.split("&"):
-        if not pair or _AMP_QUERY.fullmatch(pair) or is_tracking(pair, place):
-            continue
-        if "%" in pair or "+" in pair:
-            name, equals, value = pair.partition("=")
-            # A quoted separator stays quoted, or two different pages would look alike.
-            pair = equals.join(
-                unquote_plus(part, errors="surrogateescape")
-                .replace("%", "%25")
-                .replace("&", "%26")
-                .replace("=", "%3D")
-                for part in ((name, value) if equals else (name,))
-            )
-        pairs.append(pair)
-    return pairs
+    pairs = [pair for pair in query.split("&") if pair and not _AMP_QUERY.fullmatch(pair)]
+    kept = (pair for pair in pairs if not is_tracking(pair, place))
+    return [_unquoted(pair.replace("+", "%20")) for pair in kept]
 
 
 def is_tracking(pair: str, place: str) -> bool:

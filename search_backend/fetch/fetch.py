@@ -181,9 +181,7 @@ async def _get(target: Target, addresses: Sequence[str], journey: _Journey) -> F
         socket_factory=lambda info: journey.sockets(*info[:3]),
     )
     limits = {"max_line_size": MOST_HEADER, "max_field_size": MOST_HEADER}
-    async with new_session(
-        connector, cookie_jar=journey.cookies, auto_decompress=False, **limits
-    ) as session:
+    async with new_session(connector, cookie_jar=journey.cookies, **limits) as session:
         try:
             async with asyncio.timeout_at(ends):
                 answer = await session.get(

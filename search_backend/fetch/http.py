@@ -1,10 +1,9 @@
 """The answer of a web server as a value, read within limits that no server can exceed.
 
 aiohttp speaks HTTP. Each request has a connection of its own, so what a server appends to an answer
-is never taken for another one. Bodies are decompressed here, by their first bytes: servers name
-encodings that they do not use, and use some that they do not name.
+is never taken for another one.
 
-Spec: RFC 9110 8.4; https://html.spec.whatwg.org/multipage/semantics.html (declarative refresh)
+Spec: https://html.spec.whatwg.org/multipage/semantics.html (declarative refresh)
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from importlib import metadata
 from types import MappingProxyType
 
 import aiohttp
-import brotli  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.text.clean import decode
@@ -39,18 +37,16 @@ _KEPT = frozenset(
     }
 )
 _LISTS = frozenset({"cache-control", "content-encoding", "vary"})
-_ZIPPED = frozenset({"br", "deflate", "gzip", "x-gzip"})
-# What some servers write for "not encoded": a charset, a media type.
-_NO_ENCODING = re.compile(
-    r"|identity|none|null|plain|binary|[78]bit|utf-?(8|16)|us-ascii|(iso|windows)-[0-9-]+|(text|application)/.+"
+_ENCODINGS = re.compile(
+    r"|gzip|x-gzip|deflate|br|identity"
+    # What some servers write for "not encoded": a charset, a media type.
+    r"|none|null|plain|binary|[78]bit|utf-?(8|16)|us-ascii|(iso|windows)-[0-9-]+|(text|application)/.+"
 )
 _GZIP = b"\x1f\x8b"
-# Each member of a gzip file costs work, however little it holds.
-_MOST_MEMBERS = 100
 # Seconds before a refresh that is still followed, and the words of a page that is read instead.
 _LONGEST_DELAY = 15
 _MANY_WORDS = 60
-_HEAD = _PIECE = 64 * 1024
+_HEAD = 64 * 1024
 _DELAYED = re.compile(
     r"\s*([0-9]{1,3})(?:\.[0-9.]*)?\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|([^\"'].*))",
     re.IGNORECASE | re.DOTALL,
@@ -157,15 +153,15 @@ async def read_page(
     headers = _kept(answer)
     encoding = headers.get("content-encoding", "").lower()
     codings = [value.lower() for value in answer.headers.getall("transfer-encoding", ())]
-    known = encoding in _ZIPPED or _NO_ENCODING.fullmatch(encoding)
-    if not known or codings not in ([], ["chunked"], ["identity"]):
+    if not _ENCODINGS.fullmatch(encoding) or codings not in ([], ["chunked"], ["identity"]):
         words = f"The server encoded the page in an unknown way ({encoding or codings!r:.60})."
         raise FetchFailed("bad_response", words, "Use another source.")
     kind, charset = content_type(headers.get("content-type", ""))
     body, cut = await _body(answer.content, limits, ends)
-    if body.startswith(_GZIP) or encoding in _ZIPPED:
-        body, broken = await asyncio.to_thread(unpacked, body, encoding, limits.max_decoded)
-        cut = cut or broken
+    if body.startswith(_GZIP):  # a server that does not say so
+        body, cut = _unzipped(body, cut, limits.max_decoded)
+    elif encoding == "br" and not body and answer.status == 200:
+        cut = cut or "encoding"  # its decoder does not tell that a stream is broken
     cut = cut or ("partial" if _is_part(answer) else "")
     if cut and not (body and _TEXT.fullmatch(kind)):
         if cut == "deadline":
@@ -178,7 +174,7 @@ async def read_page(
 async def _body(
     content: aiohttp.StreamReader, limits: FetchLimits, ends: float
 ) -> tuple[bytes, str]:
-    """(the body as sent, why it is cut or "")."""
+    """(the decompressed body, why it is cut or "")."""
     body, pieces, cut = bytearray(), 0, ""
     try:
         async with asyncio.timeout_at(ends):
@@ -186,59 +182,32 @@ async def _body(
                 piece, _ = await content.readchunk()
                 body += piece
                 pieces += bool(piece)
-                if len(body) > limits.max_bytes:
+                packed = content.total_compressed_bytes or 0
+                most = limits.max_decoded if packed else limits.max_bytes
+                if len(body) > most:
+                    cut = "max_decoded" if packed else "max_bytes"
+                    del body[most:]
+                elif packed > limits.max_bytes:
                     cut = "max_bytes"
-                    del body[limits.max_bytes :]
                 elif pieces == _MOST_PIECES:
                     cut = "max_pieces"
     except TimeoutError:
         cut = "deadline"
-    except (aiohttp.ClientError, OSError):
-        cut = "connection"
+    except (aiohttp.ClientError, OSError) as error:
+        cut = "encoding" if "encoding" in str(error.__cause__) else "connection"
     return bytes(body), cut
 
 
-def unpacked(raw: bytes, encoding: str, most: int) -> tuple[bytes, str]:
-    """Returns (the first `most` bytes of what `raw` contains, why there are no more or "").
-
-    A gzip file is unpacked whatever its header says: some servers forget to say it.
-    """
-    if encoding == "br" and not raw.startswith(_GZIP):
-        return _unbrotlied(raw, most)
-    zlib_head = raw[:1] and raw[0] & 15 == 8 and int.from_bytes(raw[:2], "big") % 31 == 0
-    bits = 31 if raw.startswith(_GZIP) or "gzip" in encoding else 15 if zlib_head else -15
-    body, members, stream = bytearray(), 0, zlib.decompressobj(bits)
+def _unzipped(body: bytes, cut: str, most: int) -> tuple[bytes, str]:
+    """(the first `most` bytes of a gzip file, why they are cut or "")."""
+    stream = zlib.decompressobj(31)
     try:
-        for at in range(0, len(raw), _PIECE):
-            piece = raw[at : at + _PIECE]
-            while piece:
-                if stream.eof and (members == _MOST_MEMBERS or not piece.startswith(_GZIP[:1])):
-                    return (b"", "encoding") if members == _MOST_MEMBERS else (bytes(body), "")
-                if stream.eof:
-                    members, stream = members + 1, zlib.decompressobj(bits)
-                body += stream.decompress(piece, most + 1 - len(body))
-                if len(body) > most:
-                    del body[most:]
-                    return bytes(body), "max_decoded"
-                piece = stream.unused_data
+        text = stream.decompress(body, most)
     except zlib.error:
-        return bytes(body), "encoding"
-    return bytes(body), "" if stream.eof or not raw else "connection"
-
-
-def _unbrotlied(raw: bytes, most: int) -> tuple[bytes, str]:
-    stream, body = brotli.Decompressor(), bytearray()
-    try:
-        body += stream.process(raw, output_buffer_limit=most + 1)
-        while len(body) <= most and not stream.can_accept_more_data():
-            body += stream.process(b"", output_buffer_limit=most + 1 - len(body))
-    except brotli.error:
         return b"", "encoding"
-    if len(body) > most:
-        del body[most:]
-        return bytes(body), "max_decoded"
-    # Other text can look like the beginning of such a stream.
-    return (bytes(body), "") if stream.is_finished() or not raw else (b"", "encoding")
+    return text, cut or (
+        "" if stream.eof else "max_decoded" if stream.unconsumed_tail else "encoding"
+    )
 
 
 def refresh_of(page: Fetched) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from searchloop.search_backend.plugin.answers import iso_date
-from searchloop.search_backend.text.clean import invisible, one_line, tidy
+from searchloop.search_backend.text.clean import cleaned, one_line
 from searchloop.search_backend.text.passages import title_of
 from searchloop.search_backend.types import Page, Problem, failed_page
 
@@ -21,7 +21,8 @@ def served(
     """Returns a page of Markdown without invisible characters and images; status error without
     text."""
     markdown = text if isinstance(text, str) else ""
-    plain = tidy(_IMAGE.sub(lambda image: image[1], markdown[:MOST_CHARACTERS]))
+    seen, unseen = cleaned(_IMAGE.sub(lambda image: image[1], markdown[:MOST_CHARACTERS]))
+    plain = seen.strip()
     is_web = isinstance(final_url, str) and final_url.startswith(("http://", "https://"))
     page = Page(
         url=url,
@@ -31,7 +32,7 @@ def served(
         links=tuple(dict.fromkeys(_LINK.findall(plain)))[:MOST_LINKS],
         published=iso_date(date),
         cut=len(markdown) > MOST_CHARACTERS,
-        invisible=invisible(markdown[:MOST_CHARACTERS]),
+        invisible=unseen,
     )
     return page if plain else failed(url, "no_text", "The reader found no text on this page.")
 

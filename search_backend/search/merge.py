@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import unquote
 
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, plain_url
 from searchloop.search_backend.fetch.ip_addresses import Network
@@ -37,7 +37,7 @@ _VIDEO = re.compile(
     r"(?:youtu\.be|youtube(?:-nocookie)?\.com/(?:embed|live|shorts|v))/([\w-]{6,20})"
 )
 _INDEX = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)$")
-_RESERVED = re.compile(r"%(2[35f]|3f)", re.IGNORECASE)
+_RESERVED = re.compile(r"%(2[356f]|3[df])", re.IGNORECASE)
 _SLASHES = re.compile(r"//+")
 
 
@@ -51,14 +51,14 @@ def canonical_key(url: str) -> str:
     if found is None or found[1].count("[") != found[1].count("]"):
         return url.strip()
     authority, path, query, fragment = found.groups()
-    if viewed := _AMP_VIEWER.fullmatch(authority.lower() + path):
+    if "amp" in url and (viewed := _AMP_VIEWER.fullmatch(authority.lower() + path)):
         authority, slash, path = (viewed[1] or viewed[2]).partition("/")
         path = slash + path
     place = _host(authority) + _path(path)
     pairs = sorted(_pairs(query, place)) if query else []
     if place == "youtube.com/watch":
         pairs = [pair for pair in pairs if pair.startswith("v=")]
-    elif video := _VIDEO.fullmatch(place):
+    elif place.startswith("youtu") and (video := _VIDEO.fullmatch(place)):
         place, pairs = "youtube.com/watch", [f"v={video[1]}"]
     key = f"{place}?{'&'.join(pairs)}" if pairs else place
     # Elsewhere a fragment is a place on the page; here it names another page.
@@ -87,36 +87,25 @@ def _decoded(label: str) -> str:
         return label
 
 
+def _unquoted(text: str) -> str:
+    """Decodes all but what separates parts, or two different pages would look alike."""
+    text = _RESERVED.sub(lambda found: f"%25{found[1].lower()}", text)
+    return unquote(text, errors="surrogateescape")
+
+
 def _path(path: str) -> str:
-    if "%" in path:
-        # What would end the path stays quoted, or two different pages would look alike.
-        path = _RESERVED.sub(lambda found: f"%25{found[1].lower()}", path)
-        path = unquote(path, errors="surrogateescape")
-    if "//" in path:
-        path = _SLASHES.sub("/", path)
-    if "/index." in path or "/default." in path:
-        path = _INDEX.sub("/", path)
-    return _AMP_PATH.sub("", path).rstrip("/")
+    if "%" in path or "//" in path:
+        path = _SLASHES.sub("/", _unquoted(path))
+    if "." in path or "/amp" in path:
+        path = _AMP_PATH.sub("", _INDEX.sub("/", path))
+    return path.rstrip("/")
 
 
 def _pairs(query: str, place: str) -> list[str]:
     """Returns the parameters that name the page, each in one spelling."""
-    pairs = []
-    for pair in query.split("&"):
-        if not pair or _AMP_QUERY.fullmatch(pair) or _is_tracking(pair, place):
-            continue
-        if "%" in pair or "+" in pair:
-            name, equals, value = pair.partition("=")
-            # A quoted separator stays quoted, or two different pages would look alike.
-            pair = equals.join(
-                unquote_plus(part, errors="surrogateescape")
-                .replace("%", "%25")
-                .replace("&", "%26")
-                .replace("=", "%3D")
-                for part in ((name, value) if equals else (name,))
-            )
-        pairs.append(pair)
-    return pairs
+    pairs = [pair for pair in query.split("&") if pair and not _AMP_QUERY.fullmatch(pair)]
+    kept = (pair for pair in pairs if not _is_tracking(pair, place))
+    return [_unquoted(pair.replace("+", "%20")) for pair in kept]
 
 
 def _is_tracking(pair: str, place: str) -> bool:

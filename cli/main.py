@@ -85,6 +85,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     asked = next((word for word in ours if not word.startswith("-")), None)
     for name, (module, help) in COMMANDS.items():
+        if asked in COMMANDS and name != asked:
+            continue
         command = commands.add_parser(name, help=help, description=help)
         if name == asked:
             import_module(module).ARGUMENTS[name](command)

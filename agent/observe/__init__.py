@@ -45,13 +45,13 @@ class Observer:
     """Receives what happens. Any thread may call it, and it must be quick."""
 
     def stored(self, session_id: str, events: Sequence[Event], seconds: float) -> None:
-        """This process appended these events in so many seconds."""
+        """Hears that this process appended these events in so many seconds."""
 
     def lost(self, session_id: str) -> None:
-        """Another process has taken over the session's run."""
+        """Hears that another process has taken over the session's run."""
 
     def requested(self, request: ProviderRequest) -> None:
-        """A request to a provider is over."""
+        """Hears that a request to a provider is over."""
 
 
 class Observers(Observer):
@@ -124,7 +124,7 @@ class ObservedTransport(Transport):
         offline: bool = False,
         redact: Callable[[str], str] | None = None,
     ) -> None:
-        """With `redact` the transport records answers, after `redact` has removed secrets."""
+        """Records answers where there is a `redact`, which removes secrets from them."""
         super().__init__(offline=offline)
         self._observer = observer
         self._redact = redact
@@ -236,7 +236,6 @@ class ObservedProvider:
     running: Running
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """See `Streams.stream`."""
         self.running.tools = request.tools
         return self.provider.stream(request)
 

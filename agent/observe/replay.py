@@ -36,7 +36,6 @@ class Compared:
 
     @property
     def same(self) -> bool:
-        """True when nothing differs."""
         return not (self.differs or self.problem)
 
 

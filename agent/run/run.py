@@ -158,43 +158,33 @@ class Run:
             return await self._loop(path, recorder, table)
 
     async def _loop(self, path: SearchPath, recorder: Recorder, table: SourceTable) -> Outcome:
-        question = self.question
-        fence = Fence()
+        question, session = self.question, self.question.session
+        fence, options = Fence(), question.options
         web: tuple[Tool, ...] = ()
         if path.local:
             said = "\n".join(asked(m) for m in self.messages if m.role == "user")
-            options = question.options
-            web = (
-                web_search(self.backend, fence, options, said),
-                open_page(self.backend, fence, options),
-            )
-        known = [*self.messages, *self._replayed()]
-        guard = self.guards.guard(
-            question.session, question.policy, question.approve, table, self.messages
-        )
-        beside = tools_beside(path, question.provider.capabilities(question.model))
+            search = web_search(self.backend, fence, options, said)
+            web = (search, open_page(self.backend, fence, options))
+        guard = self.guards.guard(session, question.policy, question.approve, table, self.messages)
         own = question.gathered.tools
-        offered = {"all": own, "needed": without_spare(own), "none": ()}[beside]
-        tools: Toolbox = Toolset(
-            (*web, *offered),
-            question.session.mode,
-            table,
-            gate=guard,
-            fence=fence,
-            overflow=Overflow.of(known),
-        )
+        offered = {"all": own, "needed": without_spare(own), "none": ()}[
+            tools_beside(path, question.provider.capabilities(question.model))
+        ]
+        overflow = Overflow.of([*self.messages, *self._replayed()])
+        found, mode = (*web, *offered), session.mode
+        tools: Toolbox = Toolset(found, mode, table, gate=guard, fence=fence, overflow=overflow)
         request = Request(
             model=question.model,
             messages=(),
             system=system_text(
                 date=first_day(self.messages) or day_of(time.time()),
-                mode=question.session.mode,
+                mode=mode,
                 native_search=path.native is not None,
                 local_search=path.local,
-                agent=agent_in(question.session.settings),
+                agent=agent_in(session.settings),
             ),
             native_search=path.native,
-            session_id=question.session.id,
+            session_id=session.id,
         )
         provider: Streams = GuardedProvider(
             ObservedProvider(question.provider, self.running), guard, recorder

@@ -86,7 +86,7 @@ class Environment(Mapping[str, str]):
         return found[0] if found else "default"
 
     def _found(self, name: str) -> tuple[str, str] | None:
-        """(layer, value)."""
+        """Returns (layer, value)."""
         for layer, values in self._layers.items():
             if layer == LOWEST and (key := self._saved(name)):
                 return key
@@ -100,15 +100,15 @@ class Environment(Mapping[str, str]):
         return (store.place(name), value) if store and value else None
 
     def put(self, layer: str, values: Mapping[str, str]) -> None:
-        """Everything in this layer anew, for all who hold this environment."""
+        """Replaces a layer, for all who hold this environment."""
         self._layers[layer] = values
 
     def with_layer(self, layer: str, values: Mapping[str, str]) -> Environment:
-        """What it would be with this layer."""
+        """Returns a copy with this layer."""
         return Environment({**self._layers, layer: values}, self.key_store)
 
     def first(self, *names: str) -> str | None:
-        """The value of the first of these names that is set."""
+        """Returns the value of the first of these names that is set."""
         return next((self[n] for n in names if self.get(n)), None)
 
 
@@ -117,7 +117,7 @@ def load_environment(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> Environment:
-    """The layers, in order. Raises ConfigError when a file cannot be read as what it is."""
+    """Reads the layers. Raises ConfigError for a broken file."""
     process = dict(os.environ if environ is None else environ)
     dotenv = _read_dotenv((cwd or Path.cwd()) / ".env")
     upper = Environment({"flag": flags or {}, "environment": process, ".env": dotenv})
@@ -127,7 +127,7 @@ def load_environment(
 
 
 def default_home(env: Mapping[str, str]) -> Path:
-    """SEARCHLOOP_HOME, else the user's data folder."""
+    """Returns SEARCHLOOP_HOME, else the user's data folder."""
     if env.get("SEARCHLOOP_HOME"):
         return Path(env["SEARCHLOOP_HOME"]).expanduser()
     base = env.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
@@ -147,7 +147,7 @@ def _read_dotenv(path: Path) -> dict[str, str]:
 
 
 def read_config(path: Path) -> dict[str, str]:
-    """The settings in config.toml. Raises ConfigError when it is not TOML."""
+    """Reads the settings in config.toml. Raises ConfigError when it is not TOML."""
     try:
         data = tomllib.loads(path.read_text("utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -160,7 +160,6 @@ def read_config(path: Path) -> dict[str, str]:
 
 
 def is_on(value: str | None) -> bool:
-    """Whether a switch-like setting is on."""
     return (value or "").strip().lower() in {"1", "true", "yes", "on"}
 
 
@@ -180,12 +179,11 @@ class Settings:
 
     @property
     def store(self) -> Path | str:
-        """Where the event log is: what `EventLog` takes."""
         return self.database or self.home / "sessions.sqlite3"
 
     @classmethod
     def load(cls, env: Environment | None = None) -> Settings:
-        """From `env`, or from the process environment, `.env` and `config.toml`."""
+        """Reads `env`, or else the process environment, `.env` and `config.toml`."""
         env = env or load_environment()
         return cls(
             env=env,
@@ -211,7 +209,7 @@ def _search(env: Mapping[str, str]) -> str:
 
 
 def _database(env: Mapping[str, str]) -> str | None:
-    """The address of a database; it may hold a password, so no error shows it."""
+    """Checks the address; it may hold a password, so no error shows it."""
     name = "SEARCHLOOP_DATABASE_URL"
     address = (env.get(name) or "").strip()
     if address and not address.startswith(DATABASES):

@@ -74,7 +74,7 @@ class SavedFiles:
         self._seen = self._state()
 
     def changed(self) -> bool:
-        """Whether one of them is another one than at the last look."""
+        """Returns whether one of them has changed since the last call."""
         seen, self._seen = self._seen, self._state()
         return seen != self._seen
 

@@ -41,7 +41,7 @@ def replace_private(path: Path, text: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """The names in a folder are on the disk; Windows and some file systems have no such call."""
+    """Flushes a folder's names to the disk, where the system can."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -51,7 +51,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """The same, with the remedy for settings. Raises StoreError."""
+    """Does the same, with the remedy for settings. Raises StoreError."""
     try:
         replace_private(path, text)
     except OSError as error:
@@ -85,7 +85,7 @@ class Address:
     default: str = ""
 
     def origin(self, env: Mapping[str, str]) -> str:
-        """scheme://host:port of the address in force; another way of writing it is the same."""
+        """Returns scheme://host:port of the address in force, however it is written."""
         value = next((v for name in self.names if (v := env.get(name))), self.default)
         try:
             parts = urlsplit(value if "://" in value else f"http://{value}")
@@ -104,13 +104,13 @@ class SavedKey:
     sent_to: tuple[tuple[Address, str], ...] = ()
 
     def strayed(self, env: Mapping[str, str]) -> str | None:
-        """The setting that leads elsewhere now, if one does."""
+        """Returns the setting that leads elsewhere now, if one does."""
         moved = (a.names[0] for a, origin in self.sent_to if a.origin(env) != origin)
         return next(moved, None)
 
 
 def system_ring() -> Ring | None:
-    """The system's keyring; None without the package or without a keyring that works."""
+    """Returns the system's keyring; None without the package or a keyring that works."""
     if util.find_spec("keyring") is None:
         return None
     import keyring
@@ -126,7 +126,6 @@ class KeyStore:
     """The keys saved in `home`, for any thread. Raises ConfigError for a broken keys.json."""
 
     def __init__(self, home: Path, ring: Callable[[], Ring | None] = system_ring) -> None:
-        """`ring` is asked for the keyring when one is needed."""
         self._path = home / FILE
         self._service = f"searchloop {home}"
         self._find_ring = ring
@@ -135,21 +134,21 @@ class KeyStore:
         self._fetched: dict[str, str] = {}
 
     def names(self) -> tuple[str, ...]:
-        """The settings that have a saved key, usable or not."""
+        """Returns the settings that have a saved key, usable or not."""
         return tuple(self._keys)
 
     def place(self, name: str) -> str:
-        """Where the key is: "keyring" or "keys.json"; empty when there is none."""
+        """Returns "keyring" or "keys.json"; empty when there is no key."""
         saved = self._keys.get(name)
         return "" if saved is None else "keyring" if saved.place == "keyring" else FILE
 
     def strayed(self, name: str, env: Mapping[str, str]) -> str | None:
-        """The address setting that keeps the saved key from being used under these settings."""
+        """Returns the address setting that keeps the saved key from being used."""
         saved = self._keys.get(name)
         return saved.strayed(env) if saved else None
 
     def value(self, name: str, env: Mapping[str, str]) -> str:
-        """The saved key for this setting; empty when there is none that may be used."""
+        """Returns the saved key for this setting; empty when none may be used."""
         saved = self._keys.get(name)
         if saved is None or saved.strayed(env):
             return ""
@@ -182,7 +181,7 @@ class KeyStore:
         return self.place(name)
 
     def forget(self, name: str) -> bool:
-        """Whether there was a saved key; now there is none. Raises StoreError."""
+        """Deletes a saved key; False when there was none. Raises StoreError."""
         with self._lock:
             self._keys = _read(self._path)
             if name not in self._keys:
@@ -222,7 +221,7 @@ class KeyStore:
             return self._fetched[name]
 
     def _to_ring(self, name: str, value: str) -> bool:
-        """Whether the keyring has it now, looked at again: some take what they do not keep."""
+        """Returns whether the keyring keeps it, read back: some take what they do not keep."""
         try:
             ring = self._find_ring()
             if ring is None:

@@ -25,7 +25,7 @@ _OPAQUE = re.compile(r"[\w.~+/=-]{8,}")  # what follows such a flag and may be a
 
 
 def secrets_of(settings: Mapping[str, str]) -> dict[str, str]:
-    """Each secret by what it is: a setting with the name of one, or a part of an address."""
+    """Returns each secret by what it is: a setting named like one, or a part of an address."""
     found: dict[str, str] = {}
     for name in settings:
         value = settings.get(name) or ""
@@ -38,19 +38,19 @@ def secrets_of(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def masked(value: str) -> str:
-    """A setting that may be shown, without the secrets inside it."""
+    """Returns a setting that may be shown, without the secrets inside it."""
     value = _USER.sub(lambda found: f"{_named(found[1])}@", value)
     return _FIELD.sub(rf"\1{HIDDEN}", value)
 
 
 def masked_command(words: Sequence[str]) -> tuple[str, ...]:
-    """A program and its arguments, without the keys that it is given there."""
+    """Returns a program and its arguments, without the keys among them."""
     keys = set(given_by_flags(words).values())
     return tuple(HIDDEN if word in keys else masked(word) for word in words)
 
 
 def given_by_flags(words: Sequence[str]) -> dict[str, str]:
-    """The keys among a program's arguments (`--api-key KEY`, `--token=KEY`), by their flag."""
+    """Finds the keys among a program's arguments (`--api-key KEY`, `--token=KEY`), by flag."""
     found: dict[str, str] = {}
     for flag, word in pairwise(words):
         if _FLAG.fullmatch(flag) and _OPAQUE.fullmatch(word) and not word.startswith("-"):
@@ -62,7 +62,7 @@ def given_by_flags(words: Sequence[str]) -> dict[str, str]:
 
 
 def _named(user: str) -> str:
-    """`me:password` as `me:[secret]`; who is named alone may be a token."""
+    """Masks `me:password`; a name alone may be a token."""
     name, colon, _ = user.partition(":")
     return f"{name}:{HIDDEN}" if colon else HIDDEN
 

@@ -102,14 +102,14 @@ IN_TEXT = "plan_in_text"
 
 
 def step_data(text: str, files: Iterable[str], sources: Iterable[Source]) -> dict[str, Any]:
-    """One step of a plan; `sources` become numbers when the plan is put together."""
+    """Makes one step of a plan; `plan_data` turns its `sources` into numbers."""
     named = dict.fromkeys(" ".join(str(name).split())[:300] for name in files)
     behind = {source.url: source for source in sources}
     return {"text": text, "files": [n for n in named if n], "sources": list(behind.values())}
 
 
 def plan_data(title: str, steps: Sequence[Mapping[str, Any]], *, by: str) -> dict[str, Any]:
-    """The data of a `plan` event, made of steps as `step_data` gives them."""
+    """Makes the data of a `plan` event of steps from `step_data`."""
     sources = {source.url: source for step in steps for source in step["sources"]}
     files = dict.fromkeys(name for step in steps for name in step["files"])
     return {
@@ -123,7 +123,7 @@ def plan_data(title: str, steps: Sequence[Mapping[str, Any]], *, by: str) -> dic
 
 
 def find_plan(events: Iterable[Event], plan_id: str | None = None) -> Mapping[str, Any]:
-    """The plan of this id, or the newest. Raises Conflict('no_plan') when there is none."""
+    """Returns the plan of this id, or the newest. Raises Conflict('no_plan')."""
     plans = [event.data for event in events if event.type == "plan"]
     found = [plan for plan in plans if plan_id in (None, plan["plan_id"])]
     if not found:

@@ -48,7 +48,6 @@ class Origin:
 
     @property
     def here(self) -> bool:
-        """True for the machine we run on."""
         with suppress(ValueError):
             ip = ipaddress.ip_address(self.host)
             return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
@@ -56,7 +55,7 @@ class Origin:
 
 
 def origin_of(url: str) -> Origin | None:
-    """The origin of an http or https URL; None for anything else."""
+    """Returns the origin of an http or https URL, None for anything else."""
     with suppress(ValueError):
         parts = urlsplit(url)
         host, usual = parts.hostname, {"https": 443, "http": 80}.get(parts.scheme)
@@ -67,7 +66,7 @@ def origin_of(url: str) -> Origin | None:
 
 
 def target_of(url: str) -> str:
-    """Path and query exactly as given, apart from characters that HTTP does not allow there."""
+    """Returns path and query as given, apart from characters that HTTP does not allow there."""
     parts = urlsplit(url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return quote(target, safe=_AS_IT_IS)
@@ -84,12 +83,10 @@ class Endpoint:
     setting: str = field(default="", kw_only=True)
 
     def address(self, path: str) -> str:
-        """The URL of `path` under the base URL."""
         return f"{self.base.rstrip('/')}/{path}"
 
     @property
     def host(self) -> str:
-        """Its host name, empty when the URL has none."""
         origin = origin_of(self.base)
         return origin.host if origin else ""
 
@@ -106,7 +103,6 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """The server's name in messages."""
         there = f"The server at {self.host or 'an unknown address'}"
         return self.vendor if self.official else there
 
@@ -131,7 +127,7 @@ class Response:
         self.sink: Callable[[bytes], None] | None = None  # receives a copy of each piece
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it arrives. Raises IncompleteError when the connection breaks."""
+        """Yields the body as it arrives. Raises IncompleteError when the connection breaks."""
         return self
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -147,7 +143,7 @@ class Response:
         return data
 
     async def read(self, limit: int = 1024 * 1024) -> bytes:
-        """The body, or its first `limit` bytes."""
+        """Returns the body, or its first `limit` bytes."""
         parts, size = list[bytes](), 0
         async for part in self:
             parts.append(part)
@@ -168,10 +164,9 @@ class Response:
 
 
 def response_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str] | None:
-    """Lower-case names; values of repeated headers joined by a comma.
+    """Joins repeated headers, in lower case; None for a head that is read in two ways.
 
-    None for a head that two readers may understand differently: the HTTP library accepts control
-    characters, two lengths, and chunks beside a length. RFC 9112 6.3 calls these attacks.
+    The HTTP library accepts two lengths and chunks beside one: RFC 9112 6.3 calls these attacks.
     """
     found: dict[str, str] = {}
     for name, value in pairs:
@@ -186,7 +181,7 @@ def response_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str] | N
 
 
 def request_headers(headers: Headers) -> dict[str, str]:
-    """Our standard headers and these. Raises ConfigError for a value that HTTP forbids."""
+    """Adds our standard headers. Raises ConfigError for a value that HTTP forbids."""
     fields = {**_STANDARD, **dict(headers)}
     for name, value in fields.items():
         if not _HEADER_VALUE.fullmatch(value):
@@ -227,7 +222,7 @@ _RETRYABLE = frozenset({"unreachable", "no_proxy", "connect_timeout", "connectio
 def transport_error(
     kind: str, origin: Origin, reason: str = "the TLS handshake failed"
 ) -> ProviderError:
-    """The error of one kind of fault, see `_ERRORS`; an IncompleteError for a body cut off."""
+    """Makes the error of one kind of fault, see `_ERRORS`; IncompleteError for a body cut off."""
     code, message, remedy = _ERRORS[kind]
     retryable = kind in _RETRYABLE
     if code == "unreachable" and origin.here:
@@ -243,7 +238,7 @@ class Redirected(ProviderError):
 
 
 def redirected(origin: Origin, status: int, location: str | None = None) -> Redirected:
-    """A redirect; following it would carry the key to an origin the user did not name."""
+    """Makes the error for a redirect: following it would carry the key to another origin."""
     error = Redirected(
         "bad_response",
         f"{origin} answered with a redirect ({status}), which is not followed.",

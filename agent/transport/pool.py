@@ -81,7 +81,6 @@ class Pool:
         )
 
     async def aclose(self) -> None:
-        """Closes all connections."""
         await self._session.close()
 
     @asynccontextmanager
@@ -153,7 +152,7 @@ def _response(origin: Origin, answer: aiohttp.ClientResponse) -> Response:
 
 
 def _fault(error: BaseException, origin: Origin, *, started: bool) -> BaseException:
-    """The error that `error` means to a user. `started`: the head of the answer had arrived."""
+    """Translates an error for the user; `started`: the head of the answer had arrived."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             reason = getattr(error.certificate_error, "verify_message", "")

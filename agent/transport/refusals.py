@@ -42,7 +42,7 @@ class Refusal:
         return ProviderError(code, f"{what}{self.said}", remedy, status=self.status, **more)
 
     def unauthorized(self, setting: str, what: str = "the key") -> ProviderError:
-        """`setting` holds the key. The server's words are left out: they may quote it."""
+        """Rejects the key in `setting`, without the server's words: they may quote it."""
         return ProviderError(
             "unauthorized",
             f"{self.server} does not accept {what}.",
@@ -51,12 +51,12 @@ class Refusal:
         )
 
     def forbidden(self, remedy: str) -> ProviderError:
-        """The key is good, but not for this."""
+        """Says that the key is good, but not for this."""
         what = f"{self.server} does not allow this with this key."
         return self.error("forbidden", what, remedy)
 
     def no_credit(self, what: str = "has no credit left") -> ProviderError:
-        """The account has no money left; waiting does not help."""
+        """Says that the account has no money left; waiting does not help."""
         return self.error(
             "quota",
             f"{self.server} says that the account {what}.",
@@ -64,30 +64,28 @@ class Refusal:
         )
 
     def too_many(self, retry_after: float | None = None) -> ProviderError:
-        """Too many requests, or tokens, for now."""
+        """Says that there are too many requests, or tokens, for now."""
         what, remedy = f"{self.server} asks for fewer requests.", "Wait a little and try again."
         return self.error("rate_limited", what, remedy, retryable=True, retry_after=retry_after)
 
     def failed(self, retry_after: float | None = None) -> ProviderError:
-        """The server's own fault, which may be over soon."""
+        """Says that the server failed, which may be over soon."""
         what, again = f"{self.server} could not answer right now.", "Try again."
         return self.error("server_error", what, again, retryable=True, retry_after=retry_after)
 
     def too_long(self) -> ProviderError:
-        """More than the model's window holds."""
         what = "The conversation is too long for the model."
         remedy = "Start a new session, or choose a model with a larger context."
         return self.error("context_length", what, remedy)
 
     def no_model(self, where: str = " for this key") -> ProviderError:
-        """A name that the server does not know."""
         what = f"{self.server} has no such model{where}."
         return self.error(
             "model_not_found", what, "Run `searchloop models` to see which there are."
         )
 
     def no_search(self, where: str = "") -> ProviderError:
-        """The model refuses its native search tool."""
+        """Says that the model refuses its native search tool."""
         return NativeSearchRejected(
             "native_search_rejected",
             f"The model does not search by itself{where}.{self.said}",
@@ -96,18 +94,16 @@ class Refusal:
         )
 
     def wrong_address(self, api: str, remedy: str) -> ProviderError:
-        """The server speaks another API than `api`."""
         what = f"{self.server} does not offer {api} at this address."
         return self.error("bad_url", what, remedy)
 
     def bad_request(self) -> ProviderError:
-        """The request is wrong for any other reason."""
         what = f"{self.server} refused the request."
         return self.error("bad_request", what, "Change the model or the options of the request.")
 
 
 def quoted(message: object, key: str = "") -> str:
-    """The server's own words, short and without anything that looks like a key; "" for none."""
+    """Quotes the server in short, without anything that looks like a key; "" for no words."""
     if not isinstance(message, str):
         return ""
     text = message.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else message

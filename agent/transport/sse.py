@@ -64,7 +64,7 @@ class SseSplitter:
         self._begun = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Payloads completed by `data`, several data lines of an event joined by a newline."""
+        """Returns the payloads completed by `data`, with newlines between an event's lines."""
         if data and (self._after_cr or b"\r" in data):  # a CRLF cut in two is one line end
             data = data[1:] if self._after_cr and data[:1] == b"\n" else data
             self._after_cr = data.endswith(b"\r")
@@ -79,7 +79,7 @@ class SseSplitter:
         return self._payloads(blocks)
 
     def close(self) -> list[bytes]:
-        """The payload of a last event that the server did not end with a blank line, if any."""
+        """Returns the payload of a last event without its blank line, if any."""
         return self._payloads([self._pieces.take().rstrip(b"\n")])
 
     def _payloads(self, blocks: list[bytes]) -> list[bytes]:
@@ -112,7 +112,7 @@ class NdjsonSplitter:
         self._pieces = _Pieces()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Lines completed by `data`, stripped of surrounding white space."""
+        """Returns the lines completed by `data`, stripped."""
         if b"\n" not in data:
             self._pieces.add(data)
             return []
@@ -121,7 +121,7 @@ class NdjsonSplitter:
         return [line for line in map(bytes.strip, lines) if line]
 
     def close(self) -> list[bytes]:
-        """A last line without its newline, if any."""
+        """Returns a last line without its newline, if any."""
         rest = self._pieces.take().strip()
         return [rest] if rest else []
 
@@ -139,7 +139,7 @@ class ResponseBody:
         self._size = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The payloads that `data` completes; none of a document."""
+        """Returns the payloads that `data` completes; none of a document."""
         if self._sniff and data.strip():
             self._sniff = False
             self._document = [] if data.lstrip().startswith(self._begins) else None
@@ -157,13 +157,13 @@ class ResponseBody:
         return None if self._document is None else b"".join(self._document)
 
     def rest(self) -> list[bytes]:
-        """The payload of a last event without its blank line, if its JSON is complete."""
+        """Returns the payload of a last event without its blank line, if its JSON is complete."""
         last = self._splitter.close()
         return [p for p in last if p.strip() == _DONE or isinstance(document_of(p), dict | list)]
 
 
 def document_of(body: bytes) -> Any:
-    """The JSON of a document; None for anything else."""
+    """Parses a document; None for anything else."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -187,7 +187,7 @@ def guarded(
 
 
 def unreadable(server: str, api: str, what: str = "an event") -> ProviderError:
-    """The bytes belong to another API, or to none."""
+    """Makes the error for bytes that belong to another API, or to none."""
     return ProviderError(
         "bad_response",
         f"{server} sent {what} that is not as {api} describes it.",
@@ -196,7 +196,7 @@ def unreadable(server: str, api: str, what: str = "an event") -> ProviderError:
 
 
 def incomplete(server: str, why: str = "") -> IncompleteError:
-    """The bytes ended before the answer did. `why` is a sentence, if the server gave a reason."""
+    """Makes the error for an answer without an end; `why` is the server's reason, a sentence."""
     return IncompleteError(
         "incomplete",
         f"The answer of {server} ended before it was finished. {why}".rstrip(),
@@ -206,7 +206,6 @@ def incomplete(server: str, why: str = "") -> IncompleteError:
 
 
 def endless(server: str) -> ProviderError:
-    """The answer is larger than any real one."""
     what = f"The answer of {server} has no end."
     remedy = "Check that the base URL points to the provider itself."
     return ProviderError("bad_response", what, remedy)

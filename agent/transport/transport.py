@@ -40,7 +40,7 @@ class Transport:
         self._pool = cache(partial(_open_pool, timeouts or Timeouts()))
 
     def named(self, provider: str) -> Transport:
-        """This transport under a provider's name, so that an observer can tell them apart."""
+        """Returns this transport under a provider's name, for observers."""
         return self
 
     def post(
@@ -55,7 +55,7 @@ class Transport:
         headers: Headers = (),
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Any:
-        """The JSON at `url`. Raises ProviderError; `timeout` covers everything, in seconds."""
+        """Returns the JSON at `url`; `timeout` covers everything. Raises ProviderError."""
         status, value = await self._json("GET", url, headers, None, timeout)
         if status >= 400:
             raise ProviderError(
@@ -74,7 +74,7 @@ class Transport:
         headers: Headers = (),
         timeout: float = 10.0,  # noqa: ASYNC109 - of it all
     ) -> tuple[int, Any]:
-        """Status and JSON of the answer (None when an error answer holds none)."""
+        """Returns status and JSON of the answer (None when an error answer holds none)."""
         body = json.dumps(payload, ensure_ascii=False).encode()
         return await self._json("POST", url, headers, body, timeout)
 

@@ -22,7 +22,7 @@ _NO_HOST = frozenset("[]/%@ ")
 
 
 def proxy_for(origin: Origin) -> str | None:
-    """The URL of the proxy for `origin`, None for this machine. Raises ConfigError (bad_proxy)."""
+    """Returns the URL of the proxy for `origin`, None for this machine. Raises ConfigError."""
     from urllib.request import proxy_bypass
 
     if origin.here or proxy_bypass(f"{origin.host}:{origin.port}"):
@@ -60,7 +60,7 @@ def _proxy(scheme: str) -> str | None:
 
 
 def certificates() -> ssl.SSLContext:
-    """A context that trusts the right certificates. Raises ConfigError (bad_certificates)."""
+    """Makes a context that trusts the right certificates. Raises ConfigError."""
     import ssl
 
     file, folders = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from fnmatch import fnmatchcase, translate
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 
 from searchloop.agent.errors import ToolError
@@ -42,9 +42,6 @@ _SECRET = (
     *(".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".password-store"),
 )
 _HARMLESS = ("*.pub", "*.example", "*.sample", "*.template", "*.dist", "*.example.*")
-_IS_CLOSED, _IS_SECRET, _IS_HARMLESS = (
-    re.compile("|".join(map(translate, patterns))) for patterns in (_CLOSED, _SECRET, _HARMLESS)
-)
 
 
 def parts_of(given: str, root: str, *, windows: bool = WINDOWS) -> Parts:
@@ -97,15 +94,22 @@ def plain_name(name: str) -> str:
     return seen.casefold().rstrip(". ") or seen
 
 
+@cache
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, patterns)))
+
+
 def closed(parts: Sequence[str]) -> bool:
     """Returns whether a path belongs to version control or to searchloop itself."""
-    return any(_IS_CLOSED.match(plain_name(part)) for part in parts)
+    return any(_any_of(_CLOSED).match(plain_name(part)) for part in parts)
 
 
 def secret(parts: Sequence[str]) -> bool:
     """Returns whether a path has the name of a secret."""
     names = [plain_name(part) for part in parts]
-    return any(_IS_SECRET.match(name) and not _IS_HARMLESS.match(name) for name in names)
+    return any(
+        _any_of(_SECRET).match(name) and not _any_of(_HARMLESS).match(name) for name in names
+    )
 
 
 def matches_glob(parts: Sequence[str], pattern: str) -> bool:

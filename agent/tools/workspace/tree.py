@@ -41,7 +41,6 @@ class FileContent:
 
     @property
     def path(self) -> str:
-        """The path as a model writes it."""
         return "/".join(self.parts)
 
 
@@ -56,7 +55,6 @@ class Entry:
 
     @property
     def path(self) -> str:
-        """The path as a model writes it."""
         return "/".join(self.parts)
 
 

@@ -72,9 +72,9 @@ def test_the_user_s_table_wins(tmp_path: Path) -> None:
     assert load_prices(tmp_path) == (packaged(),)
     (tmp_path / "prices.toml").write_text(OWN, "utf-8-sig")
     tables = load_prices(tmp_path)
-    assert pricer("openai:gpt-6-luna", SPENT)(tables) == pytest.approx(1 + 2 + 0.03)
-    assert pricer("tide:large", SPENT)(tables) == pytest.approx(2 + 4 + 0.03)
-    assert pricer("openai:gpt-6-sol", SPENT)(tables) is None
+    assert pricer("openai:gpt-6-luna", tables)(SPENT) == pytest.approx(1 + 2 + 0.03)
+    assert pricer("tide:large", tables)(SPENT) == pytest.approx(2 + 4 + 0.03)
+    assert pricer("openai:gpt-6-sol", tables)(SPENT) is None
     (tmp_path / "prices.toml").write_text('[models."openai:*"]\nsearches = 0', "utf-8")
     assert load_prices(tmp_path)[0].price("openai:x", "searches") == 0
 
@@ -91,7 +91,8 @@ def test_more_costs_more(fresh: int, cached: int, output: int, searches: int) ->
     """The cost is never negative, and adds up over the steps of a run."""
     tables = [parse_prices(OWN, "x")]
     step = Usage(fresh + cached, output, cached, searches=searches)
-    one, two = pricer("tide:small", step)(tables), pricer("tide:small", step + step)(tables)
+    charge = pricer("tide:small", tables)
+    one, two = charge(step), charge(step + step)
     assert one is not None
     assert two is not None
     assert one >= 0

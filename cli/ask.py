@@ -34,9 +34,9 @@ from searchloop.cli.arguments import (
     as_json,
     one_line,
     output,
-    positive,
     safe,
     warn,
+    whole,
 )
 from searchloop.cli.models import whole_name
 from searchloop.cli.show import as_json_lines, as_text
@@ -68,7 +68,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add("-v", "--verbose", action="store_true", help="show how fast a local model was")
     limit = parser.add_argument_group("limits of this turn").add_argument
     for name in ("steps", "searches", "pages", "tokens"):
-        limit(f"--max-{name}", type=positive, metavar="N")
+        limit(f"--max-{name}", type=whole(1), metavar="N")
     limit("--max-seconds", type=amount, metavar="S")
     limit("--max-cost", type=amount, metavar="USD", dest="max_cost_usd", help="if it is known")
 

@@ -102,12 +102,20 @@ def run(args: argparse.Namespace) -> int:
         plan = _plan(agent, session, args) if args.run_plan else None
         if plan:
             question, args.mode = run_text(plan), "agent"
-        with _opened(agent, session, args) as known:
-            limits, options = _limits(settings.limits, args), _options(settings, args)
-            model = args.model and whole_name(agent, args.model)
-            turn: Turn = {"model": model, "mode": args.mode, "search": args.search}
-            turn |= {"limits": limits, "options": options, "approve": approve, "plan": plan}
+        limits, options = _limits(settings.limits, args), _options(settings, args)
+        model = args.model and whole_name(agent, args.model)
+        turn: Turn = {"model": model, "mode": args.mode, "search": args.search}
+        turn |= {"limits": limits, "options": options, "approve": approve, "plan": plan}
+        fresh, known = session is None, session
+        if args.agent or args.workspace:
+            choices = {"agent": args.agent, "workspace": args.workspace}
+            known = session_for(agent, session, choices)
+        try:
             events = agent.stream(question, session=known, **turn)
+        except AgentError:
+            if fresh and known:  # nothing was asked in it
+                agent.log.delete_session(known)
+            raise
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
             return as_text(events, numbers=args.verbose or sys.stderr.isatty())
@@ -125,24 +133,16 @@ def agent_with_tools(settings: Settings) -> Iterator[BareAgent]:
         yield agent
 
 
-@contextmanager
-def _opened(
-    agent: BareAgent, session: str | None, args: argparse.Namespace
-) -> Iterator[str | None]:
-    """Applies the named preset and folder. Deletes a new session if its question cannot be sent."""
-    wanted = {"agent": args.agent, "workspace": args.workspace and os.path.abspath(args.workspace)}
-    wanted = {name: value for name, value in wanted.items() if value}
-    fresh = None
-    if wanted and session:
-        change_session(agent.log, agent.settings, session, wanted)
-    elif wanted:
-        session = fresh = open_session(agent.log, agent.settings, wanted).id
-    try:
-        yield session
-    except AgentError:
-        if fresh:
-            agent.log.delete_session(fresh)
-        raise
+def session_for(agent: BareAgent, session: str | None, wanted: Mapping[str, Any]) -> str:
+    """Gives a session, or a new one, these choices; returns its id."""
+    chosen = {name: value for name, value in wanted.items() if value}
+    if chosen.get("workspace"):
+        chosen["workspace"] = os.path.abspath(chosen["workspace"])
+    if session is None:
+        return open_session(agent.log, agent.settings, chosen).id
+    if chosen:
+        change_session(agent.log, agent.settings, session, chosen)
+    return session
 
 
 def _plan(agent: BareAgent, session: str | None, args: argparse.Namespace) -> Mapping[str, Any]:

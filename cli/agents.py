@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.run.prompts import NamedAgent, NamedAgents
 from searchloop.agent.settings import Settings
-from searchloop.cli.arguments import MODES, SEARCHES, one_line, output, safe, tell
+from searchloop.cli.arguments import (
+    MODES,
+    SEARCHES,
+    actions,
+    one_line,
+    output,
+    read_file,
+    safe,
+    tell,
+)
 
 _TEXTS = ("description", "system", "model", "mode", "search")
 _LISTS = ("tools", "servers")
@@ -19,25 +26,20 @@ _LISTS = ("tools", "servers")
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
     output(parser)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    output(actions.add_parser("list", help="those there are"))
-    about = {"show": "show one", "create": "make one", "edit": "change one"}
-    for name, words in {**about, "delete": "delete one, or restore a built-in one"}.items():
-        action = actions.add_parser(name, help=words)
-        action.add_argument("name", metavar="NAME")
-        output(action)
+    about = {"list": "those there are", "show": "show one", "create": "make one"}
+    about |= {"edit": "change one", "delete": "delete one, or restore a built-in one"}
+    for name, action in actions(parser, run, **about).items():
+        if name != "list":
+            action.add_argument("name", metavar="NAME")
         if name in ("create", "edit"):
-            _field_arguments(action)
-
-
-def _field_arguments(action: argparse.ArgumentParser) -> None:
-    action.add_argument("--description", help="what it is for, in one line")
-    action.add_argument("--system", help="what the model is told; @FILE reads a file, - stdin")
-    action.add_argument("--model", help="provider:model it prefers; empty = as the session")
-    action.add_argument("--mode", choices=(*MODES, ""), help="its mode; empty = as the session")
-    action.add_argument("--search", choices=SEARCHES, help="search at the start (default: off)")
-    action.add_argument("--tools", metavar="LIST", help="tools it may use: patterns, all or none")
-    action.add_argument("--servers", metavar="LIST", help="MCP servers: patterns, all or none")
+            add, same = action.add_argument, "empty = as the session"
+            add("--description", help="what it is for, in one line")
+            add("--system", help="what the model is told; @FILE reads a file, - stdin")
+            add("--model", help=f"provider:model it prefers; {same}")
+            add("--mode", choices=(*MODES, ""), help=f"its mode; {same}")
+            add("--search", choices=SEARCHES, help="search at the start (default: off)")
+            add("--tools", metavar="LIST", help="tools it may use: patterns, all or none")
+            add("--servers", metavar="LIST", help="MCP servers: patterns, all or none")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -73,14 +75,9 @@ def agent_line(preset: NamedAgent) -> str:
 def _given(args: argparse.Namespace) -> dict[str, Any]:
     """Reads the fields given; `all` stands for no restriction, `none` for an empty list."""
     given = {name: getattr(args, name) for name in _TEXTS if getattr(args, name) is not None}
-    if given.get("system") == "-":
-        given["system"] = sys.stdin.read()
-    elif (file := given.get("system", "")).startswith("@"):
-        try:
-            given["system"] = Path(file[1:]).read_text("utf-8")
-        except UnicodeDecodeError as error:
-            what = f"{file[1:]} is not UTF-8 text."
-            raise ConfigError("bad_file", what, "Convert it to UTF-8 first.") from error
+    system = given.get("system", "")
+    if system == "-" or system.startswith("@"):
+        given["system"] = read_file(system.removeprefix("@"))
     for name in ("model", "mode"):
         if given.get(name) == "":
             given[name] = None

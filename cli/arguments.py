@@ -6,9 +6,11 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+from searchloop.agent.errors import ConfigError
 from searchloop.cli.main import OK
 
 MODES = ("ask", "plan", "agent")
@@ -17,32 +19,35 @@ SEARCHES = ("auto", "native", "local", "off")
 
 def output(parser: argparse.ArgumentParser, *choices: str) -> None:
     """Adds the option for the form of the output: text, JSON, and the further `choices`."""
-    parser.add_argument(
-        "-o", "--output", choices=("text", "json", *choices), default="text", help="output format"
-    )
+    forms = ("text", "json", *choices)
+    parser.add_argument("-o", "--output", choices=forms, default="text", help="output format")
 
 
-def port(text: str) -> int:
-    """Reads a port, 0 to 65535."""
-    value = natural(text)
-    if value > 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port; ports go up to 65535")
-    return value
+def actions(
+    parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], **helps: str
+) -> Mapping[str, argparse.ArgumentParser]:
+    """Adds subcommands that `run` carries out, and returns their parsers by name."""
+    group = parser.add_subparsers(dest="action", metavar="ACTION")
+    group.required = parser.get_default("run") is None
+    for name, help in helps.items():
+        added = group.add_parser(name, help=help)
+        added.set_defaults(run=run)
+        output(added)
+    return group.choices
 
 
-def natural(text: str) -> int:
-    """Reads a whole number from 0 on."""
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
-    return int(text)
+def whole(least: int, most: int = 10**15) -> Callable[[str], int]:
+    """Returns a reader of whole numbers in this range."""
 
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit():
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+        if not least <= int(text) <= most:
+            limit = f"at least {least}" if int(text) < least else f"at most {most}"
+            raise argparse.ArgumentTypeError(f"must be {limit}")
+        return int(text)
 
-def positive(text: str) -> int:
-    """Reads a whole number from 1 on."""
-    value = natural(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value
+    return read
 
 
 def amount(text: str) -> float:
@@ -54,6 +59,16 @@ def amount(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return value
+
+
+def read_file(name: str) -> str:
+    """Returns the text of a file, or of standard input for `-`. Raises ConfigError."""
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        what = f"{name} cannot be read: {reason}."
+        raise ConfigError("bad_file", what, "Name a text file.") from error
 
 
 # Controls except tab and newline, line separators, bidirectional overrides and tags: untrusted

@@ -34,9 +34,9 @@ from searchloop.cli.arguments import (
     as_json,
     one_line,
     output,
-    positive,
     safe,
     warn,
+    whole,
 )
 from searchloop.cli.models import whole_name
 from searchloop.cli.show import as_json_lines, as_text
@@ -68,7 +68,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add("-v", "--verbose", action="store_true", help="show how fast a local model was")
     limit = parser.add_argument_group("limits of this turn").add_argument
     for name in ("steps", "searches", "pages", "tokens"):
-        limit(f"--max-{name}", type=positive, metavar="N")
+        limit(f"--max-{name}", type=whole(1), metavar="N")
     limit("--max-seconds", type=amount, metavar="S")
     limit("--max-cost", type=amount, metavar="USD", dest="max_cost_usd", help="if it is known")
 
@@ -102,12 +102,20 @@ def run(args: argparse.Namespace) -> int:
         plan = _plan(agent, session, args) if args.run_plan else None
         if plan:
             question, args.mode = run_text(plan), "agent"
-        with _opened(agent, session, args) as known:
-            limits, options = _limits(settings.limits, args), _options(settings, args)
-            model = args.model and whole_name(agent, args.model)
-            turn: Turn = {"model": model, "mode": args.mode, "search": args.search}
-            turn |= {"limits": limits, "options": options, "approve": approve, "plan": plan}
+        limits, options = _limits(settings.limits, args), _options(settings, args)
+        model = args.model and whole_name(agent, args.model)
+        turn: Turn = {"model": model, "mode": args.mode, "search": args.search}
+        turn |= {"limits": limits, "options": options, "approve": approve, "plan": plan}
+        fresh, known = session is None, session
+        if args.agent or args.workspace:
+            choices = {"agent": args.agent, "workspace": args.workspace}
+            known = session_for(agent, session, choices)
+        try:
             events = agent.stream(question, session=known, **turn)
+        except AgentError:
+            if fresh and known:  # nothing was asked in it
+                agent.log.delete_session(known)
+            raise
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
             numbers, before = args.verbose or sys.stderr.isatty(), agent.log.read(session or "")
@@ -126,24 +134,16 @@ def agent_with_tools(settings: Settings) -> Iterator[BareAgent]:
         yield agent
 
 
-@contextmanager
-def _opened(
-    agent: BareAgent, session: str | None, args: argparse.Namespace
-) -> Iterator[str | None]:
-    """Applies the named preset and folder. Deletes a new session if its question cannot be sent."""
-    wanted = {"agent": args.agent, "workspace": args.workspace and os.path.abspath(args.workspace)}
-    wanted = {name: value for name, value in wanted.items() if value}
-    fresh = None
-    if wanted and session:
-        change_session(agent.log, agent.settings, session, wanted)
-    elif wanted:
-        session = fresh = open_session(agent.log, agent.settings, wanted).id
-    try:
-        yield session
-    except AgentError:
-        if fresh:
-            agent.log.delete_session(fresh)
-        raise
+def session_for(agent: BareAgent, session: str | None, wanted: Mapping[str, Any]) -> str:
+    """Gives a session, or a new one, these choices; returns its id."""
+    chosen = {name: value for name, value in wanted.items() if value}
+    if chosen.get("workspace"):
+        chosen["workspace"] = os.path.abspath(chosen["workspace"])
+    if session is None:
+        return open_session(agent.log, agent.settings, chosen).id
+    if chosen:
+        change_session(agent.log, agent.settings, session, chosen)
+    return session
 
 
 def _plan(agent: BareAgent, session: str | None, args: argparse.Namespace) -> Mapping[str, Any]:

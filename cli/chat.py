@@ -23,7 +23,14 @@ from searchloop.agent.settings import Settings
 from searchloop.agent.tools.present_plan import run_text
 from searchloop.cli.agents import agent_line
 from searchloop.cli.arguments import MODES, SEARCHES, one_line, undone, warn
-from searchloop.cli.ask import agent_with_tools, asking, session_arguments, session_named, settled
+from searchloop.cli.ask import (
+    agent_with_tools,
+    asking,
+    session_arguments,
+    session_for,
+    session_named,
+    settled,
+)
 from searchloop.cli.main import OK
 from searchloop.cli.models import whole_name
 from searchloop.cli.show import as_text, code_of, print_source
@@ -41,16 +48,9 @@ def run(args: argparse.Namespace) -> int:
     """Talks until the input ends. A session in which nothing was asked is not kept."""
     settings = Settings.load()
     with agent_with_tools(settings) as agent:
-        wanted = {name: getattr(args, name) for name in _CHOICES if getattr(args, name)}
-        if args.workspace:
-            wanted["workspace"] = os.path.abspath(args.workspace)
-        if args.model:
-            wanted["model"] = whole_name(agent, args.model)
-        session = session_named(agent, args)
-        if session is None:
-            session = open_session(agent.log, settings, wanted).id
-        elif wanted:
-            change_session(agent.log, settings, session, wanted)
+        wanted = {name: getattr(args, name) for name in _CHOICES}
+        wanted["model"] = args.model and whole_name(agent, args.model)
+        session = session_for(agent, session_named(agent, args), wanted)
         chat = Chat(agent, session, settled(args.approve, "text"))
         try:
             chat.talk(sys.stdin.isatty())

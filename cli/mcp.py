@@ -17,7 +17,7 @@ from searchloop.agent.mcp import McpServers
 from searchloop.agent.mcp import config as edit
 from searchloop.agent.mcp.login import log_in
 from searchloop.agent.settings import Settings
-from searchloop.cli.arguments import as_json, number, one_line, output, safe, tell, warn
+from searchloop.cli.arguments import as_json, number, one_line, output, read_file, safe, tell, warn
 from searchloop.cli.main import FAILED, OK
 
 _NAMED_ACTIONS = (
@@ -116,7 +116,7 @@ async def _add(args: argparse.Namespace, settings: Settings) -> int:
 def _text(args: argparse.Namespace) -> str:
     """Returns the JSON of the servers to add."""
     if args.json:
-        return sys.stdin.read() if args.json == "-" else Path(args.json).read_text("utf-8")
+        return read_file(args.json)
     if not args.name or bool(args.url) == bool(args.program):
         what = "A server needs a name, and a command or an address."
         how = "For example: searchloop mcp add files -- npx -y PACKAGE FOLDER"

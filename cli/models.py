@@ -16,7 +16,7 @@ from searchloop.agent.providers import Hosts, ModelServer, hosting, load, names,
 from searchloop.agent.settings import Settings
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Loaded, ModelInfo
-from searchloop.cli.arguments import one_line, output, size, tell
+from searchloop.cli.arguments import actions, one_line, output, size, tell
 
 _LOCAL_PROVIDER = "ollama"
 _DONE = {"pull": "pulled", "unload": "unloaded", "remove": "removed"}
@@ -25,17 +25,11 @@ _DONE = {"pull": "pulled", "unload": "unloaded", "remove": "removed"}
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_list)
     output(parser)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    shown = "as `searchloop models` shows it"
-    for name, help, about in (
-        ("pull", "get a model for a local server, with progress", "for example qwen3:8b"),
-        ("unload", "take a model out of a local server's memory", shown),
-        ("remove", "delete a model from a local server's disk", shown),
-    ):
-        action = actions.add_parser(name, help=help)
-        action.set_defaults(run=_change)
-        action.add_argument("model", metavar="NAME", help=about)
-        output(action)
+    about = {"pull": "get a model for a local server, with progress"}
+    about |= {"unload": "take a model out of a local server's memory"}
+    about |= {"remove": "delete a model from a local server's disk"}
+    for action in actions(parser, _change, **about).values():
+        action.add_argument("model", metavar="NAME", help="for example qwen3:8b")
 
 
 def _list(args: argparse.Namespace) -> int:

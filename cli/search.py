@@ -17,15 +17,15 @@ from searchloop.agent.tools.open_page import page_notes
 from searchloop.agent.tools.web_search import search_notes, trail
 from searchloop.agent.transport.transport import Transport
 from searchloop.cli.arguments import (
+    actions,
     as_json,
-    natural,
     number,
     one_line,
     output,
-    positive,
     safe,
     tell,
     warn,
+    whole,
 )
 from searchloop.cli.main import BAD_INPUT, FAILED, OK
 from searchloop.search_backend.library import Library
@@ -50,7 +50,7 @@ def _search_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("query", nargs="+", metavar="QUERY")
     add("--engine", metavar="NAME", help="only this engine")
-    add("-n", dest="max_results", type=positive, default=8, metavar="N", help="how many results")
+    add("-n", dest="max_results", type=whole(1), default=8, metavar="N", help="how many results")
     _domains(parser)
     add("--time-range", choices=("d", "w", "m", "y", "all"))
     add("--country", metavar="CC", help="meant for this country, e.g. de")
@@ -63,8 +63,8 @@ def _open_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_open)
     parser.add_argument("url", metavar="URL")
     parser.add_argument("--find", metavar="TEXT", help="only the passages around TEXT")
-    parser.add_argument("--offset", type=natural, default=0, metavar="N", help="start here")
-    parser.add_argument("--max-length", type=positive, metavar="N", help="characters at the most")
+    parser.add_argument("--offset", type=whole(0), default=0, metavar="N", help="start here")
+    parser.add_argument("--max-length", type=whole(1), metavar="N", help="characters at the most")
     parser.add_argument("--reader", metavar="NAME", help="only this reader, e.g. local")
     _domains(parser)
     output(parser)
@@ -76,15 +76,10 @@ def _domains(parser: argparse.ArgumentParser) -> None:
 
 
 def _library_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    show, forget = "show what is indexed", "forget a folder or a file"
-    about = (("add", "index a folder or a file", _add), ("list", show, _list))
-    for name, help, run in (*about, ("remove", forget, _remove)):
-        action = actions.add_parser(name, help=help)
-        action.set_defaults(run=run)
-        if name != "list":
-            action.add_argument("path")
-        output(action)
+    about = {"add": "index a folder or a file", "list": "show what is indexed"}
+    added = actions(parser, _library, **about, remove="forget a folder or a file")
+    for name in ("add", "remove"):
+        added[name].add_argument("path")
 
 
 def _search(args: argparse.Namespace) -> int:
@@ -149,31 +144,25 @@ def _given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(args, name))}
 
 
-def _library() -> Library:
-    return Library(Settings.load().home)
+def _library(args: argparse.Namespace) -> int:
+    library = Library(Settings.load().home)
 
-
-def _add(args: argparse.Namespace) -> int:
     def show(path: str, outcome: str) -> None:
         if outcome != "unchanged":
             warn(f"  {one_line(outcome, 80)}: {one_line(path)}")
 
-    added = _library().add(Path(args.path), None if args.output == "json" else show)
-    counts = [f"{getattr(added, k)} {k}" for k in ("added", "updated", "unchanged", "removed")]
-    line = f"{added.collection}: {', '.join(counts)}, {len(added.skipped)} skipped"
-    return tell(args, asdict(added), line)
-
-
-def _list(args: argparse.Namespace) -> int:
-    collections = _library().list()
-    lines = [f"{c.name:<20} {number(c.documents, 'document'):>16}  {c.path}" for c in collections]
-    return tell(args, {"collections": [asdict(each) for each in collections]}, *lines)
-
-
-def _remove(args: argparse.Namespace) -> int:
-    documents = _library().remove(args.path)
-    line = f"{number(documents, 'document')} forgotten; the files themselves are untouched."
-    return tell(args, {"removed": documents}, line)
+    if args.action == "add":
+        added = library.add(Path(args.path), None if args.output == "json" else show)
+        counts = [f"{getattr(added, k)} {k}" for k in ("added", "updated", "unchanged", "removed")]
+        line = f"{added.collection}: {', '.join(counts)}, {len(added.skipped)} skipped"
+        return tell(args, asdict(added), line)
+    if args.action == "remove":
+        documents = library.remove(args.path)
+        line = f"{number(documents, 'document')} forgotten; the files themselves are untouched."
+        return tell(args, {"removed": documents}, line)
+    found = library.list()
+    lines = [f"{c.name:<20} {number(c.documents, 'document'):>16}  {c.path}" for c in found]
+    return tell(args, {"collections": [asdict(each) for each in found]}, *lines)
 
 
 ARGUMENTS = {"search": _search_arguments, "open": _open_arguments, "library": _library_arguments}

@@ -13,7 +13,7 @@ from searchloop.agent.observe.logs import configure
 from searchloop.agent.settings import Settings, load_environment
 from searchloop.agent.settings.config_file import SavedFiles
 from searchloop.agent.settings.removed import warn_of_removed
-from searchloop.cli.arguments import number, port
+from searchloop.cli.arguments import number, whole
 from searchloop.cli.main import OK
 from searchloop.search_backend.api.app import Quota, create_app
 from searchloop.search_backend.cache.disk import Disk
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_serve)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=port, default=8321, help="port (0 = any free one)")
+    parser.add_argument("--port", type=whole(0, 65535), default=8321, help="0 = any free port")
     parser.add_argument("--open", action="store_true", help="open a browser")
 
 
@@ -46,7 +46,7 @@ def _backend_arguments(parser: argparse.ArgumentParser) -> None:
     alone = actions.add_parser("serve", help="listen for search requests")
     alone.set_defaults(run=_serve_backend)
     alone.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    alone.add_argument("--port", type=port, default=3002, help="port")
+    alone.add_argument("--port", type=whole(0, 65535), default=3002, help="port")
     alone.add_argument(
         "--name",
         action="append",

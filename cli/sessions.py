@@ -20,7 +20,7 @@ from searchloop.agent.observe.replay import as_dict, read_trace, replay
 from searchloop.agent.run.takeover import LeaseRenewal
 from searchloop.agent.run.undo import undo_files
 from searchloop.agent.settings import Settings, load_environment
-from searchloop.cli.arguments import one_line, output, safe, tell, undone, warn
+from searchloop.cli.arguments import one_line, output, read_file, safe, tell, undone, warn
 from searchloop.cli.main import FAILED, OK
 from searchloop.web.text.export import EXPORTS
 
@@ -151,12 +151,7 @@ def _wanted(log: EventLog, wanted: str | None) -> Session:
 
 def _replay(args: argparse.Namespace) -> int:
     """Compares step by step; fails when something else comes out than the trace says."""
-    try:
-        text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        what = f"{args.file} cannot be read: {reason}."
-        raise ConfigError("bad_file", what, "Name a trace.") from None
+    text = read_file(args.file)
     with TemporaryDirectory() as home:
         env = {**load_environment(), "SEARCHLOOP_HOME": home}  # nothing is learnt from it
         steps = asyncio.run(replay(read_trace(text), env))

@@ -320,9 +320,9 @@ class Gate:
 
     async def _read(self, head: dict[bytes, bytes], receive: Receive) -> bytes | Refusal | None:
         """Returns the whole body, so that no thread waits for it; None when the client left."""
-        body = b""
+        body = bytearray()
         if head.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in head:
-            return body
+            return b""
         try:
             async with asyncio.timeout(self._body_seconds):
                 while len(body) <= MAX_BODY:
@@ -334,7 +334,7 @@ class Gate:
                         break
         except TimeoutError:
             return _TOO_SLOW
-        return body if len(body) <= MAX_BODY else _TOO_LARGE
+        return bytes(body) if len(body) <= MAX_BODY else _TOO_LARGE
 
 
 def _head(headers: Sequence[Header]) -> dict[bytes, bytes]:

@@ -306,13 +306,9 @@ class McpServers:
         key = _key(server)
         found = self._connections.get(key)
         if found is None:
-            found = self._connections[key] = self._new(server)
+            found = self._connections[key] = Connection(server, self._settings)
             found.on_listing = self._listed
         return found
-
-    def _new(self, server: Server) -> Connection:
-        settings = self._settings
-        return Connection(server, settings.env, settings.home, offline=settings.offline)
 
     def _listed(self, connection: Connection) -> None:
         """Pins the new tools of a listing and suspends changed ones. Raises StoreError."""
@@ -359,7 +355,7 @@ class McpServers:
         return found if found and found.server.reached_as(server) else None
 
     def _report(self, server: Server, part: str) -> dict[str, Any]:
-        connection = self._known(server) or self._new(server)
+        connection = self._known(server) or Connection(server, self._settings)
         return server_report(connection, part, self._suspended.get(_key(server), {}))
 
     def _budget(self, model: str) -> int:

@@ -95,6 +95,7 @@ class Connection:
         self.error: AgentError | None = None
         self.listing: dict[str, Definition] = {}
         self.oddities: tuple[str, ...] = ()
+        self.suspended: dict[str, str] = {}  # changed tools, and what has changed
         self.protocol = self.title = self.version = ""
         self.said = Said()
         self.on_listing: Callable[[Connection], None] = lambda connection: None

@@ -18,7 +18,7 @@ from typing import Any
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.mcp.fields import read_server
-from searchloop.agent.mcp.server import Problem, Server, change_object, read_object
+from searchloop.agent.mcp.server import Problem, Server, change_object, read_object, server_parts
 
 Parsed = tuple[list[Server], list[Problem]]
 
@@ -111,6 +111,22 @@ class ServerList:
     servers: tuple[Server, ...] = ()
     problems: tuple[Problem, ...] = ()
     untrusted: Untrusted | None = None
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The parts of the servers in the names of their tools."""
+        return server_parts(server.name for server in self.servers)
+
+    def named(self, name: str) -> Server:
+        """Returns the server with this name. Raises ConfigError, with its problem if it has one."""
+        for server in self.servers:
+            if server.name == name:
+                return server
+        for problem in self.problems:
+            if problem.server == name:
+                raise problem.error
+        what, known = f"There is no MCP server {name[:64]!r}.", ", ".join(self.parts) or "none"
+        raise ConfigError("no_server", what, f"There are: {known}.")
 
 
 class Catalogue:

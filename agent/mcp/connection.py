@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
@@ -20,6 +19,7 @@ from searchloop.agent.mcp.definitions import Definition, list_tools
 from searchloop.agent.mcp.http import BODY, OriginGuard, Tokens, check_address, client_for
 from searchloop.agent.mcp.server import Server, line
 from searchloop.agent.mcp.stdio import Said, launch_of, open_stdio
+from searchloop.agent.settings import Settings
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -43,34 +43,37 @@ def meaning(
 
     `ended` is the error of a connection that has ended; `status` is the last one over HTTP.
     """
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    name = server.name
+    error = first_of(error)
     if isinstance(error, AgentError):
         return error
+    who, why = f"The MCP server {server.name!r}", f"See why: searchloop mcp test {server.name}"
     if isinstance(
         error, ValueError
     ):  # of the SDK's validation: its second and third line say where
         said = " ".join(str(error).splitlines()[1:3]).partition(" [type=")[0]
-        what = f"The MCP server {name!r} breaks the protocol: {line(said or str(error), 300)}."
+        what = f"{who} breaks the protocol: {line(said or str(error), 300)}."
         return ToolError("mcp_bad_answer", what, "Tell its authors; until then disable it.")
     if isinstance(error, TimeoutError):
-        seconds = server.startup_seconds
-        what = f"The MCP server {name!r} was not ready within {seconds:g} seconds."
-        return ToolError("mcp_timeout", what, f"See why: searchloop mcp test {name}")
+        what = f"{who} was not ready within {server.startup_seconds:g} seconds."
+        return ToolError("mcp_timeout", what, why)
     if ended:
         return ended
     if status in (401, 403):
-        what = f"The MCP server {name!r} wants a login (status {status})."
-        return ConfigError("mcp_login", what, f"searchloop mcp login {name}")
+        what = f"{who} wants a login (status {status})."
+        return ConfigError("mcp_login", what, f"searchloop mcp login {server.name}")
     if server.kind == "http":
         told = f" (status {status})" if status else ""
-        what = f"The MCP server {name!r} cannot be reached{told}: {type(error).__name__}."
+        what = f"{who} cannot be reached{told}: {type(error).__name__}."
         return ToolError("mcp_unreachable", what, f"Check its address: {server.shown[0]}")
-    what = (
-        f"The MCP server {name!r} cannot be used: {line(f'{type(error).__name__}: {error}', 300)}"
-    )
-    return ToolError("mcp_failed", what, f"See what it says: searchloop mcp test {name}")
+    what = f"{who} cannot be used: {line(f'{type(error).__name__}: {error}', 300)}"
+    return ToolError("mcp_failed", what, why)
+
+
+def first_of(error: BaseException) -> BaseException:
+    """Returns the first error inside groups of errors."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 State = Literal["idle", "connecting", "ready", "failed"]
@@ -86,20 +89,17 @@ _log = logging.getLogger(__name__)
 class Connection:
     """A server and the way to it. `listing` are the tools that it listed last, by name."""
 
-    def __init__(
-        self, server: Server, variables: Mapping[str, str], home: Path, *, offline: bool = False
-    ) -> None:
+    def __init__(self, server: Server, settings: Settings) -> None:
         self.server = server
         self.state: State = "idle"
         self.error: AgentError | None = None
         self.listing: dict[str, Definition] = {}
         self.oddities: tuple[str, ...] = ()
+        self.suspended: dict[str, str] = {}  # changed tools, and what has changed
         self.protocol = self.title = self.version = ""
         self.said = Said()
         self.on_listing: Callable[[Connection], None] = lambda connection: None
-        self._variables = variables
-        self._home = home
-        self._offline = offline
+        self._settings = settings
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
@@ -146,9 +146,8 @@ class Connection:
         from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult
 
         assert self._client
-        request = CallToolRequest(
-            params=CallToolRequestParams(name=tool, arguments=dict(arguments))
-        )
+        params = CallToolRequestParams(name=tool, arguments=dict(arguments))
+        request = CallToolRequest(params=params)
         try:
             # `call_tool` would check results against the server's own schema, with regular
             # expressions of the server's choice.
@@ -218,7 +217,7 @@ class Connection:
 
         server = self.server
         if server.kind == "stdio":
-            launch = launch_of(server, self._variables)
+            launch = launch_of(server, self._settings.env)
             transport: Any = open_stdio(launch, self.said, self._over.set)
         else:
             transport = await self._http(stack)
@@ -235,8 +234,8 @@ class Connection:
         from mcp.client.streamable_http import streamable_http_client
 
         server = self.server
-        check_address(server.name, server.url, offline=self._offline)
-        tokens = Tokens(self._home, server)
+        check_address(server.name, server.url, offline=self._settings.offline)
+        tokens = Tokens(self._settings.home, server)
         self._watch = OriginGuard(server.name, server.url, tokens.allows)
         http = client_for(self._watch, server.headers, tokens.auth())
         await stack.enter_async_context(http)
@@ -244,19 +243,12 @@ class Connection:
 
     async def _attend(self, client: Client) -> None:
         """Waits for the end; lists the tools again when the server says that they changed."""
-        helpers = [
-            asyncio.create_task(self._subscribe(client)),
-            asyncio.create_task(self._list_again(client)),
-        ]
-        over = asyncio.create_task(self._over.wait())
-        try:
-            await asyncio.wait([over, helpers[1]], return_when=asyncio.FIRST_COMPLETED)
-            if helpers[1].done():
-                helpers[1].result()
-        finally:
-            for task in (over, *helpers):
+        async with asyncio.TaskGroup() as group:
+            helpers = (self._subscribe(client), self._list_again(client))
+            tasks = [group.create_task(helper) for helper in helpers]
+            await self._over.wait()
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(over, *helpers, return_exceptions=True)
 
     async def _list_again(self, client: Client) -> None:
         while True:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
+from searchloop.agent.mcp.connection import first_of
 from searchloop.agent.mcp.http import OriginGuard, Tokens, check_address, client_for, is_here
 from searchloop.agent.mcp.server import Server, line
 
@@ -67,8 +68,7 @@ async def _connect(server: Server, tokens: Tokens) -> None:
 
 
 def _meaning(server: Server, error: BaseException) -> AgentError:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    error = first_of(error)
     if isinstance(error, AgentError):
         return error
     words = f"The login to the MCP server {server.name!r} failed: {type(error).__name__}."

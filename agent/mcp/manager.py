@@ -21,7 +21,7 @@ from searchloop.agent.mcp.connection import Connection
 from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, spec_of, tokens_of
 from searchloop.agent.mcp.http import forget, kept_tokens
 from searchloop.agent.mcp.offers import Offers
-from searchloop.agent.mcp.server import Server, SessionSets, clean, line, server_parts, tool_name
+from searchloop.agent.mcp.server import Server, SessionSets, clean, line, tool_name
 from searchloop.agent.observe.logs import Redactor
 from searchloop.agent.run.prompts import agent_in, may_ask
 from searchloop.agent.settings import Settings
@@ -45,11 +45,11 @@ def file_notices(found: ServerList) -> list[dict[str, str]]:
     return told
 
 
-def server_notices(connection: Connection, suspended: Mapping[str, str]) -> list[dict[str, str]]:
+def server_notices(connection: Connection) -> list[dict[str, str]]:
     """Returns notices about a server: its error, and its suspended tools."""
     told = [connection.error.as_dict()] if connection.error else []
     name = connection.server.name
-    for tool in suspended:
+    for tool in connection.suspended:
         shown = line(tool, 80)
         words = f"The tool {shown!r} of the MCP server {name!r} has changed, and is not used."
         remedy = f"Look at the change: searchloop mcp approve {name} {shown}"
@@ -74,12 +74,10 @@ def plan_of(server: Server) -> dict[str, Any]:
     }
 
 
-def server_report(
-    connection: Connection, part: str, suspended: Mapping[str, str]
-) -> dict[str, Any]:
+def server_report(connection: Connection, part: str) -> dict[str, Any]:
     """Describes a server: its plan, its state, its tools and their tokens in each request."""
     server, error = connection.server, connection.error
-    tools = [_tool(server, each, part, suspended) for each in connection.listing.values()]
+    tools = [_tool(connection, each, part) for each in connection.listing.values()]
     return {
         **plan_of(server),
         "state": "disabled" if server.disabled else connection.state,
@@ -94,18 +92,16 @@ def server_report(
     }
 
 
-def _tool(
-    server: Server, definition: Definition, part: str, suspended: Mapping[str, str]
-) -> dict[str, Any]:
+def _tool(connection: Connection, definition: Definition, part: str) -> dict[str, Any]:
     """Describes a tool: its switch, the server's hints, and the change that suspended it."""
-    switch = server.switch(definition.name)
+    server, switch = connection.server, connection.server.switch(definition.name)
     name, unusable, tokens = tool_name(part, definition.name), None, 0
     try:
         tokens = tokens_of(spec_of(definition, name, server.name, switch.effect or "exec"))
     except Unusable as problem:
         unusable = str(problem)
     hints = {h: bool(definition.hints[h]) for h in _HINTS if h in definition.hints}
-    diff = suspended.get(definition.name)
+    diff = connection.suspended.get(definition.name)
     return {
         "name": line(definition.name, 128),
         "offered_as": name,
@@ -148,7 +144,6 @@ class McpServers:
         self._offers = Offers()
         self._told = SessionSets()
         self._connections: dict[Key, Connection] = {}
-        self._suspended: dict[Key, dict[str, str]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     async def tools(self, session: Session) -> list[Tool]:
@@ -160,7 +155,7 @@ class McpServers:
         allowed = ALLOWED[session.mode]
         connections = [self._connection(server) for server in wanted]
         await asyncio.gather(*(c.ready(self._patience(c)) for c in connections))
-        parts = server_parts(server.name for server in found.servers)
+        parts = found.parts
         tools = [tool for c in connections for tool in self._tools_of(c, parts[c.server.name])]
         usable = [tool for tool in tools if tool.spec.effect in allowed]
         return self._offers.settle(session.id, usable, self._budget(session.model))
@@ -185,9 +180,8 @@ class McpServers:
         found, wanted = self._wanted(session)
         told = file_notices(found) if "exec" in ALLOWED[session.mode] else []
         for server in wanted:
-            connection = self._connections.get(_key(server))
-            if connection:
-                told += server_notices(connection, self._suspended.get(_key(server), {}))
+            if connection := self._connections.get(_key(server)):
+                told += server_notices(connection)
         known = self._told.of(session.id)
         new = [notice for notice in told if notice["message"] not in known]
         known.update(notice["message"] for notice in new)
@@ -212,12 +206,11 @@ class McpServers:
     def overview(self, workspace: str | None = None) -> dict[str, Any]:
         """Describes the servers, the problems of the files, and a file that is not trusted."""
         found = self.catalogue.find(workspace)
-        parts = server_parts(server.name for server in found.servers)
         waits = found.untrusted
         commands = [{"name": n, "command": list(c)} for n, c in waits.commands] if waits else []
         return {
             "file": str(self.catalogue.user_file),
-            "servers": [self._report(server, parts[server.name]) for server in found.servers],
+            "servers": [self._report(server, found) for server in found.servers],
             "problems": [asdict(problem) for problem in found.problems],
             "untrusted": waits and {**asdict(waits), "commands": commands},
         }
@@ -225,19 +218,18 @@ class McpServers:
     async def test(self, name: str, workspace: str | None = None) -> dict[str, Any]:
         """Connects now, even after failures, and describes the server. Raises ConfigError."""
         found = self.catalogue.find(workspace)
-        server = named(found, name)
+        server = found.named(name)
         self._reconcile(found, workspace)
         connection = self._connection(server)
         if not server.disabled:
             connection.retry_now()
             await connection.ready(server.startup_seconds + _AROUND)
-        parts = server_parts(each.name for each in found.servers)
         said = Redactor(self.secrets(workspace).values).known(connection.said.tail)
-        return {**self._report(server, parts[name]), "stderr": said}
+        return {**self._report(server, found), "stderr": said}
 
     def named(self, name: str, workspace: str | None = None) -> Server:
         """Returns the server with this name. Raises ConfigError."""
-        return named(self.catalogue.find(workspace), name)
+        return self.catalogue.find(workspace).named(name)
 
     async def approve(
         self, name: str, tool: str, seen: str, workspace: str | None = None
@@ -246,7 +238,7 @@ class McpServers:
 
         Raises ConfigError for an unknown tool, and Conflict if it has changed again.
         """
-        server = named(self.catalogue.find(workspace), name)
+        server = self.named(name, workspace)
         connection = self._connection(server)
         await connection.ready(server.startup_seconds)
         definition = connection.listing.get(tool)
@@ -297,7 +289,6 @@ class McpServers:
                 connection.server = server
             elif ours or connection.idle > self._idle:
                 del self._connections[key]
-                self._suspended.pop(key, None)
                 task = asyncio.create_task(connection.aclose())
                 self._closing.add(task)
                 task.add_done_callback(self._closing.discard)
@@ -306,37 +297,28 @@ class McpServers:
         key = _key(server)
         found = self._connections.get(key)
         if found is None:
-            found = self._connections[key] = self._new(server)
+            found = self._connections[key] = Connection(server, self._settings)
             found.on_listing = self._listed
         return found
 
-    def _new(self, server: Server) -> Connection:
-        settings = self._settings
-        return Connection(server, settings.env, settings.home, offline=settings.offline)
-
     def _listed(self, connection: Connection) -> None:
         """Pins the new tools of a listing and suspends changed ones. Raises StoreError."""
-        server = connection.server
-        self._suspended[_key(server)] = self._pins.settle(server, connection.listing)
+        connection.suspended = self._pins.settle(connection.server, connection.listing)
 
     def _tools_of(self, connection: Connection, part: str) -> Iterable[Tool]:
         """Yields the tools that are switched on and usable."""
-        suspended = self._suspended.get(_key(connection.server), {})
+        server = connection.server
         taken: set[str] = set()
         for definition in self._listing(connection).values():
-            switch = connection.server.switch(definition.name)
-            name = tool_name(part, definition.name)
+            switch, name = server.switch(definition.name), tool_name(part, definition.name)
             if not switch.enabled or switch.effect is None or name in taken:
                 continue
             taken.add(name)
-            try:
-                spec = spec_of(definition, name, connection.server.name, switch.effect)
-            except Unusable:
-                continue
-            why = None
-            if definition.name in suspended:
-                why = f"{_SUSPENDED} {connection.server.name} {definition.name}"
-            yield tool_of(connection, definition, spec, why)
+            with suppress(Unusable):
+                spec = spec_of(definition, name, server.name, switch.effect)
+                changed = definition.name in connection.suspended
+                why = f"{_SUSPENDED} {server.name} {definition.name}" if changed else None
+                yield tool_of(connection, definition, spec, why)
 
     def _listing(self, connection: Connection) -> Mapping[str, Definition]:
         """Returns its tools; while it starts, those it listed before.
@@ -358,24 +340,12 @@ class McpServers:
         found = self._connections.get(_key(server))
         return found if found and found.server.reached_as(server) else None
 
-    def _report(self, server: Server, part: str) -> dict[str, Any]:
-        connection = self._known(server) or self._new(server)
-        return server_report(connection, part, self._suspended.get(_key(server), {}))
+    def _report(self, server: Server, found: ServerList) -> dict[str, Any]:
+        connection = self._known(server) or Connection(server, self._settings)
+        return server_report(connection, found.parts[server.name])
 
     def _budget(self, model: str) -> int:
         return int(_SHARE * (self.window(model) or CONTEXT))
-
-
-def named(found: ServerList, name: str) -> Server:
-    """Returns the server with this name. Raises ConfigError, with its problem if it has one."""
-    for server in found.servers:
-        if server.name == name:
-            return server
-    for problem in found.problems:
-        if problem.server == name:
-            raise problem.error
-    known = ", ".join(server.name for server in found.servers) or "none"
-    raise ConfigError("no_server", f"There is no MCP server {name[:64]!r}.", f"There are: {known}.")
 
 
 def _key(server: Server) -> Key:

@@ -122,6 +122,8 @@ export function asking(facts, page) {
     if (facts.session.id && facts.running) await done(api.cancel);
   }
 
+  const readAgain = (turn, model) => done((id) => api.readAgain(id, turn.id, model));
+
   /** The answer as Markdown with its sources as footnotes. */
   const copyAnswer = (turn, button) =>
     copyFrom(() => api.exported(facts.session.id, "md", turn.id), button, page.complain);
@@ -135,5 +137,5 @@ export function asking(facts, page) {
   }
 
   const plans = { runPlan, makePlan, undoFiles, runNewest, undoNewest };
-  return { changeSettings, send, again, edit, show, removeTurn, restore, decide, tooLong, stop, copyAnswer, exportAs, ...plans };
+  return { changeSettings, send, again, edit, show, removeTurn, restore, decide, tooLong, stop, readAgain, copyAnswer, exportAs, ...plans };
 }

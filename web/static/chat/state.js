@@ -24,7 +24,7 @@ export function reduce(chat, event) {
   if (tree !== chat.tree) return arranged({ ...chat, seq: event.seq, tree }, event);
   const change = CHANGES[event.type];
   if (!change || !chat.current) return { ...chat, seq: event.seq };
-  const owner = event.type === "files_undone" ? lastChanged(chat) : chat.current;
+  const owner = event.type === "files_undone" ? lastChanged(chat) : event.type === "second_reading" ? event.turn : chat.current;
   const at = chat.turns.findLastIndex((turn) => turn.id === owner);
   const old = chat.turns[at] ?? chat.others[owner];
   if (!old) return { ...chat, seq: event.seq };
@@ -112,6 +112,7 @@ function newTurn(event) {
     citations: [],
     sources: [],
     suggestions: [],
+    reading: null, // by a model that judges the marks: {model, left, marks, cost, error}
     usage: null,
     performance: null,
     reason: null,
@@ -216,6 +217,18 @@ const CHANGES = {
 
   files_undone: (turn, e) => ({ undone: e.files }),
 
+  // A model says which verdict it would give at a mark; an error ends its reading.
+  second_reading: (turn, e) => ({
+    reading: {
+      model: e.model,
+      left: e.left,
+      marks: (turn.reading?.left ? turn.reading.marks : 0) + (e.verdict ? 1 : 0),
+      cost: e.usage?.cost_usd == null ? null : (turn.reading?.left ? turn.reading.cost : 0) + e.usage.cost_usd,
+      error: e.error ?? null,
+    },
+    citations: turn.citations.map((c) => (c.n === e.n ? { ...c, marks: c.marks.map(readAt(e)) } : c)),
+  }),
+
   approval_requested: (turn, e) => ({
     approvals: [
       ...turn.approvals,
@@ -275,6 +288,9 @@ const CHANGES = {
     endedAt: e.at,
   }),
 };
+
+const readAt = ({ mark: at, model, verdict, reason }) => (mark, i) =>
+  i === at ? { ...mark, second: { model, verdict, reason } } : mark;
 
 const RANK = { found: 0, opened: 1, cited: 2 };
 

@@ -59,7 +59,7 @@ export function turnView(first, on) {
     sources.update(turn);
     if (turn.suggestions !== shown?.suggestions) related.replaceChildren(...relatedOf(turn));
     if (ends(turn, shown)) ending.replaceChildren(...endingOf(turn, on.again));
-    if (!turn.running) foot.replaceChildren(h("p", {}, footOf(turn)), answerTools(turn, on));
+    if (!turn.running) foot.replaceChildren(h("p", {}, footOf(turn)), readingOf(turn), answerTools(turn, on));
     foot.hidden = turn.running || turn.reason === "lost";
     element.classList.toggle("running", turn.running);
     element.setAttribute("aria-busy", String(turn.running));
@@ -211,6 +211,15 @@ function footOf(turn) {
   if (speed) add(t("foot.speed", { n: number(speed, 1) }));
   if (calls in RUNGS) add(t(RUNGS[calls]));
   return parts;
+}
+
+// How far a model is that judges the marks, what that cost, or why it failed.
+function readingOf({ reading }) {
+  if (!reading) return "";
+  const { model, left, marks, cost, error } = reading;
+  const words = error ? error.message : left ? t("second.left", { model, n: left }) : t("second.done", { model, n: marks });
+  const price = error || left ? "" : ` · ${costText({ cost_usd: cost })}`;
+  return h("p", { role: "status", dir: "auto" }, words + price);
 }
 
 // How the calls of a model arrive, where it does not hand them over.

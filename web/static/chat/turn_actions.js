@@ -1,7 +1,7 @@
 // What can be done with a turn: copy, ask again, edit, go to another version, export, remove.
 //
 // `on` holds again(turn, changes), edit(turn, text) -> promise<boolean>, keep(text), show(id),
-// removeTurn(turn), copyAnswer(turn, button), exportAs(format), models() -> those that can be chosen.
+// removeTurn(turn), readAgain(turn, model), copyAnswer(turn, button), exportAs(format), models() -> those that can be chosen.
 
 import { h, icon, iconButton, isComposing } from "../lib/dom.js";
 import { nameOf, number, t, titleOf } from "../locales/index.js";
@@ -142,12 +142,29 @@ export function answerTools(turn, on) {
     "div",
     { class: "tools", role: "group", "aria-label": t("turn.actions") },
     turn.text ? copy : null,
+    readable(turn) ? menu("check", t("second.ask"), () => readers(turn, on)) : null,
     menu("again", t("turn.again"), () => waysToAskAgain(turn, on)),
     menu("export", t("turn.export"), () =>
       FORMATS.map((format) => ({ label: t(`export.${format}`), run: () => on.exportAs(format) })),
     ),
     iconButton("trash", t("turn.remove"), () => on.removeTurn(turn), { class: "quiet" }),
   );
+}
+
+// A model can judge the marks of pages that were read, and not twice at once.
+const readable = ({ citations, reading }) =>
+  !reading?.left && citations.some((c) => c.marks?.some((mark) => mark.span && mark.passage));
+
+// The models that can judge: that of the answer first. Without any, the server says what is missing.
+function readers(turn, on) {
+  const able = on.models().filter((model) => !model.id.startsWith("builtin:"));
+  able.sort((a, b) => (b.id === turn.model) - (a.id === turn.model));
+  if (!able.length) return [{ label: t("second.ask"), run: () => on.readAgain(turn) }];
+  return able.slice(0, MOST_MODELS).map((model) => ({
+    label: titleOf(model),
+    hint: nameOf(model.id.split(":")[0]),
+    run: () => on.readAgain(turn, model.id),
+  }));
 }
 
 function waysToAskAgain(turn, on) {

@@ -94,6 +94,7 @@ export const changeSession = (id, changes) => call("PATCH", session(id), changes
 export const deleteSession = (id) => call("DELETE", session(id), undefined, { keepalive: true });
 export const ask = (id, message) => call("POST", `${session(id)}/messages`, message);
 export const changeTurn = (id, turn, change) => call("PATCH", `${session(id)}/turns/${turn}`, change);
+export const readAgain = (id, turn, model) => call("POST", `${session(id)}/turns/${turn}/check`, model ? { model } : {});
 export const approve = (id, callId, decision) =>
   call("POST", `${session(id)}/approvals/${encodeURIComponent(callId)}`, decision);
 export const makePlan = (id) => call("POST", `${session(id)}/plans`, {});

@@ -470,6 +470,10 @@ export default {
   "code.label": "Code",
   "table.label": "Tabelle",
 
+  "second.ask": "Mit einem Modell prüfen",
+  "second.says": "{model} würde sagen: {words}.",
+  "second.left": { one: "{model} liest noch 1 Stelle …", other: "{model} liest noch {n} Stellen …" },
+  "second.done": { one: "{model} hat 1 Stelle gelesen; sein Urteil steht neben unserem", other: "{model} hat {n} Stellen gelesen; seine Urteile stehen neben unseren" },
   "foot.off": "keine Suche",
   "foot.native": "{name}: eigene Suche",
   "foot.local": "lokal: {engine}",

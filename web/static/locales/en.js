@@ -472,6 +472,10 @@ export default {
   "code.label": "Code",
   "table.label": "Table",
 
+  "second.ask": "Check with a model",
+  "second.says": "{model} would say: {words}.",
+  "second.left": { one: "{model} reads 1 more passage…", other: "{model} reads {n} more passages…" },
+  "second.done": { one: "{model} has read 1 passage; its verdict stands beside ours", other: "{model} has read {n} passages; its verdicts stand beside ours" },
   "foot.off": "no search",
   "foot.native": "{name}: own search",
   "foot.local": "local: {engine}",

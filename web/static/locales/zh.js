@@ -466,6 +466,10 @@ export default {
   "code.label": "代码",
   "table.label": "表格",
 
+  "second.ask": "用模型核对",
+  "second.says": "{model} 的判断：{words}。",
+  "second.left": { other: "{model} 还要读 {n} 段……" },
+  "second.done": { other: "{model} 已读 {n} 段；它的判断列在我们的旁边" },
   "foot.off": "未搜索",
   "foot.native": "{name}：自带搜索",
   "foot.local": "本地：{engine}",

@@ -41,7 +41,7 @@ function line(verdict, words) {
 
 /** What a mark rests on: its verdict and the passage, in which the words of the claim are marked. */
 export function evidence(mark, claim) {
-  const { verdict, quote, passage } = mark;
+  const { verdict, quote, passage, second } = mark;
   const missing = verdict === "misquoted" && quote ? h("q", { dir: "auto" }, quote) : null;
   const said = passage || (missing ? "" : quote);
   const label = passage && NEAREST.includes(verdict) ? "cite.nearest" : !passage && WORDS[verdict] ? "cite.given" : null;
@@ -50,6 +50,9 @@ export function evidence(mark, claim) {
     missing,
     said && label ? h("span", { class: "muted" }, t(label)) : null,
     said ? h("blockquote", { dir: "auto" }, withShared(said, claim)) : null,
+    second
+      ? h("p", { class: "second" }, t("second.says", { model: second.model, words: wordsOf(second) }), " ", h("q", { dir: "auto" }, second.reason))
+      : null,
   ];
 }
 

@@ -1,0 +1,49 @@
+"""A model judges the marks of an answer, when the user asks for it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests import six_verdicts
+from tests.browser.house import MODEL, House, LedOllama
+from tests.browser.test_evidence import answered, show
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_model_gives_its_verdicts_beside_ours(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """Each card shows both; the foot says who read how much; a reload keeps it."""
+    said = {"verdict": "supported", "reason": "<b>It says so.</b>"}
+    ollama.script = lambda messages: [json.dumps(said)]
+    show(page, house, answered(house, **six_verdicts.answer()))
+    page.locator(".turn").hover()
+    page.get_by_role("button", name="Check with a model").click()
+    page.get_by_role("menuitem", name=MODEL).click()
+    foot = page.locator(".turn-foot [role=status]")
+    expect(foot).to_contain_text(f"ollama:{MODEL} has read 5 passages")
+    page.reload()
+    expect(foot).to_contain_text(f"ollama:{MODEL} has read 5 passages")
+    chip, card = page.locator(".answer .chip").nth(3), page.locator("#card")
+    chip.hover()
+    expect(card.locator(".verdict")).to_have_text([six_verdicts.WORDS["contradicted"]])
+    second = card.locator(".second")
+    expect(second).to_contain_text(f"would say: {six_verdicts.WORDS['supported']}.")
+    expect(second.locator("q")).to_have_text("<b>It says so.</b>")
+
+
+def test_what_cannot_be_read_is_said(page: Page, house: House, ollama: LedOllama) -> None:
+    """An answer that is no verdict says so, and the button is there again."""
+    ollama.script = lambda messages: ["no verdict at all"]
+    show(page, house, answered(house, **six_verdicts.answer()))
+    page.locator(".turn").hover()
+    page.get_by_role("button", name="Check with a model").click()
+    page.get_by_role("menuitem", name=MODEL).click()
+    expect(page.locator(".turn-foot [role=status]")).to_contain_text("has read 5 passages")
+    page.locator(".answer .chip").first.hover()
+    expect(page.locator("#card .second q")).to_have_text("The model gave no verdict.")
+    expect(page.get_by_role("button", name="Check with a model")).to_be_visible()

@@ -132,6 +132,8 @@ class Toolset:
             return _error(call, f"Not run: one step may hold {MOST_CALLS} calls at the most.")
         known = self._all.get(call.name)
         effect = known.spec.effect if known and self._offered(known) else None
+        if effect == "network" and known and known.origin == "mcp":
+            effect = "read"  # a server may be polled until its work is done; steps are limited
         return await self._repeats.once(call, effect, lambda: self._permitted(call, emit, room))
 
     async def _permitted(self, call: ToolCall, emit: Emit, room: asyncio.Semaphore) -> ToolResult:

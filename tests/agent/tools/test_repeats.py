@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -170,6 +171,15 @@ def test_a_call_that_failed_may_be_tried_again() -> None:
     _, messages, _, _ = run([made], *steps, says("So."))
     assert len(asked) == 2
     assert [m.is_error for m in results(messages)] == [True, False]
+
+
+def test_a_server_may_be_polled() -> None:
+    """Equal calls of an MCP tool all run: what it waits for may be done by now."""
+    made, asked = counted()
+    steps = [calls(call("look", n, query="job 7")) for n in range(1, 7)]
+    outcome, _, memory, _ = run([replace(made, origin="mcp")], *steps, says("Done."))
+    assert asked == ["job 7"] * 6
+    assert (outcome.reason, memory.of("notice")) == ("stop", [])
 
 
 def test_a_change_makes_everything_new() -> None:

@@ -138,7 +138,7 @@ class Scripts:
             return _power(held, space) if is_power else _note(held) if before else held
         if (
             held == "o"
-            and before[-1:].isdigit()
+            and before.rstrip()[-1:].isdigit()
             and after[:1] in ("C", "F", "K", "N", "S", "E", "W")
         ):
             return "°"

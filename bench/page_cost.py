@@ -78,6 +78,16 @@ PAGES: Mapping[str, Callable[[int], str]] = {
     "attributes each": lambda n: _page("[a=b]{opacity:0}", "<p a=b c=d e=f g=h>x " * 45 * n),
     "tables": lambda n: _page("", "<table><tr>" + "<td>x" * 180 * n + "</table>"),
     "tables in tables": lambda n: _page("", "<table><tr><td>x" * 60 * n),
+    "spans of cells": lambda n: _page(
+        "", "<table>" + "<tr><td colspan=999 rowspan=9999>x<td>y" * 35 * n + "</table>"
+    ),
+    "lists in lists": lambda n: _page("", "<ol><li>x" * min(110 * n, 3_900) + "<li>y" * 40 * n),
+    "raised": lambda n: _page("", "x<sup>1</sup><a href='#a'><sub>2</sub>" * 25 * n),
+    "raised in raised": lambda n: _page("", "<sup>x" * 170 * n),
+    "formulas": lambda n: _page("", "<math><msup><mi>x</mi><mn>2</mn></msup>" * 25 * n),
+    "formulas in formulas": lambda n: _page("", "<math><mrow><msqrt>x" * 50 * n),
+    "lines of code": lambda n: _page("", "<pre><div class=line><span>x</span>" * 30 * n),
+    "struck": lambda n: _page("", "<s><p>x <span class=line-through>y" * 30 * n),
     "entities": lambda n: _page("", "&nbsp;&amp;&#x41;" * 60 * n),
     "formatting": lambda n: _page("", "<b><i><p>x" * 90 * n),
     "links": lambda n: _page("", "<a href=/x>x</a> " * 60 * n),

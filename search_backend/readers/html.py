@@ -31,6 +31,11 @@ SHELL_WORDS = 20
 
 _FURNITURE = frozenset(("nav", "header", "footer", "aside", "form", "button"))
 _FURNITURE_ROLES = frozenset(("r=navigation", "r=banner", "r=contentinfo"))
+_COOKIES = frozenset((".cookie", ".cookies", ".consent", ".gdpr", ".onetrust"))
+_BANNERS = frozenset(
+    f".{name}"
+    for name in ("banner", "bar", "consent", "notice", "popup", "modal", "law", "overlay")
+)
 _APP_ROOT = "#root:empty,#app:empty,#__next:empty,#__nuxt:empty,app-root:empty,#___gatsby:empty"
 _ASKS_FOR_SCRIPTS = re.compile(
     r"(enable|activate|turn on|requires?|need|without) (java ?script)"
@@ -87,23 +92,34 @@ def _shell(page: Page) -> Page:
 
 def _main(page: Layout, about: About) -> tuple[str, int]:
     """Returns the main text, and the number of invisible characters removed from it."""
-    if len(page.blocks) > MOST_BLOCKS:
-        return cleaned(markdown(page, _all_but_furniture(page), about.url))
-    choice = chosen(page, about)
-    words = sum(page.blocks[index].words for index in choice.blocks)
-    if sum(block.words for block in page.blocks) < SHORT_PAGE or not words:
-        return cleaned(markdown(page, _all_but_furniture(page), about.url))
-    return cleaned(markdown(page, choice.blocks, about.url))
+    kept = chosen(page, about).blocks if len(page.blocks) <= MOST_BLOCKS else []
+    words = sum(page.blocks[index].words for index in kept)
+    is_short = sum(block.words for block in page.blocks) < SHORT_PAGE or not words
+    if is_short:
+        kept = list(range(len(page.blocks)))
+    beside = _beside(page, is_short)
+    kept = [at for at in kept if not beside[page.blocks[at].box]] or kept
+    return cleaned(markdown(page, kept, about.url))
 
 
-def _all_but_furniture(page: Layout) -> list[int]:
-    """Returns the blocks outside navigation, header, footer, aside and form; all if none is."""
-    furniture = [False] * len(page.boxes)
+def _beside(page: Layout, is_short: bool) -> list[bool]:
+    """Tells for each box whether it lies in a cookie banner. On a short page, of which all text is
+    kept, navigation, header, footer, sidebar, form and button count as well."""
+    # What holds a title or a main part is no banner, whatever it is called.
+    around = {-1}
+    for box in page.boxes:
+        up = box.parent if box.tag in ("h1", "main", "article") else -1
+        while up not in around:
+            around.add(up)
+            up = page.boxes[up].parent
+    found: list[bool] = []
     for at, box in enumerate(page.boxes):
-        own = box.tag in _FURNITURE or not _FURNITURE_ROLES.isdisjoint(box.names)
-        furniture[at] = own or (box.parent >= 0 and furniture[box.parent])
-    kept = [at for at, block in enumerate(page.blocks) if not furniture[block.box]]
-    return kept or list(range(len(page.blocks)))
+        banner = not (_COOKIES.isdisjoint(box.names) or _BANNERS.isdisjoint(box.names))
+        own = at not in around and (banner or (is_short and ".sidebar" in box.names))
+        if is_short:
+            own = own or box.tag in _FURNITURE or not _FURNITURE_ROLES.isdisjoint(box.names)
+        found.append(own or (box.parent >= 0 and found[box.parent]))
+    return found
 
 
 READER = Reader(

@@ -45,22 +45,28 @@ _TOKEN = re.compile(
     r"|<",
     re.DOTALL | re.IGNORECASE,
 )
-# All but those that tell of the page.
+# All but those that tell of the page, and formulas.
 _SCRIPT = re.compile(
     r"<!--(?:-?>|.*?(?:--!?>|\Z))"
-    r"|<script(?=[\s/>])(?![^>]{0,200}ld\+json)[^>]*+>?.*?(?:</script[^>]*+>|\Z)",
+    r"|<script(?=[\s/>])(?![^>]{0,200}(?:ld\+json|math/tex))[^>]*+>?.*?(?:</script[^>]*+>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 # Where scripts run, an open frame ends with the <noscript> around it; here it would take the rest
 # of the page for its own.
 _OPEN_FRAME = re.compile(r"(<noscript[^>]*+>\s*+<iframe[^>]*+>)(?=\s*+</noscript)")
+_MATH_SCRIPT = re.compile(
+    r"<script type=[\"']?math/tex(?:; ?mode=display)?[\"']?(?: id=[\"']?[\w-]*[\"']?)?>"
+)
 _ATTRIBUTE = re.compile(
     r"([a-zA-Z][\w:-]{0,40})(?:\s*=\s*(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++)))?"
 )
 _KEPT_ATTRIBUTES = frozenset(
     {
-        *("aria-hidden", "class", "colspan", "content", "datetime", "hidden", "href", "id"),
-        *("itemprop", "lang", "name", "open", "property", "role", "rowspan", "style", "type"),
+        *("alt", "alttext", "aria-hidden", "aria-label", "checked", "class", "close", "colspan"),
+        *("content", "data-lang", "data-language", "data-line", "datetime", "display", "encoding"),
+        *("hidden", "href", "id", "itemprop", "lang", "linethickness", "mathvariant", "mode"),
+        *("name", "open", "property", "reversed", "role", "rowspan", "separators", "src", "start"),
+        *("style", "type", "value"),
     }
 )
 _is_name = re.compile(r"[a-z][a-z0-9-]*").fullmatch
@@ -160,6 +166,8 @@ class _Rewriter:
         raw, sheet, ends, name, attributes = match.groups()
         if name is None:
             if raw:
+                if _MATH_SCRIPT.match(match[0]):
+                    return match[0].replace("<!", "< !")
                 sheet = (sheet or "").replace("<", " ")
                 return f"<style>{sheet}</style>" if raw.lower() == "style" else " "
             # A comment, a doctype, or a "<" that begins no tag.

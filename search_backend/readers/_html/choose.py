@@ -234,6 +234,14 @@ LEAST_ARTICLE = 50
 MANY = 100
 # So many words stand in two places of different make for two screens, or are quoted.
 LEAST_TWICE = 6
+# So many alike are a list; of this share kept, all of it is.
+LEAST_ITEMS, MOST_ITEMS = 4, 0.6
+# Steps and ingredients of recipes and manuals stay if any of them does.
+_STEP_NAMES = (
+    ".step .steps .instruction .instructions .direction .directions .method .ingredient "
+    ".ingredients i=recipeinstructions i=recipeingredient"
+)
+_STEPS = frozenset(_STEP_NAMES.split())
 _REPEATS = frozenset(("td", "th", "pre"))
 
 
@@ -335,7 +343,8 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
     hope = expected(odds, [block.words for block in page.blocks])
     is_article = sort[ARTICLE] > 0.5 and hope >= LEAST_FOR_ARTICLE
     least = by.cut[0 if is_article else 1] * hope
-    kept = once(page, [i for i, odd in enumerate(odds) if odd > least], ways)
+    kept = completed(page, [i for i, odd in enumerate(odds) if odd > least], ways)
+    kept = once(page, kept, ways)
     if sort[ARTICLE] > SURE_ARTICLE:
         kept = without_comments(page, kept, parts[COMMENTS])
     return Choice(kept, hope)
@@ -364,6 +373,46 @@ def without_comments(page: Layout, kept: list[int], comments: Sequence[float]) -
     """Without the blocks inside comments, if there is a text that they are about."""
     text = [at for at in kept if not comments[at]]
     return text if sum(page.blocks[at].words for at in text) >= LEAST_ARTICLE else kept
+
+
+def completed(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:
+    """With the rest of lists of which most is kept, and with code beside text that is.
+
+    The last steps of a recipe and the code of a question look least like main text.
+    """
+    boxes, found = page.boxes, set(kept)
+    items: dict[int, dict[int, list[int]]] = {}
+    for at, block in enumerate(page.blocks):
+        item = block.box
+        for _ in range(2):
+            if item < 0 or boxes[item].tag == "li" or len(boxes[item].names) > 1:
+                break
+            item = boxes[item].parent
+        if item >= 0:
+            items.setdefault(ways[block.box], {}).setdefault(item, []).append(at)
+    for like in items.values():
+        taken = sum(not found.isdisjoint(item) for item in like.values())
+        least = 1 if _is_steps(page, next(iter(like))) else MOST_ITEMS * len(like)
+        if len(like) >= LEAST_ITEMS and taken >= least:
+            found.update(at for item in like.values() for at in item)
+    for at, block in enumerate(page.blocks):
+        if boxes[block.box].tag == "pre" and at not in found:
+            around = {block.box, *_parents(page, block.box)}
+            beside = [near for near in (at - 1, at + 1) if near in found]
+            if any(not around.isdisjoint(_parents(page, page.blocks[near].box)) for near in beside):
+                found.add(at)
+    return sorted(found)
+
+
+def _is_steps(page: Layout, item: int) -> bool:
+    around = [item, *_parents(page, item)]
+    return any(not _STEPS.isdisjoint(page.boxes[at].names) for at in around)
+
+
+def _parents(page: Layout, box: int) -> list[int]:
+    """The two boxes around a box, but not the whole page."""
+    up = page.boxes[box].parent
+    return [at for at in (up, page.boxes[up].parent if up >= 0 else 0) if at > 0]
 
 
 def once(page: Layout, kept: list[int], ways: Sequence[int]) -> list[int]:

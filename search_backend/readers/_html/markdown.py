@@ -23,6 +23,9 @@ from searchloop.search_backend.readers._html.text import (
 )
 
 LONGEST_URL = 2_000
+MOST_INDENT = 60
+# A link behind a heading, in brackets, that leads to where its section is edited.
+_EDIT = re.compile(r"\s*\[\s*(?:edit|\[[^\]]{1,40}\]\([^)]*\bedit[^)]*\))\s*\]", re.IGNORECASE)
 _UNSAFE = re.compile(r"[\s<>()]")
 # Kinds of lines, the one before and the next, that stay together.
 _TOGETHER = frozenset(
@@ -49,6 +52,10 @@ class _Lines:
         self._chosen = self._tables.completed(chosen)
         blocks = [page.blocks[index] for index in self._chosen]
         self._texts = dict(zip(self._chosen, Writer(url, page.signs).texts(blocks), strict=True))
+        terms = [box for box in page.boxes if box.tag == "dt"]
+        self._with_terms = {
+            up for box in terms for up in (box.parent, page.boxes[box.parent].parent)
+        }
         # How far the text of the items that have begun stands to the right.
         self._begun: dict[int, int] = {}
         self._parts: list[str] = []
@@ -93,9 +100,10 @@ class _Lines:
         if place.struck >= 0 and "~~" not in text:
             text = f"~~{text}~~"
         if place.heading >= 0:
+            text = _EDIT.sub("", text)
             if self._last[:2] == ("heading", place.heading):
-                self._parts.append(f" {text}")
-            else:
+                self._parts.append(f" {text}" if text else "")
+            elif text:
                 level = int(self._page.boxes[place.heading].tag[1])
                 self._add("heading", f"{'#' * level} {text}", at)
             self._last = ("heading", place.heading, at)
@@ -113,12 +121,12 @@ class _Lines:
             if indent is not None:
                 return "more", " " * indent
             label = self._labels[item]
-            indent = self._begun.get(self._outer(item), 0)
+            indent = min(MOST_INDENT, self._begun.get(self._outer(item), 0))
             self._begun[item] = indent + len(label) + 1
             return "item", f"{' ' * indent}{label} "
         if place.term > definition:
             return "term", ""
-        if definition >= 0 and self._has_term(definition):
+        if definition >= 0 and self._page.boxes[definition].parent in self._with_terms:
             is_first = self._begun.setdefault(definition, block.after) == block.after
             return ("definition", ": ") if is_first else ("more", "  ")
         return "text", ""
@@ -132,14 +140,6 @@ class _Lines:
             if item in self._begun:
                 break
         return item
-
-    def _has_term(self, definition: int) -> bool:
-        boxes = self._page.boxes
-        up = boxes[definition].parent
-        return any(
-            box.tag == "dt" and up in (box.parent, boxes[box.parent].parent)
-            for box in boxes[max(0, up) : definition]
-        )
 
     def _language(self, block: Block) -> str:
         boxes, at = self._page.boxes, block.box

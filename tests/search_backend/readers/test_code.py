@@ -72,6 +72,9 @@ BLOCKS = {
     + "</code></pre>",
     "shiki as blocks": "<pre class=shiki><code>"
     + each("<span class=line style='display:block'>{line}</span>") + "</code></pre>",
+    "lines as blocks": "<p><code>" + each("<span style='display: block'>{line}</span>")
+    + "</code></p>",
+    "code as block": f"<p><code style='display:block; white-space:pre'>{TEXT}</code></p>",
     "rehype": "<pre><code style='display:grid'>" + each("<span data-line=''>{line}</span>", "\n")
     + "</code></pre>",
     "div a line": f"<pre>{each('<div>{line}</div>')}</pre>",

@@ -69,7 +69,7 @@ SOURCE = '<annotation encoding="application/x-tex">x^2</annotation>'
         # Wikipedia: MathML that is hidden, and an image for eyes.
         ("<p>is <span class=mwe-math-element><span class='mwe-math-mathml-inline mwe-math-mathml-"
          "a11y' style='display: none;'><math alttext='{\\displaystyle x^2}'><semantics>"
-         f"{X2}{SOURCE}</semantics></math></span><img src=x.svg class='mwe-math-fallback-image-inline' "
+         f"{X2}{SOURCE}</semantics></math></span><img class='mwe-math-fallback-image-inline' "
          "aria-hidden=true alt='{\\displaystyle x^2}'></span> here", "is $x^2$ here"),
         ("<p>is <img class=mwe-math-fallback-image-inline alt='{\\displaystyle x^2}'> here",
          "is $x^2$ here"),
@@ -88,8 +88,8 @@ SOURCE = '<annotation encoding="application/x-tex">x^2</annotation>'
          "is $x^2$ here"),
         # KaTeX: once for screen readers, once for eyes.
         (f"<p>is <span class=katex><span class=katex-mathml><math><semantics>{X2}{SOURCE}"
-         "</semantics></math></span><span class=katex-html aria-hidden=true><span>x</span><span>2</span></span>"
-         "</span> here", "is $x^2$ here"),
+         "</semantics></math></span><span class=katex-html aria-hidden=true><span>x</span>"
+         "<span>2</span></span></span> here", "is $x^2$ here"),
         (f"<p>is<span class=katex-display><span class=katex><math display=block><semantics>{X2}"
          f"{SOURCE}</semantics></math><span class=katex-html aria-hidden=true>x2</span></span>",
          "is$$x^2$$"),

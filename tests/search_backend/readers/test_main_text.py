@@ -108,6 +108,81 @@ def test_a_page_that_fades_in_is_read(wrapper: str) -> None:
     assert "SECRET" not in text
 
 
+STEPS = ("Heat the oven.", "Mix it all.", "Add water.", "Knead.", "Wait an hour.", "Bake.", "Cool.")
+CODE = "pot = Pot()\npot.pour(45)"
+
+
+def recipe(step: str, intro: int) -> str:
+    """A recipe with so many paragraphs before its steps."""
+    steps = "".join(step.format(n=n, step=text) for n, text in enumerate(STEPS, 1))
+    return (
+        f"<div class=content><h1>Simple bread</h1>{f'<p>{WORDS * 3}</p>' * intro}<h2>Method</h2>"
+        f"<div class=method>{steps}</div><div class=comments><h3>Comments</h3><p>{ADVICE}</p></div>"
+        "</div>"
+    )
+
+
+@pytest.mark.parametrize("intro", [1, 4, 10])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "<li>{step}</li>",
+        "<p>{n}. {step}</p>",
+        "<h3>Step {n}</h3><p>{step}</p>",
+        "<div class=step><span class=number>{n}</span><div class=step-text>{step}</div></div>",
+    ],
+)
+def test_the_last_steps_of_a_recipe_stay(step: str, intro: int) -> None:
+    """Of a list of which most is main text, no item is left out."""
+    text = page(recipe(step, intro)).text
+    assert [one for one in STEPS if one not in text] == []
+
+
+@pytest.mark.parametrize("answers", [0, 1, 3])
+@pytest.mark.parametrize("name", ["question", "post", "thread", "topic-post"])
+@pytest.mark.parametrize("wrap", ["{}", "<div class=highlight>{}</div>"])
+def test_the_code_of_a_question_stays(name: str, answers: int, wrap: str) -> None:
+    """It stands between the sentences of the question, and is not only in the answers."""
+    code = wrap.format(f"<pre><code>{CODE}</code></pre>")
+    answer = f"<div class=answer><a href=/u>ann</a><div class=body><p>{WORDS * 3}</p></div></div>"
+    text = page(
+        f"<h1>Why is my tea cold?</h1><div class={name}><a href=/u/1>bob</a><div class=body><p>"
+        f"{ADVICE}</p>{code}<p>What is wrong with it?</p></div></div>{answer * answers}"
+    ).text
+    assert f"```\n{CODE}\n```" in text
+
+
+@pytest.mark.parametrize("count", [10, 40])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "<li><a href=/s{n}>Story {n} about tea</a></li>",
+        "<tr class=athing><td>{n}.<td><td class=title><span class=titleline><a href=/s{n}>Story "
+        "{n} about tea</a></span><tr><td colspan=2><td class=subtext>{n} points by u",
+        "<div class='thing link'><div class=score>{n}</div><div class=entry><p class=title><a "
+        "class=title href=/s{n}>Story {n} about tea</a></p><p class=tagline>by u</div></div>",
+    ],
+)
+def test_the_titles_of_a_list_of_links_stay(form: str, count: int) -> None:
+    """Such a page is about its links."""
+    items = "".join(form.format(n=n) for n in range(1, count + 1))
+    around = {"<l": "<ol>{}</ol>", "<t": "<table>{}</table>"}.get(form[:2], "<div>{}</div>")
+    text = page(f"<div id=content>{around.format(items)}</div>").text
+    assert [n for n in range(1, count + 1) if f"Story {n} about" not in text] == []
+
+
+@pytest.mark.parametrize("words", [1, 9])
+def test_banners_sidebars_and_edit_links_go(words: int) -> None:
+    """On a short page and on a long one."""
+    paragraphs = f"<p>{WORDS * 2}</p>" * words
+    text = page(
+        "<body class=cookies-bar><div id=cookie-banner><p>We use cookies to improve it.</p></div>"
+        f"<div class=page><h1>Tea [<a href=/edit?s=1>edit</a>]</h1>{paragraphs}</div>"
+        "<div class=sidebar><h3>News</h3><ul><li><a href=/1>Ten harbours</a></ul></div>"
+    ).text
+    assert text.removeprefix("# Tea\n\n") == "\n\n".join([(WORDS * 2).strip()] * words)
+
+
 def test_a_page_that_is_streamed_in_pieces_is_read() -> None:
     """A hidden piece with a template that waits for it is shown by a script; one without is not."""
     piece = f"<article>{f'<p>{WORDS * 3}</p>' * 2}</article>"

@@ -36,6 +36,16 @@ def raised(words: str) -> str:
         ("10^{0.5}", "10^0.5"),
         ("2^{10} bytes", "2^10 bytes"),
         ("2^{n} sets", "2^n sets"),
+        ("x^{n-1} + 2^{n−1}", "x^(n-1) + 2^(n−1)"),
+        ("10^{3–5} cells", "10^(3–5) cells"),
+        ("6.02 × 10 ^{23}", "6.02 × 10 ^23"),
+        ("20 m ^{2} of land", "20 m ^2 of land"),
+        ("$19^{99} and 5^{49} €", "$19.99 and 5.49 €"),
+        ("19^{,99} EUR", "19,99 EUR"),
+        ("open 9^{00}–17^{30}", "open 9:00–17:30"),
+        ("5^{1/2} inches", "5 1/2 inches"),
+        ("x^{1/2}", "x^(1/2)"),
+        ("20^{o}C, 1.^{er} and 2.^{o}", "20°C, 1.er and 2.o"),
         ("7^{2} = 49", "7^2 = 49"),
         ("3^{2} + 4^{2} = 5^{2}", "3^2 + 4^2 = 5^2"),
         ("1.05^{10} = 1.63", "1.05^10 = 1.63"),
@@ -108,6 +118,7 @@ def test_what_is_raised_or_lowered_keeps_its_meaning(words: str, text: str) -> N
         ("It grew 5%^{4} at home.^{5}", "It grew 5%[4] at home.[5]"),
         ("Smith^{1,2} and Jones^{2}", "Smith[1,2] and Jones[2]"),
         ("Smith^{a} has 12^{b}", "Smith[a] has 12[b]"),
+        ("12^{a} of 30^{b}", "12[a] of 30[b]"),
         ("5.2^{†} million^{*}", "5.2[†] million[*]"),
         ("12^{[3]} of them", "12[3] of them"),
         ("12^{(3)} of them", "12[3] of them"),
@@ -148,6 +159,14 @@ def test_notes_that_the_page_explains() -> None:
     """A mark that begins a line is a note, and so is the same mark behind a number."""
     text = text_of("<p>A total of 12<sup>2</sup> and 45<sup>4</sup>.<p><sup>2</sup> Preliminary.")
     assert text == "A total of 12[2] and 45^4.\n\n[2] Preliminary."
+
+
+def test_a_mark_behind_formatting() -> None:
+    """What stands between is no part of the text."""
+    text = text_of(
+        "<p><b>5.2</b><sup>1</sup> and <i>7</i><sup>2</sup>, <i>x</i><sup><i>n</i></sup>"
+    )
+    assert text == "5.2[1] and 7[2], x^n"
 
 
 def test_scripts_inside_scripts_and_links() -> None:

@@ -30,12 +30,15 @@ _GUTTER = re.compile(
     r"|blob-num|lines-num|crayon-nums?)(?![\w-])",
     re.IGNORECASE,
 )
+_IS_LINE = re.compile(r" data-line=|display: ?block")
 _TOOLS = re.compile(r"(?<![\w-])(?:toolbar|copy[\w-]*|[\w-]*copy-button|btn)(?![\w-])")
 _ROWS = frozenset(("div", "p", "li", "tr", "pre"))
 _VOID = frozenset(("br", "img", "wbr", "hr", "input"))
 _is_numbers = re.compile(r"[\s\d.:|\xa0]*").fullmatch
 _INLINE_CODE = re.compile(r"<code((?: [^>]*)?)>([^<]*+(?:<(?!/?code[ >])[^<]*+)*+)</code>")
-_BREAK = re.compile(r"<(?:br|div|p|li|tr|pre)[ >]")
+_BREAK = re.compile(
+    r"<(?:br|div|p|li|tr|pre)[ >]|<span [^>]*(?:display: ?block|\"line\"|data-line=)"
+)
 _LANGUAGE = re.compile(
     r'(?:data-lang(?:uage)?="|[ "](?:lang(?:uage)?-|highlight-(?:source-|text-)?|brush: ?'
     r"|(?:sourceCode|hljs|syntaxhighlighter|prettyprint)(?: sourceCode)? ))"
@@ -54,7 +57,12 @@ def shows_code(tag: str, classes: str) -> bool:
 def code_in_blocks(markup: str) -> str:
     """Writes <code> of several lines as <pre>."""
     return _INLINE_CODE.sub(
-        lambda code: f"<pre{code[1]}>{code[2]}</pre>" if _BREAK.search(code[2]) else code[0], markup
+        lambda code: (
+            f"<pre{code[1]}>{code[2]}</pre>"
+            if _BREAK.search(code[2]) or ("white-space" in code[1] and "\n" in code[2].strip())
+            else code[0]
+        ),
+        markup,
     )
 
 
@@ -134,7 +142,7 @@ class _Lines:
             return
         found = _CLASS.search(mark)
         classes = found[1] if found else ""
-        is_line = _LINE.search(classes) is not None or " data-line=" in mark
+        is_line = _LINE.search(classes) is not None or _IS_LINE.search(mark) is not None
         kind = "line" if is_line or (tag in _ROWS and not classes) or tag in ("li", "tr") else ""
         if tag == "button" or _TOOLS.search(classes):
             kind = "tool"
@@ -161,7 +169,7 @@ class _Lines:
             name, at, kind = self._open.pop()
             if name == tag:
                 break
-        held = "".join(self.out[at:])
+        held = "".join(self.out[at:]) if kind else ""
         if kind == "tool" or (kind in ("gutter", "first cell") and _is_numbers(plain(held))):
             self.numbered |= kind == "gutter" and bool(held.strip())
             self._only_cell = held if kind == "first cell" else ""

@@ -17,7 +17,6 @@ DEEPEST = 40
 _SCRIPTS = 'script[type^="math/tex"]'
 # What holds a formula more than once; lexbor looks for the first of them.
 _HOLDERS = ".katex,mjx-container,.mwe-math-element"
-FORMULAS = f"math,{_HOLDERS},{_SCRIPTS}"
 _RENDERED = frozenset(("MathJax", "MathJax_Preview", "MathJax_Display", "MathJax_SVG"))
 _STYLED = re.compile(r"^\{\s*\\(?:display|text)style\s*(.*)\}$", re.DOTALL)
 _COMMANDS = re.compile(r"\\(?:begin|end|color|label|hspace\*?)\s*\{[^}]*\}|\\[a-zA-Z]+|\\.")

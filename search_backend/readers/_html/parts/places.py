@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from searchloop.search_backend.readers._html.blocks import Box
@@ -42,19 +42,12 @@ def places(boxes: Sequence[Box]) -> list[Place]:
     nowhere = Place()
     for at, box in enumerate(boxes):
         place = found[box.parent] if box.parent >= 0 else nowhere
-        if name := _KINDS.get(box.tag):
-            place = _with(place, name, at)
+        if (kind := _KINDS.get(box.tag)) is not None:
+            place = _place((*place[:kind], at, *place[kind + 1 :]))
         if len(box.mark) > _SHORT and _is_struck(box.mark):
-            place = _with(place, "struck", at)
+            place = place._replace(struck=at)
         found.append(place)
     return found
-
-
-def _with(place: Place, name: str, at: int) -> Place:
-    """Returns the place inside one more box; a third of the time of `_replace`."""
-    values = list(place)
-    values[Place._fields.index(name)] = at
-    return Place._make(values)
 
 
 @lru_cache(maxsize=4096)
@@ -62,16 +55,11 @@ def _is_struck(mark: str) -> bool:
     return _STRUCK.search(mark) is not None
 
 
-_KINDS = {
-    "table": "table",
-    "caption": "caption",
-    "li": "item",
-    "dt": "term",
-    "dd": "definition",
-    "pre": "code",
-    "blockquote": "quote",
-    **dict.fromkeys(_HEADINGS, "heading"),
-}
+# Makes a place from all its values; `_make` and `_replace` take three times as long.
+_place = partial(tuple.__new__, Place)
+_TAGS = {"table": "table", "li": "item", "dt": "term", "dd": "definition", "pre": "code"}
+_TAGS |= {"caption": "caption", "blockquote": "quote"} | dict.fromkeys(_HEADINGS, "heading")
+_KINDS = {tag: Place._fields.index(name) for tag, name in _TAGS.items()}
 
 
 def labels(boxes: Sequence[Box]) -> dict[int, str]:

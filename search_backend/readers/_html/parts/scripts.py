@@ -8,6 +8,7 @@ name that says so, the text around it, and the notes of the page, which are coun
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 from searchloop.search_backend.readers._html.text import TAG, plain
 
@@ -28,8 +29,9 @@ _is_unit = re.compile(
     r"|in|ft|yd|mi|nmi|miles?|feet|inch(?:es)?|h|hr|min|yr|au|AU|pc|ly|rad|sr|cells?|Å|м|км|см|мм"
 ).fullmatch
 _is_function = re.compile(r"sin|cos|tan|cot|sec|csc|sinh|cosh|tanh|log|ln|lg|det|dim|tr").fullmatch
-_is_number = re.compile(r"[-−+–]?\d+(?:[.,/]\d+)?").fullmatch
-_is_list = re.compile(r"\w{1,3}(?:\s*[,;–-]\s*\w{1,3})+").fullmatch
+_is_number = re.compile(r"[-−+–]?\d+(?:[.,]\d+)?").fullmatch
+_is_fraction = re.compile(r"\d{1,3}[/⁄]\d{1,3}").fullmatch
+_is_list = re.compile(r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})+|[a-z](?:\s*[,;]\s*[a-z])+").fullmatch
 _is_charge = re.compile(r"\d*[+−–-]+").fullmatch
 _is_variable = re.compile(r"[i-zA-Zα-ω]′*").fullmatch
 _is_mark = re.compile(r"[*†‡§¶#‖]+").fullmatch
@@ -37,11 +39,16 @@ _is_glued = re.compile(r"(?i)[™®©℠°′″ªº]|TM|SM|\(R\)").fullmatch
 _is_ordinal = re.compile(
     r"(?i)(?:st|nd|rd|th|e|er|re|[eè]re|[eè]?me|nde?|o|a|os|as|ste|de|ème|eme|r|t|й|я|е|го)\.?"
 ).fullmatch
-_is_ordered = re.compile(r"(?:.*[^\w.,])?(?:\d{1,3}|[IVXLC]+)").fullmatch
+_is_ordered = re.compile(r"(?:.*[^\w.,])?(?:\d{1,3}\.?|[IVXLC]+)").fullmatch
 # French and Spanish short forms: no, Mme, Dr.
 _is_short_form = re.compile(
     r"(?:.*\W)?(?:[nN]\W?(?:os?)|M\W?(?:me|lle|mes|gr|r)|D\W?(?:r|re)|S\W?te?)"
 ).fullmatch
+# Cents above the line, as shops write them, and minutes.
+_CURRENCY = r"[$€£¥₹₽₺₩]|\b(?:EUR|USD|GBP|CHF|kr|zł|Kč|Ft)"
+_is_price = re.compile(rf".*(?:{_CURRENCY})\s*[\d.,\s]*\d").fullmatch
+_begins_with_currency = re.compile(rf"\s*(?:{_CURRENCY})").match
+_is_hour = re.compile(r"(?:.*[^\d.,])?(?:[01]?\d|2[0-4])").fullmatch
 _OPERATOR = "=+×·⋅*÷<>≤≥≈∼±∝≡"
 _ends_in_operator = re.compile(rf"[{_OPERATOR}(√∑∫^−]\s*$").search
 _begins_with_operator = re.compile(rf"\s*[{_OPERATOR}]").match
@@ -66,14 +73,15 @@ class Scripts:
             r'(?<=[\w.,;%)”"’])<a [^>]*href="#[^>]*>\s*(?P<held>[\d*†‡]{1,3}|[a-z])\s*</a>'
         )
         self._notes = self._counted() | self._explained()
+        self._has_hours = re.search(r"\d<sup(?: [^>]*)?>00</sup>", text) is not None
 
     def _counted(self) -> set[str]:
         """The numbers from 1 on that stand raised behind a word or number; nobody writes `x^1`."""
-        numbers = set(
-            re.findall(r"(?<=[^\s>])(?<!\b10)<sup(?: [^>]*)?>\s*(\d{1,3})\s*</sup>", self._text)
-        )
-        last = next(number for number in range(1, 1001) if str(number) not in numbers)
-        return {str(number) for number in range(1, last)}
+        behind = r"(?:[^\s>]|</\w{1,6}>)(?<!\b10)<sup(?: [^>]*)?>\s*(\d{1,3}|[a-z])\s*</sup>"
+        found = set(re.findall(behind, self._text))
+        numbers = takewhile(found.__contains__, map(str, range(1, 1000)))
+        letters = [*takewhile(found.__contains__, "abcdefgh")]
+        return {*numbers, *(letters if len(letters) > 1 else ())}
 
     def _explained(self) -> set[str]:
         """The marks that begin a piece, as notes do."""
@@ -128,15 +136,22 @@ class Scripts:
             alone = _LETTERS_BEFORE.search(before)
             is_power = held == "*" and alone is not None and len(alone[0]) == 1
             return _power(held, space) if is_power else _note(held) if before else held
-        is_ordered = _is_ordinal(held) and _is_ordered(before)
+        if (
+            held == "o"
+            and before.rstrip()[-1:].isdigit()
+            and after[:1] in ("C", "F", "K", "N", "S", "E", "W")
+        ):
+            return "°"
+        is_ordered = _is_ordinal(held) and _is_ordered(before) and held not in self._notes
         if is_ordered or _is_glued(held) or _is_short_form(before + held):
             return held
+        if before[-1:].isdigit() and (part := self._part_of_number(held, before, after)):
+            return part
+        if before[-1:].isspace() and self._is_apart(held, before.rstrip()):
+            return f"^{held}{space}"
         if not before or before[-1].isspace() or before[-1] in "([-–—/^":
-            if (
-                held.isdigit()
-                and _is_isotope(after)
-                and (before.strip() or held not in self._notes)
-            ):
+            is_mass = held.isdigit() and _is_isotope(after)
+            if is_mass and (before.strip() or held not in self._notes):
                 return f"^{held}"
             return f"[{held}]" if _is_number(held) else held
         if self._is_power(held, before, after):
@@ -144,6 +159,27 @@ class Scripts:
         if len(held) > 3 and held.isalpha():
             return f" {held}"
         return _note(held)
+
+    def _part_of_number(self, held: str, before: str, after: str) -> str:
+        """Returns cents, minutes and fractions, which go on with the number before them."""
+        if _is_fraction(held) and not _ends_in_operator(before[:-1]):
+            return f" {held}"
+        if re.fullmatch(r"[.,]\d\d", held):
+            return held
+        if re.fullmatch(r"\d\d", held):
+            if _is_price(before) or _begins_with_currency(after):
+                return f".{held}"
+            if _is_hour(before) and held in ("00", "15", "30", "45") and self._has_hours:
+                return f":{held}"
+        return ""
+
+    def _is_apart(self, held: str, before: str) -> bool:
+        """Tells whether an exponent stands behind a blank: `10 <sup>23</sup>`, `m <sup>2</sup>`."""
+        word = _LETTERS_BEFORE.search(before)
+        if _is_number(held) is None or (held[0] not in "-−+–" and held in self._notes):
+            return False
+        is_unit = word is not None and _is_unit(word[0]) and word[0] != "in" and len(held) < 2
+        return is_unit or re.search(r"[×x·*⋅]\s*10$", before) is not None
 
     def _is_power(self, held: str, before: str, after: str) -> bool:
         is_number = _is_number(held) is not None
@@ -162,12 +198,12 @@ class Scripts:
         if _LETTERS_BEFORE.search(before) and not before.endswith((" ", "x", "e")):
             return held not in self._notes and not _is_list(held)  # x1^2
         within = _ends_in_operator(before) or _begins_with_operator(after)
+        if number == "10":
+            return bool(within) or re.split(r"\W", held)[0] not in self._notes or held[1:].isdigit()
         if not held.isdigit():
             if _is_number(held):
-                return number == "10" or bool(within)
+                return bool(within)
             return bool(_is_variable(held)) or (not _is_list(held) and len(held) > 1)
-        if number == "10":
-            return bool(within) or held not in self._notes or len(held) > 1
         if within:
             return not (_is_year_or_amount(number) and held in self._notes)
         return held not in self._notes and not _is_year_or_amount(number)

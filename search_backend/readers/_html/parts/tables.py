@@ -109,11 +109,17 @@ class Tables:
                     table.inner.add(tag)
 
     def _collect_blocks(self) -> None:
+        boxes, places, tables = self._page.boxes, self._places, self._tables
+        alone = {at: table for at, table in tables.items() if places[boxes[at].parent].table < 0}
         for number, block in enumerate(self._page.blocks):
-            if self._places[block.box].table < 0:
+            box = block.box
+            if (at := places[box].table) < 0:
                 continue
-            for table, cell in self._around(block.box):
-                if self._page.boxes[cell].tag == "caption":
+            if at in alone and boxes[box].tag in ("td", "th"):  # most blocks, found at once
+                alone[at].blocks.setdefault(box, []).append(number)
+                continue
+            for table, cell in self._around(box):
+                if boxes[cell].tag == "caption":
                     table.caption.append(number)
                 else:
                     table.blocks.setdefault(cell, []).append(number)
@@ -159,8 +165,9 @@ class Tables:
         """Returns these blocks with the rest of their tables: all of one that is chosen for the
         most part, else the rows that are chosen, with the headings."""
         blocks, found = self._page.blocks, set(chosen)
-        tables = {self.outermost(blocks[number].box) for number in chosen} if self._tables else {-1}
-        for at in tables - {-1}:
+        if not self._tables or len(found) == len(blocks):
+            return list(chosen)
+        for at in {self.outermost(blocks[number].box) for number in chosen} - {-1}:
             table = self._tables[at]
             whole = [*table.caption, *chain.from_iterable(table.blocks.values())]
             taken = sum(blocks[number].words for number in whole if number in found)
@@ -177,15 +184,20 @@ class Tables:
                     for number in row
                 ]
             found.update(whole)
-        return sorted(found) if self._tables else list(chosen)
+        return sorted(found)
 
     def written(self, at: int, texts: Mapping[int, str]) -> tuple[str, str]:
         """Returns the caption of a table and its lines. `texts` are those of the chosen blocks."""
-        table = self._tables[at]
-        words = {cell: self._line(blocks, texts, cell) for cell, blocks in table.blocks.items()}
+        table, boxes = self._tables[at], self._page.boxes
+        words = {}
+        for cell, blocks in table.blocks.items():
+            if len(blocks) == 1 and boxes[self._page.blocks[blocks[0]].box].tag in ("td", "th"):
+                words[cell] = texts.get(blocks[0], "")
+            else:
+                words[cell] = self._line(blocks, texts, cell)
         caption = " ".join(texts[number] for number in table.caption if number in texts)
         rows = self._grid(at)
-        if not all(number in texts for number in chain.from_iterable(table.blocks.values())):
+        if not all(map(texts.__contains__, chain.from_iterable(table.blocks.values()))):
             rows = [row for row in rows if any(map(words.get, row))]
         return caption, "\n".join(_lines(rows, table, words))
 
@@ -200,9 +212,6 @@ class Tables:
             if boxes[block.box].tag == "pre":
                 code = lines(block.html).split("\n")
                 text = "<br>".join(ticked(line) for line in code if line.strip())
-            if len(blocks) == 1:
-                found = text
-                break
             last, item = item, self._places[block.box].item
             if item > cell and item != last:
                 text = f"{self._labels[item]} {text}"
@@ -210,33 +219,47 @@ class Tables:
             before, row = row, boxes[inner].parent
             is_beside = row == before and inner != cell
             found += (", " if is_beside else "<br>" if found else "") + text
-        return found.replace("|", "\\|")
+        return found
 
     def _make_grid(self, at: int) -> list[Row]:
         """Returns the cell of each place, row by row, the sections in order: head, bodies, foot."""
         table, boxes = self._tables[at], self._page.boxes
+        sections = sorted(table.rows, key=itemgetter(0))
+        marks = {boxes[cell].mark for _, _, cells in sections for cell in cells}
+        if all(_size(mark) is _ONE for mark in marks):
+            rows, begun = [cells for _, _, cells in sections], set[int]()
+            columns = list(range(max(map(len, rows))))
+        else:
+            rows, begun = self._spanned_rows(sections)
+            columns = sorted(begun)
+        filled = table.blocks.keys()
+        return [
+            row
+            if len(row) == len(columns) and not begun
+            else [row[at] if at < len(row) else -1 for at in columns]
+            for row in rows
+            if len(row) > 1 or not filled.isdisjoint(row)
+        ]
+
+    def _spanned_rows(
+        self, sections: Sequence[tuple[int, int, list[int]]]
+    ) -> tuple[list[Row], set[int]]:
+        """Returns the rows with what spans them, and the columns in which a cell begins; others are
+        there for spans only."""
         rows: list[Row] = []
-        begun = set[int]()  # columns in which a cell begins; others are there for spans only
+        begun = set[int]()
         spare = MOST_SPANNED
         spans: Spans = {}
         last = -1
-        for _, section, cells in sorted(table.rows, key=itemgetter(0)):
+        for _, section, cells in sections:
             if section != last or spare < 0:  # no span goes beyond its section
                 spans, last = {}, section
-            sizes = [_size(boxes[cell].mark) for cell in cells]
-            if spans or any(size is not _ONE for size in sizes):
-                row, spans, spare = _spanned(cells, sizes, spans, spare)
-                shown = {cell for cell, size in zip(cells, sizes, strict=True) if size[2]}
-                begun.update(row.index(cell) for cell in shown if cell in row)
-            else:
-                row = cells
-                begun.update(range(len(row)))
-            if len(row) > 1 or any(cell in table.blocks for cell in cells):
-                rows.append(row)
-        columns = sorted(begun)
-        if columns == list(range(len(columns))) and all(len(row) == len(columns) for row in rows):
-            return rows
-        return [[row[at] if at < len(row) else -1 for at in columns] for row in rows]
+            sizes = [_size(self._page.boxes[cell].mark) for cell in cells]
+            row, spans, spare = _spanned(cells, sizes, spans, spare)
+            shown = {cell for cell, size in zip(cells, sizes, strict=True) if size[2]}
+            begun.update(row.index(cell) for cell in shown if cell in row)
+            rows.append(row)
+        return rows, begun
 
 
 # Columns and rows that a cell covers, and whether it is shown.
@@ -274,7 +297,7 @@ def _spanned(
 def _lines(rows: Sequence[Row], table: Table, words: Mapping[int, str]) -> list[str]:
     found = []
     for row in rows:
-        texts = [words.get(cell, "") for cell in row]
+        texts = [words.get(cell, "").replace("|", "\\|") for cell in row]
         if row.count(row[0]) == len(row):  # one cell over the whole table
             texts[1:] = [""] * (len(row) - 1)
         found.append(f"| {' | '.join(texts)} |")

@@ -11,26 +11,23 @@ import re
 from selectolax.lexbor import LexborHTMLParser
 
 from searchloop.search_backend.readers._html.hidden import remove_hidden
-from searchloop.search_backend.readers._html.parts.formulas import FORMULAS, write_formulas
+from searchloop.search_backend.readers._html.parts.formulas import write_formulas
 from searchloop.search_backend.readers._html.parts.tables import cells_and_rows, fill_places
 
-_CHECKBOXES = ",".join(
-    f"{around} {box}" for around in ("li", "td") for box in ("[type=checkbox]", "[role=checkbox]")
-)
-_DRAWINGS = "td svg,th svg"
-_EDIT_LINKS = ".mw-editsection"
-_SHOWN = ",".join((FORMULAS, _CHECKBOXES, _DRAWINGS, _EDIT_LINKS))
+_CHECKBOXES = "li [type=checkbox],td [type=checkbox]"
 _HIDDEN_CELL = re.compile(r"<[tT][dDhH]\s[^>]*(?:hidden|style|HIDDEN|STYLE)")
+_may_show = re.compile(r"<(?=[mMsSiI])(?i:math|svg|input)[\s>]").search
+_NAMES = ("math/tex", "mwe-math", "mw-editsection")
 LONGEST_LABEL = 40
 
 
 def show(tree: LexborHTMLParser, markup: str) -> None:
     """Changes `tree`, which was parsed from `markup`."""
-    if tree.css_first(_SHOWN) is not None:
+    if _may_show(markup) or any(name in markup for name in _NAMES):
         write_formulas(tree)
         _write_checkboxes(tree)
         _write_drawings(tree)
-        for node in tree.css(_EDIT_LINKS):
+        for node in tree.css(".mw-editsection"):
             node.remove()
     may_hide = "<style" in markup or _HIDDEN_CELL.search(markup)
     cells = cells_and_rows(tree) if may_hide else []
@@ -40,13 +37,12 @@ def show(tree: LexborHTMLParser, markup: str) -> None:
 
 def _write_checkboxes(tree: LexborHTMLParser) -> None:
     for box in tree.css(_CHECKBOXES):
-        ticked = box.attributes.get("aria-checked") == "true" or "checked" in box.attributes
-        box.insert_before("[x] " if ticked else "[ ] ")
+        box.insert_before("[x] " if "checked" in box.attributes else "[ ] ")
 
 
 def _write_drawings(tree: LexborHTMLParser) -> None:
     """Writes the label of a drawing that stands alone in a cell."""
-    for drawing in tree.css(_DRAWINGS):
+    for drawing in tree.css("td svg,th svg"):
         title = drawing.css_first("title")
         label = drawing.attributes.get("aria-label") or (title.text() if title is not None else "")
         around = drawing.parent

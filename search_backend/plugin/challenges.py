@@ -64,8 +64,8 @@ _WORDS = re.compile(
     r"|checking (if the site connection|your browser)"
     r"|(complete|solve) (the|this) (captcha|challenge|security check)"
     r"|unusual (traffic|activity) from your|you have been blocked"
-    r"|enable javascript and cookies to continue|are you a robot|automated (access|requests|queries)"
-    r"|press (&|and) hold|not a (ro)?bot|ray id|reference #\d",
+    r"|enable javascript and cookies to continue|are you a robot"
+    r"|automated (access|requests|queries)|press (&|and) hold|not a (ro)?bot|ray id|reference #\d",
     re.IGNORECASE,
 )
 

@@ -27,7 +27,7 @@ _ENDS = (
 )
 # An address inside of another one follows a separator; after anything else a new one begins.
 _REST = rf"(?!(?<![/=?&%])https?://)(?:[^{_ENDS}']|'(?=[A-Za-z]))"
-_DOTTED = re.compile(r"\S\.[^\s.]|://")
+_DOTTED = re.compile(r"\.[^\s.]")
 _ADDRESSES = (
     re.compile(rf"(?:https?|library|zim)://(?:{_REST})+", re.IGNORECASE),
     # A name of a host without a scheme: labels, one of letters, and perhaps a port and a path.
@@ -61,7 +61,7 @@ def urls_in(text: str) -> list[str]:
     """
     found: dict[str, None] = {}
     # The tests are far faster than the patterns, and mostly enough.
-    for word in text.split() if _DOTTED.search(text) else ():
+    for word in text.split() if "://" in text or _DOTTED.search(text) else ():
         for match in _ADDRESSES[0].finditer(word) if "://" in word else ():
             found |= dict.fromkeys(_readings(match[0]))
         for match in _ADDRESSES[1].finditer(word) if "." in word.rstrip(".") else ():
@@ -107,7 +107,7 @@ _TRACKING = re.compile(
 _REFERRER = re.compile(r"ref=(?![A-Z0-9-]*[0-9][A-Z0-9-]*$)[\w.%:+/-]*")
 # There `ref` is a branch or a version.
 _CODE = re.compile(
-    r"(?:^|\.)(?:github|gitlab|gitea|codeberg|bitbucket)\.|/(?:api|blob|contents|raw|repos|tree|-)/"
+    r"(?:^|[./])(?:github|gitlab|gitea|codeberg|bitbucket)\.|/(?:api|blob|contents|raw|repos|tree|-)/"
 )
 _AMP_QUERY = re.compile(r"amp(?:=(?:1|true)?)?|(?:outputtype|output)=amp", re.IGNORECASE)
 _AMP_PATH = re.compile(r"(?<=[^/])/amp/?$|\.amp(?=\.html?$|$)")

@@ -26,8 +26,8 @@ _PIECE = re.compile(
 # sensors of HUMAN and Akamai, the tokens of AWS WAF.
 _SIGN = re.compile(
     rb"_cf_chl_opt|__cf_chl_|/cdn-cgi/challenge-platform/h/|cf-browser-verification|chk_jschl"
-    rb"|id=[\"']?(?:challenge-(?:form|running|error-text|stage)|px-captcha|captcha-form\b)"
-    rb"|_pxBlockedUrl|captcha\.px-c(?:dn|loud)\.net|captcha-delivery\.com"
+    rb"|id=[\"']?(?:challenge-(?:form|running|error-text|stage)|captcha-form\b)"
+    rb"|px-captcha|_pxBlockedUrl|captcha\.p(?:erimeter)?x[\w-]*\.net|captcha-delivery\.com"
     rb"|<iframe[^<>]*_Incapsula_Resource|distilIdentificationBlock|reeseSkipExpirationCheck"
     rb"|/_sec/(?:cp_challenge|verify)|sec-(?:if-)?cpt-|bm-verify=|triggerInterstitialChallenge"
     rb"|gokuProps|KP_UIDz|sucuri_cloudproxy_js|ddos-guard/js-challenge|check\.ddos-guard\.net"
@@ -60,10 +60,11 @@ _TITLE = re.compile(
     re.IGNORECASE,
 )
 _WORDS = re.compile(
-    r"verify(ing)? (that )?you('re| are)( not)? (a )?(human|robot|bot)"
+    r"(verify(ing)?|prove|confirm) (that )?you('re| are)( not)? (a )?(human|person|robot|bot)"
     r"|checking (if the site connection|your browser)"
-    r"|(complete|solve) (the|this) (captcha|challenge|security check)|unusual traffic from your"
-    r"|you have been blocked|enable javascript and cookies to continue|are you a robot"
+    r"|(complete|solve) (the|this) (captcha|challenge|security check)"
+    r"|unusual (traffic|activity) from your|you have been blocked"
+    r"|enable javascript and cookies to continue|are you a robot"
     r"|automated (access|requests|queries)|press (&|and) hold|not a (ro)?bot|ray id|reference #\d",
     re.IGNORECASE,
 )
@@ -81,10 +82,11 @@ def is_challenge(headers: Mapping[str, str], body: bytes, title: str, text: str)
         return True
     if len(text) > _FEW_WORDS:
         return False
-    wall = any(map(_WIDGET.search, pieces)) and not any(map(_FIELD.match, pieces))
-    if wall and signs_in_words(title, text):
-        return True
-    return bool(_TITLE.fullmatch(title.strip()) and _UNSCRIPTED.search(markup))
+    if any(map(_WIDGET.search, pieces)) and not any(map(_FIELD.match, pieces)):
+        return not text or signs_in_words(title, text) > 0
+    if not text and not title and b"_Incapsula_Resource" in markup:
+        return True  # a script and nothing else
+    return _TITLE.fullmatch(title.strip()) is not None and _UNSCRIPTED.search(markup) is not None
 
 
 def signs_in_words(title: str, text: str) -> int:

@@ -25,7 +25,7 @@ _TRACKING = re.compile(
 _REFERRER = re.compile(r"ref=(?![A-Z0-9-]*[0-9][A-Z0-9-]*$)[\w.%:+/-]*")
 # There `ref` is a branch or a version.
 _CODE = re.compile(
-    r"(?:^|\.)(?:github|gitlab|gitea|codeberg|bitbucket)\.|/(?:api|blob|contents|raw|repos|tree|-)/"
+    r"(?:^|[./])(?:github|gitlab|gitea|codeberg|bitbucket)\.|/(?:api|blob|contents|raw|repos|tree|-)/"
 )
 _AMP_QUERY = re.compile(r"amp(?:=(?:1|true)?)?|(?:outputtype|output)=amp", re.IGNORECASE)
 _AMP_PATH = re.compile(r"(?<=[^/])/amp/?$|\.amp(?=\.html?$|$)")

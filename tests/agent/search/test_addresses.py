@@ -350,5 +350,8 @@ def test_a_link_is_shown_without_its_tracking() -> None:
     """All else stays as it is."""
     assert without_tracking("https://a.example/x?utm_source=y") == "https://a.example/x"
     assert without_tracking("https://a.example/x?b=%2f&fbclid=1#c") == "https://a.example/x?b=%2f#c"
-    for url in ("https://a.example/x?", "https://a.example/x?b&&c", "https://a.example/?amp=1"):
+    for url in (
+        *("https://a.example/x?", "https://a.example/x?b&&c", "https://a.example/?amp=1"),
+        *("https://github.com/a/b/x?ref=main", "https://a.example/?ref=AB-12"),
+    ):
         assert without_tracking(url) == url

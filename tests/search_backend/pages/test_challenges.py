@@ -112,6 +112,8 @@ REAL = {
     "imperva": "<html><head><META NAME='ROBOTS' CONTENT='NOINDEX, NOFOLLOW'></head><body><"
     "iframe id='main-iframe' src='/_Incapsula_Resource?CWUDNSAI=9&xinfo=1'>Request "
     "unsuccessful. Incapsula incident ID: 123</iframe>",
+    "imperva script": "<html><head><META NAME='robots' CONTENT='noindex,nofollow'><script "
+    "src='/_Incapsula_Resource?SWJIYLWA=719d34d31c8e'></script><body></body></html>",
     "imperva interruption": "<title>Pardon Our Interruption</title><h1>Pardon Our Interruption<"
     "/h1><p>Something about your browser made us think you were a bot.</p><script>var "
     "reeseSkipExpirationCheck = true;</script>",
@@ -176,6 +178,13 @@ def test_a_header_of_a_guard_is_enough(name: str, value: str, status: int) -> No
     """However long the page is."""
     page = opened("<p>" + "Words of a page. " * 400, status, **{name: value})
     assert page.status == "blocked"
+
+
+def test_a_captcha_and_nothing_else_is_a_wall() -> None:
+    """What would need scripts to say more is no page."""
+    wall = "<title>shop.example</title><div class='h-captcha'></div>"
+    assert opened(f"{wall}<noscript>Please enable JavaScript.</noscript>").status == "blocked"
+    assert opened(f"{wall}<p>We sell tea.</p>").status == "ok"
 
 
 def test_a_long_page_is_no_challenge() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from searchloop.agent.log.events import Event, public_data
 from searchloop.agent.search.marks import Place, find
-from searchloop.agent.tools.backend import error_words
+from searchloop.agent.tools.web_search import trail
 from searchloop.agent.verdicts.words import told
 from searchloop.cli.arguments import as_json, number, one_line, safe, warn
 from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
@@ -165,11 +165,7 @@ def _noted(data: Mapping[str, Any]) -> str:
 
 
 def _trail(data: Mapping[str, Any]) -> str:
-    failed = [
-        f"{a['engine']}: {one_line(error_words(a.get('error')) or a['status'], 160)}"
-        for a in data["attempts"]
-        if a["status"] != "ok"
-    ]
+    failed = [one_line(line, 200) for line in trail(data)]
     if data["status"] == "ok":
         count = "" if data["results"] is None else f"{data['results']} results "
         told = f"found {count}({data['by']})"

@@ -14,7 +14,7 @@ from searchloop.agent.text import neutral
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
 from searchloop.agent.tools.backend import Backend, domain_limits, error_words, stays_here
 from searchloop.agent.tools.results import Fence, noted
-from searchloop.agent.types import ANYWHERE, NativeSearch, ToolResult, ToolSpec, Usage
+from searchloop.agent.types import ANYWHERE, NativeSearch, Notice, ToolResult, ToolSpec, Usage
 
 _LENGTH = 8000
 _LINKS = 200
@@ -58,13 +58,10 @@ def open_page(backend: Backend, fence: Fence, options: NativeSearch = ANYWHERE) 
             await context.emit.event("page_opened", data)
             raise
         why = error_words(page["error"])
-        reader = page.get("reader", "local")  # a service that read it knows the address
-        some = {
-            "notes": page_notes(url, page),
-            "invisible": page.get("invisible"),
-            "reader": reader if reader != "local" else "",
-        }
         known = {"url": url, "status": page["status"], "title": page["title"], "error": why}
+        some = {"notes": page_notes(url, page), "invisible": page.get("invisible")}
+        if page.get("reader", "local") != "local":  # a service read it and knows the address
+            some["reader"] = page["reader"]
         told = known | {name: value for name, value in some.items() if value}
         await context.emit.event("page_opened", told)
         if page["status"] != "ok":
@@ -118,18 +115,16 @@ def page_notes(url: str, page: Mapping[str, Any]) -> list[dict[str, str]]:
     notes = []
     final, web = page.get("final_url") or url, url.startswith(_WEB)
     if web and _place(final) != _place(url):
-        words = f"This address led to another: {final}"
-        notes.append({"code": "redirected", "message": words})
+        notes.append(Notice("redirected", f"This address led to another: {final}"))
     stale, age = page.get("stale"), page.get("age", 0)
     if stale:
         words = f"The page could not be loaded now: {stale['message']}"
-        notes.append({"code": "site_down", "message": words})
+        notes.append(Notice("site_down", words))
     if stale or (web and (age >= _OLD or page.get("origin") == "library")):
         words = f"This is a stored copy of {day_of(time.time() - age)}, {age // 86_400} days old."
-        notes.append({"code": "stored_copy", "message": words})
+        notes.append(Notice("stored_copy", words))
     if page.get("cut"):
-        words = "The source is longer than what can be read of it."
-        notes.append({"code": "cut", "message": words})
+        notes.append(Notice("cut", "The source is longer than what can be read of it."))
     return noted(notes)
 
 

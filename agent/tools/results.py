@@ -9,14 +9,14 @@ restart.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import ToolError
 from searchloop.agent.text import neutral
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
-from searchloop.agent.types import Message, ToolResult, ToolSpec
+from searchloop.agent.types import Message, Notice, ToolResult, ToolSpec
 
 READ_MORE = "read_more"
 SHOWN = 24_000  # characters of one result: some 6,000 tokens
@@ -98,11 +98,10 @@ def _part(text: str, offset: int, call_id: str, length: int) -> str:
     return f"{part}\n[Characters {offset} to {end} of {length}. {more}]"
 
 
-def noted(notes: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Returns notes, {code, message}, each on one short line that cannot look like a turn."""
-    return [
-        {**note, "message": neutral(" ".join(note["message"].split())[:_NOTE])} for note in notes
-    ]
+def noted(notes: Sequence[Notice]) -> list[dict[str, str]]:
+    """Returns {code, message} of each, on one short line that cannot look like a turn."""
+    lines = (" ".join(note.message.split())[:_NOTE] for note in notes)
+    return [{"code": n.code, "message": neutral(m)} for n, m in zip(notes, lines, strict=True)]
 
 
 class Fence:

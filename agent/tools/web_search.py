@@ -12,7 +12,7 @@ from searchloop.agent.text import neutral
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
 from searchloop.agent.tools.backend import Backend, domain_limits, error_words, stays_here
 from searchloop.agent.tools.results import Fence, noted
-from searchloop.agent.types import ANYWHERE, NativeSearch, ToolResult, ToolSpec, Usage
+from searchloop.agent.types import ANYWHERE, NativeSearch, Notice, ToolResult, ToolSpec, Usage
 
 SEARCHED = Usage(searches=1)
 _WHY = 200  # characters of what an engine said
@@ -107,16 +107,13 @@ def search_notes(answer: Mapping[str, Any]) -> list[dict[str, str]]:
             "What came may be older or from elsewhere."
         )
         one, more = f"1 result left out by {rule}.", f"{dropped} results left out by {rule}."
-        if told["lifted"]:
-            notes.append({"code": "widened", "message": lifted})
-        else:
-            notes.append({"code": "left_out", "message": one if dropped == 1 else more})
+        left = Notice("left_out", one if dropped == 1 else more)
+        notes.append(Notice("widened", lifted) if told["lifted"] else left)
     if missed := ", ".join(answer.get("not_applied", ())):
-        words = f"Not every engine could respect {missed}."
-        notes.append({"code": "not_applied", "message": words})
+        notes.append(Notice("not_applied", f"Not every engine could respect {missed}."))
     if (minutes := answer.get("age", 0) // 60) >= _OLD:
         words = f"These results are of a search {minutes} minutes ago."
-        notes.append({"code": "earlier_search", "message": words})
+        notes.append(Notice("earlier_search", words))
     return noted(notes)
 
 
@@ -135,7 +132,7 @@ def trail(answer: Mapping[str, Any]) -> list[str]:
     return [
         f"{a['engine']}: {' '.join((error_words(a.get('error')) or a['status']).split())[:_WHY]}"
         for a in answer["attempts"]
-        if a["status"] != "ok" and a["engine"] != answer["engine"]
+        if a["status"] != "ok" and a["engine"] != answer.get("engine")
         if (a.get("error") or {}).get("code") != "overtaken"
     ]
 

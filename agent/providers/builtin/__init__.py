@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import asked
@@ -36,32 +36,16 @@ from searchloop.agent.verdicts.text import folded, kind_of
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
-class Sentences:
-    """The words of one language; a list follows `found`, `search_failed` and `unread`.
-
-    `asks` are question words, `foreign` letters of other languages in the same script.
-    """
-
-    unsearched: str
-    found: str
-    search_failed: str
-    unread: str
-    no_match: str
-    nothing: str
-    asks: str = ""
-    foreign: str = ""
-
-
 _FILE = Path(__file__).with_name("words.toml")
-SENTENCES: Mapping[str, Sentences] = {
-    lang: Sentences(**words) for lang, words in tomllib.loads(_FILE.read_text("utf-8")).items()
+SENTENCES: Mapping[str, SimpleNamespace] = {
+    lang: SimpleNamespace(**words)
+    for lang, words in tomllib.loads(_FILE.read_text("utf-8")).items()
 }
 _ASKS = {lang: frozenset(say.asks.split()) for lang, say in SENTENCES.items()}
 _SPARE = frozenset().union(*_ASKS.values())
 
 
-def sentences_for(question: str) -> Sentences:
+def sentences_for(question: str) -> SimpleNamespace:
     """Returns the words in the question's language, told by its script and commonest words."""
     lang = language_of(question)
     if not lang:
@@ -157,7 +141,7 @@ def query_of(question: str) -> str:
 def _answer(question: str, turn: list[Message], searched: bool) -> str:
     say = sentences_for(question)
     if not searched:
-        return say.unsearched
+        return str(say.unsearched)
     chosen = best_quotes(question, _read(turn), _SPARE)
     if not chosen:
         return _no_answer(turn, say)
@@ -175,7 +159,7 @@ def _read(turn: list[Message]) -> list[tuple[int, str]]:
     return found
 
 
-def _no_answer(turn: list[Message], say: Sentences) -> str:
+def _no_answer(turn: list[Message], say: SimpleNamespace) -> str:
     """Why there are no quotes: one reason for each engine or page, or no match."""
     results = [m for m in turn if m.role == "tool"]
     pages = [m for m in results if m.tool_name == "open_page"]
@@ -185,7 +169,7 @@ def _no_answer(turn: list[Message], say: Sentences) -> str:
     if unread and len(unread) == len(pages):
         why = [f"{m.details.get('url', '')}: {m.details.get('why', m.content)}" for m in unread]
         return _reasons(say.unread, why)
-    return say.no_match if pages else say.nothing
+    return str(say.no_match if pages else say.nothing)
 
 
 def _reasons(lead: str, reasons: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from searchloop.agent.verdicts.language import language
 from searchloop.agent.verdicts.page import Page
-from searchloop.agent.verdicts.text import Token, blanked, stem, tokens
+from searchloop.agent.verdicts.text import Token, blanked, tokens
 
 _QUOTES = 5
 _WORSE = 0.5  # what scores less than this share of the best is not quoted
@@ -65,16 +65,13 @@ def best_quotes(
     """
     read = [(n, Page(_plain(text))) for n, text in pages]
     rows = [row for n, page in read for row in _rows(n, page)]
-    langs = {page.lang for _, page in read}
-    lang = language_of(question) or min(langs, default="")
-    said = {
-        token.word or token.key: token
+    lang = language_of(question) or min((page.lang for _, page in read), default="")
+    asked = {
+        token.word or token.key: _worth(token)
         for token in tokens(question, lang)
         if token.kind in _KINDS and token.word not in spare
     }
-    asked = {word: _worth(token) for word, token in said.items()}
-    forms = {w: {token.key, *(stem(w, each) for each in langs)} for w, token in said.items()}
-    hits = _hits(forms, frozenset().union(*(row.own for row in rows)))
+    hits = _hits(asked, frozenset().union(*(row.own for row in rows)))
     counts: Counter[str] = Counter()
     for row in rows:
         counts.update(_credit(row.own, hits))
@@ -144,27 +141,25 @@ def _rows(n: int, page: Page) -> Iterable[_Row]:
         yield _Row(n, said, keys[j], near, wide)
 
 
-def _hits(forms: Mapping[str, Iterable[str]], keys: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Returns, for each key that matches words of the question, how well it matches which.
-
-    `forms` are the keys that a word of the question has in the languages of the pages.
-    """
-    groups = {form: _groups(form) for known in forms.values() for form in known}
+def _hits(asked: Iterable[str], keys: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Returns, for each key that matches words of the question, how well it matches which."""
+    groups = {word: _groups(word) for word in asked}
     every = frozenset().union(*groups.values())
     found: dict[str, dict[str, float]] = {}
     for key in keys:
         own = _groups(key)
-        if key not in groups and every.isdisjoint(own):
-            continue
-        alike = {form: _share(own, others) for form, others in groups.items()} | {key: 1.0}
-        best = {word: max(alike[form] for form in known) for word, known in forms.items()}
-        if fits := {word: share for word, share in best.items() if share >= _ALIKE}:
-            found[key] = fits
+        if key in groups or len(key) == _SHORT or not every.isdisjoint(own):
+            shares = {word: _share(key, word, own, others) for word, others in groups.items()}
+            found[key] = {word: share for word, share in shares.items() if share >= _ALIKE}
     return found
 
 
-def _share(one: frozenset[str], other: frozenset[str]) -> float:
-    return 2 * len(one & other) / (len(one) + len(other) or 1)
+def _share(key: str, word: str, own: frozenset[str], others: frozenset[str]) -> float:
+    """Returns how alike a key, which has lost its ending, and a whole word are."""
+    ending = word.removeprefix(key) if key[0] != "#" and len(key) >= _SHORT else word
+    if key == word or (ending != word and len(ending) <= _SHORT):
+        return 1.0
+    return 2 * len(own & others) / (len(own) + len(others) or 1)
 
 
 @lru_cache(maxsize=65536)
@@ -194,10 +189,9 @@ def _score(
 
     One word of a longer question is no answer, unless it is a name or a number.
     """
-    wide = _credit(row.wide, hits)
-    if sum(asked[word] for word in wide) < min(2, sum(asked.values())):
+    own, near, wide = (_credit(keys, hits) for keys in (row.own, row.near, row.wide))
+    if not own or sum(asked[word] for word in wide) < min(2, sum(asked.values())):
         return 0.0
-    own, near = _credit(row.own, hits), _credit(row.near, hits)
     held = sum(
         weights[k] * (_OWN * own.get(k, 0) + _NEAR * near.get(k, 0) + _WIDE * share)
         for k, share in wide.items()

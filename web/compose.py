@@ -138,13 +138,8 @@ def open_services(env: Environment | None = None) -> Services:
     log, transport = watch.log(), watch.transport()
     app = search_app(settings)
     mcp = McpServers(settings)
-    runner = Runner(
-        settings,
-        log,
-        backend_for(settings, transport, app),
-        transport=transport,
-        bring=tool_sources(settings, mcp),
-    )
+    backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp)
+    runner = Runner(settings, log, backend, transport=transport, bring=bring)
     mcp.window = runner.window
     return Services(settings, log, runner, app, mcp, metrics, SavedFiles(settings.home), watch)
 

@@ -35,13 +35,11 @@ def report(error: Exception, args: argparse.Namespace | None) -> int:
 
 def _failed_run(error: dict[str, str]) -> dict[str, object]:
     """Returns the `run_finished` of a run that never began."""
+    empty = {"answer": "", "citations": [], "sources": [], "usage": Usage().as_dict()}
     return {
         "type": "run_finished",
         "reason": "error",
-        "answer": "",
-        "citations": [],
-        "sources": [],
-        "usage": Usage().as_dict(),
         "search_path": "off",
         "error": error,
+        **empty,
     }

@@ -115,7 +115,8 @@ def whole_name(agent: BareAgent, model: str) -> str:
     """Adds the provider to a model's name. Raises ConfigError unless exactly one has the model."""
     if re.split("[:/]", model)[0] in names():
         return model
-    found = [m.id for m in agent.models() if m.id.partition(":")[2] in (model, f"{model}:latest")]
+    named = [m for m in agent.models() if m.id.partition(":")[2] in (model, f"{model}:latest")]
+    found = [m.id for m in named if m.available] or [m.id for m in named]
     if len(found) > 1:
         what = f"{len(found)} providers have a model {one_line(model, 60)}."
         raise ConfigError("ambiguous_model", what, f"Choose one of {', '.join(found)}.")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import re
-from typing import Any
 
 from searchloop.agent.errors import AgentError, StoreError
 from searchloop.web.api import Api
 from searchloop.web.api.calls import LoopBridge
 from searchloop.web.compose import Services
 from searchloop.web.flask_side import SEARCH_PATHS, create_flask
-from searchloop.web.gate import Access, App, Gate, Receive, Scope, Send
+from searchloop.web.gate import Access, Gate, Receive, Scope, Send
 from searchloop.web.stream.streams import Streams
 from searchloop.web.wsgi import OnThreads
 
@@ -38,7 +36,8 @@ class WebApp:
         self._on_loop = LoopBridge()
         api = Api(services, self._on_loop)
         self._local_models = api.local_models
-        self._make = functools.partial(create_flask, api.handlers(), services.search_app)
+        self.flask = create_flask(api.handlers(), services.search_app)
+        self._pools = OnThreads(self.flask, _WORKERS), OnThreads(self.flask, _SEARCHERS)
         self._gate = Gate(self._route, access)
         self.streams = Streams(services.log)
         services.metrics.gauge("followers", "Open event streams.", lambda: len(self.streams))
@@ -59,15 +58,6 @@ class WebApp:
         else:
             self._services.reload()
             await self._pools[scope["path"] in _SLOW](scope, receive, send)
-
-    @functools.cached_property
-    def flask(self) -> Any:
-        """The Flask application, built on first use."""
-        return self._make()
-
-    @functools.cached_property
-    def _pools(self) -> tuple[App, App]:
-        return OnThreads(self.flask, _WORKERS), OnThreads(self.flask, _SEARCHERS)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Recovers broken runs before the first request, and stops all runs at the end."""

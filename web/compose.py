@@ -145,8 +145,8 @@ def open_services(env: Environment | None = None) -> Services:
     watch = Instrumentation(settings, metrics)
     log, transport = watch.log(), watch.transport()
     app = search_app(settings)
-    mcp, backend = McpServers(settings), backend_for(settings, transport, app)
-    bring = tool_sources(settings, mcp)
+    mcp = McpServers(settings)
+    backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp)
     runner = Runner(settings, log, backend, transport=transport, bring=bring)
     mcp.window = runner.window
     files = SavedFiles(settings.home)

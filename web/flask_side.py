@@ -10,7 +10,11 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from flask import Flask, Response, abort, request
+from werkzeug.exceptions import HTTPException
+from werkzeug.security import safe_join
 
 from searchloop.agent.errors import AgentError
 from searchloop.agent.tools.backend import Wsgi
@@ -19,10 +23,6 @@ from searchloop.web.api.calls import Call, Handler, Reply, checked_body
 from searchloop.web.api.openapi import Route
 from searchloop.web.gate import policy
 from searchloop.web.text.markdown import render
-
-if TYPE_CHECKING:
-    from flask import Flask, Response
-
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +47,6 @@ _REFUSED = {  # code and words of an HTTP status
 
 def create_flask(handlers: Iterable[tuple[Route, Handler]], search_app: Wsgi) -> Flask:
     """Builds the application behind the gate. `search_app` answers for search and pages."""
-    from flask import Flask
-
     app = Flask("web", static_folder=None, template_folder=None)
     app.debug = False  # whatever FLASK_DEBUG says
     app.config["PROPAGATE_EXCEPTIONS"] = False
@@ -66,8 +64,6 @@ def create_flask(handlers: Iterable[tuple[Route, Handler]], search_app: Wsgi) ->
 
 def _view(route: Route, handler: Handler) -> Callable[..., Response]:
     def view(**params: str) -> Response:
-        from flask import request
-
         body = checked_body(route.body, request.get_data())
         return _response(handler(Call(params, request.args, body)))
 
@@ -76,9 +72,6 @@ def _view(route: Route, handler: Handler) -> Callable[..., Response]:
 
 def _mounted(search_app: Wsgi) -> Callable[[], Any]:
     def view() -> Any:
-        from flask import request
-        from werkzeug.wrappers import Response
-
         response = Response.from_app(search_app, request.environ, buffered=True)
         if request.args.get("view") == "page":
             _add_blocks(response)
@@ -96,8 +89,6 @@ def _add_blocks(response: Any) -> None:
 
 
 def _response(reply: Reply) -> Response:
-    from flask import Response
-
     if reply.status == 204:
         return Response(status=204)
     if reply.file is None and reply.kind == "application/json":
@@ -110,8 +101,6 @@ def _response(reply: Reply) -> Response:
 
 
 def _page() -> Response:
-    from flask import Response
-
     nonce = secrets.token_urlsafe(16)
     text = (STATIC / "index.html").read_text("utf-8").replace("{nonce}", nonce)
     headers = {"Content-Security-Policy": policy(nonce)}
@@ -119,9 +108,6 @@ def _page() -> Response:
 
 
 def _file(name: str) -> Response:
-    from flask import Response, abort, request
-    from werkzeug.security import safe_join
-
     kind, path = _KINDS.get(Path(name).suffix), safe_join(str(STATIC), name)
     if kind is None or path is None or "\0" in name or not Path(path).is_file():
         abort(404)
@@ -147,8 +133,6 @@ def _packed(path: Path, changed: int, packed: bool) -> tuple[bytes, str]:
 
 def _failed(error: Exception) -> Response:
     """Answers an exception as {"error": {...}}. Only the log says more about a fault of ours."""
-    from werkzeug.exceptions import HTTPException
-
     if isinstance(error, AgentError):
         status = status_of(error)
         if status >= 500:

@@ -193,23 +193,15 @@ _BAD_ADDRESS = Refusal(
     400, "bad_address", "This is not an address of this server.", "See GET /api/openapi.json."
 )
 _LINK = "Open the address that searchloop printed when it started"
-_NO_TOKEN = Refusal(
-    401,
-    "no_token",
-    "This request does not carry the token of this server.",
-    f"{_LINK}, or send the header `Authorization: Bearer TOKEN`.",
-    ((b"www-authenticate", b"Bearer"),),
-)
+_OR_HEADER = f"{_LINK}, or send the header `Authorization: Bearer TOKEN`."
+_BEARER = ((b"www-authenticate", b"Bearer"),)
+_NO_TOKEN = Refusal(401, "no_token", "The request does not carry the token.", _OR_HEADER, _BEARER)
 _BAD_TOKEN = Refusal(401, "bad_token", "This start link is not valid, or no longer.", f"{_LINK}.")
 _NOT_JSON = Refusal(
     415, "not_json", "The body must be JSON.", "Send the header `Content-Type: application/json`."
 )
-_TOO_LARGE = Refusal(
-    413,
-    "too_large",
-    "The request is larger than 1 MiB.",
-    "Send less text; put a long text in a file and add it with `searchloop library add`.",
-)
+_LESS = "Send less text; put a long text in a file and add it with `searchloop library add`."
+_TOO_LARGE = Refusal(413, "too_large", "The request is larger than 1 MiB.", _LESS)
 _SLOW_WORDS = f"The request's body did not arrive within {BODY_SECONDS:g} s."
 _TOO_SLOW = Refusal(408, "too_slow", _SLOW_WORDS, "Send it again.", ((b"connection", b"close"),))
 _INTERNAL = Refusal(

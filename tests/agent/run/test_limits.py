@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from searchloop.agent.errors import ConfigError
-from searchloop.agent.run.prices import cost, parse_prices
+from searchloop.agent.run.prices import parse_prices, pricer
 from searchloop.agent.settings import Environment, Settings, load_environment
 from searchloop.agent.settings.removed import warn_of_removed
 from searchloop.agent.types import Limits, Meter, ToolResult, Usage
@@ -19,7 +18,7 @@ STEP = Usage(input_tokens=1_000_000, output_tokens=500_000, searches=2)
 
 def meter(limits: Limits, model: str = "x:y") -> Meter:
     """One step of a model with known prices, and one search of our own."""
-    counted = Meter(limits, partial(cost, model, tables=(PRICES,)))
+    counted = Meter(limits, pricer(model, (PRICES,)))
     counted.step(STEP)
     counted.tool(ToolResult("c", "web_search", "", usage=Usage(searches=1)))
     return counted

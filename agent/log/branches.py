@@ -109,6 +109,5 @@ def shown(events: Iterable[Event], *, before: int | None = None) -> Sequence[Eve
 
 def no_turn(turn: int) -> ConfigError:
     """Makes the error for a question number that the chat does not have."""
-    return ConfigError(
-        "no_turn", f"This chat has no question number {turn}.", "Read its events for the numbers."
-    )
+    what = f"This chat has no question number {turn}."
+    return ConfigError("no_turn", what, "Read its events for the numbers.")

@@ -193,19 +193,14 @@ class _Cutting:
 
 def _too_large(cutting: _Cutting, budget: Budget) -> ProviderError:
     asked = cutting.sizes[cutting.question] if cutting.question >= 0 else 0
+    room = f"the model's window of {budget.window:,} has room for {max(0, budget.room):,}."
     if asked * 2 > cutting.total or budget.room <= 0:
-        return ProviderError(
-            "question_too_long",
-            f"The question takes about {asked:,} tokens, and the model's window of "
-            f"{budget.window:,} has room for {max(0, budget.room):,}.",
-            "Shorten it, or give the model a larger window.",
-        )
-    return ProviderError(
-        "context_too_long",
-        f"This turn takes about {cutting.total:,} tokens, and the model's window of "
-        f"{budget.window:,} has room for {max(0, budget.room):,}.",
-        "Ask for less at once, or give the model a larger window.",
-    )
+        what = f"The question takes about {asked:,} tokens, and {room}"
+        remedy = "Shorten it, or give the model a larger window."
+        return ProviderError("question_too_long", what, remedy)
+    what = f"This turn takes about {cutting.total:,} tokens, and {room}"
+    remedy = "Ask for less at once, or give the model a larger window."
+    return ProviderError("context_too_long", what, remedy)
 
 
 _FENCED = re.compile(r"(.*?<<(\w+) untrusted[^\n]*>>\n)(.*)(\n<<\2 end>>.*)", re.DOTALL)

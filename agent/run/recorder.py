@@ -13,7 +13,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from searchloop.agent.errors import Conflict, UnsureError
+from searchloop.agent.errors import UnsureError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import Pending, RunDeltas
 from searchloop.agent.types import (
@@ -247,10 +247,7 @@ class Recorder:
         await self._stored()
 
 
-GAP = 0.01  # seconds between two writes, at the least
-_MOST = 0.08
-_SHARE = 4.0  # how many times as long as one turn of the loop nothing is written
-
+GAP = 0.03  # seconds between two writes, at the least
 
 Batch = Sequence[tuple[Recorder, RunDeltas]]
 
@@ -280,48 +277,38 @@ class BatchWriter:
         self._timer = None
         loop = asyncio.get_running_loop()
         self._next = loop.time() + GAP
-        loop.call_soon(self._turned, loop.time())
         runs, self._wanting = self._wanting, {}
         taken = [(run, deltas) for run in runs if (deltas := run.take())]
         if not taken:
             return
-        result: Exception | Sequence[object] | None
+        results: Sequence[object] | None
         try:
-            result = self.log.at_once(self.log.append_deltas, [deltas for _, deltas in taken])
+            results = self.log.at_once(self.log.append_deltas, [deltas for _, deltas in taken])
         except Exception as error:
-            result = error
-        if result is not None:
-            _report(taken, result)
+            results = [error] * len(taken)
+        if results is not None:
+            _report(taken, results)
             return
         self._writing = loop.create_task(self._write(taken), context=Context())
         for run, _ in taken:
             run.wait_for(self._writing)
 
-    def _turned(self, began: float) -> None:
-        """Measures one turn of the loop, which sets the time of the next write."""
-        turn = asyncio.get_running_loop().time() - began
-        self._next = max(self._next, began + min(_SHARE * turn, _MOST))
-
     async def _write(self, taken: Batch) -> None:
         """Writes on a thread, for a store that blocks; later deltas make the next batch."""
-        result: Exception | Sequence[object] = ()
+        results: Sequence[object] = [None] * len(taken)
         try:
             deltas = [each for _, each in taken]
-            result = await asyncio.to_thread(self.log.append_deltas, deltas)
+            results = await asyncio.to_thread(self.log.append_deltas, deltas)
         except Exception as error:
-            result = error
+            results = [error] * len(taken)
         finally:
             self._writing = None
-            _report(taken, result)
+            _report(taken, results)
         if self._wanting:
             self.want(next(iter(self._wanting)))
 
 
-def _report(taken: Batch, result: Exception | Sequence[object]) -> None:
+def _report(taken: Batch, results: Sequence[object]) -> None:
     """Ends the batch for each run, with its own error if it has one."""
-    for place, (run, deltas) in enumerate(taken):
-        if isinstance(result, Exception):
-            run.took(deltas, result)
-        else:
-            own = result[place] if place < len(result) else None
-            run.took(deltas, own if isinstance(own, Conflict) else None)
+    for (run, deltas), own in zip(taken, results, strict=True):
+        run.took(deltas, own if isinstance(own, Exception) else None)

@@ -80,12 +80,12 @@ def check_plan(files: Sequence[str], tools: Sequence[Tool], session: Session) ->
     """Raises ConfigError if a plan touches files and the session's agent has no tool for that."""
     preset = agent_in(session.settings)
     if preset and files and not any(tool.spec.effect in CHANGING for tool in tools):
-        raise ConfigError(
-            "agent_cannot_run",
+        what = (
             f"The agent {preset.name} has no tool that changes anything, and the plan touches "
-            f"{', '.join(files[:3])}.",
-            "Choose another agent for this chat, or none, and run the plan again.",
+            f"{', '.join(files[:3])}."
         )
+        remedy = "Choose another agent for this chat, or none, and run the plan again."
+        raise ConfigError("agent_cannot_run", what, remedy)
 
 
 _SPARE = frozenset({"current_time", "present_plan"})

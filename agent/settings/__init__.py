@@ -201,10 +201,8 @@ class Settings:
 def _search(env: Mapping[str, str]) -> str:
     value = (env.get("SEARCHLOOP_SEARCH") or "off").strip().lower()
     if value not in SEARCHES:
-        choices = ", ".join(SEARCHES)
-        raise ConfigError(
-            "bad_search", f"SEARCHLOOP_SEARCH is {value!r}.", f"Choose one of {choices}."
-        )
+        what = f"SEARCHLOOP_SEARCH is {value!r}."
+        raise ConfigError("bad_search", what, f"Choose one of {', '.join(SEARCHES)}.")
     return value
 
 

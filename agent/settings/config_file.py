@@ -58,9 +58,8 @@ def _changed(old: str, changes: Mapping[str, str | None]) -> str:
 
 
 def _refused(path: Path, why: str) -> ConfigError:
-    return ConfigError(
-        "bad_config", f"{path} cannot be changed: {why}.", "Correct it by hand, then try again."
-    )
+    what = f"{path} cannot be changed: {why}."
+    return ConfigError("bad_config", what, "Correct it by hand, then try again.")
 
 
 _State = tuple[tuple[int, int, int] | None, ...]

@@ -137,9 +137,8 @@ def plan_from_answer(events: Iterable[Event]) -> dict[str, Any]:
     ends = [event.data for event in events if event.type == "run_finished"]
     steps = listed_steps(ends[-1]["answer"]) if ends else []
     if not steps:
-        raise ConfigError(
-            "no_list", "The last answer holds no list of steps.", "Ask for a plan in plan mode."
-        )
+        what = "The last answer holds no list of steps."
+        raise ConfigError("no_list", what, "Ask for a plan in plan mode.")
     known = {s["n"]: Source(**s) for s in ends[-1]["sources"] if s.get("n")}
     made = []
     for text in steps[:_MOST]:

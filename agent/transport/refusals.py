@@ -43,12 +43,9 @@ class Refusal:
 
     def unauthorized(self, setting: str, what: str = "the key") -> ProviderError:
         """Rejects the key in `setting`, without the server's words: they may quote it."""
-        return ProviderError(
-            "unauthorized",
-            f"{self.server} does not accept {what}.",
-            f"Check {setting}: it must be complete and belong to this server.",
-            status=self.status,
-        )
+        remedy = f"Check {setting}: it must be complete and belong to this server."
+        said = f"{self.server} does not accept {what}."
+        return ProviderError("unauthorized", said, remedy, status=self.status)
 
     def forbidden(self, remedy: str) -> ProviderError:
         """Says that the key is good, but not for this."""

@@ -188,21 +188,15 @@ def guarded(
 
 def unreadable(server: str, api: str, what: str = "an event") -> ProviderError:
     """Makes the error for bytes that belong to another API, or to none."""
-    return ProviderError(
-        "bad_response",
-        f"{server} sent {what} that is not as {api} describes it.",
-        f"Check that the base URL points to a server of {api}.",
-    )
+    said = f"{server} sent {what} that is not as {api} describes it."
+    remedy = f"Check that the base URL points to a server of {api}."
+    return ProviderError("bad_response", said, remedy)
 
 
 def incomplete(server: str, why: str = "") -> IncompleteError:
     """Makes the error for an answer without an end; `why` is the server's reason, a sentence."""
-    return IncompleteError(
-        "incomplete",
-        f"The answer of {server} ended before it was finished. {why}".rstrip(),
-        "Try again.",
-        retryable=True,
-    )
+    what = f"The answer of {server} ended before it was finished. {why}".rstrip()
+    return IncompleteError("incomplete", what, "Try again.", retryable=True)
 
 
 def endless(server: str) -> ProviderError:

@@ -58,13 +58,10 @@ class Transport:
         """Returns the JSON at `url`; `timeout` covers everything. Raises ProviderError."""
         status, value = await self._json("GET", url, headers, None, timeout)
         if status >= 400:
-            raise ProviderError(
-                "http_error",
-                f"{self._locate(url)} answered with status {status}.",
-                "Check the key and the base URL.",
-                status=status,
-                retryable=status == 429 or status >= 500,
-            )
+            what = f"{self._locate(url)} answered with status {status}."
+            remedy = "Check the key and the base URL."
+            again = status == 429 or status >= 500
+            raise ProviderError("http_error", what, remedy, status=status, retryable=again)
         return value
 
     async def post_json(
@@ -96,9 +93,8 @@ class Transport:
             ):
                 data = await response.read(JSON_LIMIT)
         except TimeoutError as error:
-            raise ProviderError(
-                "timeout", f"{origin} did not answer within {seconds:g} s.", "Try again."
-            ) from error
+            what = f"{origin} did not answer within {seconds:g} s."
+            raise ProviderError("timeout", what, "Try again.") from error
         try:
             return response.status, json.loads(data)
         except ValueError as error:

@@ -73,11 +73,10 @@ class Tree:
             what = f"{'/'.join(parts)} belongs to version control or to searchloop."
             raise ToolError("closed_path", what, "File tools stay out of there.")
         if secret(parts):
-            raise ToolError(
-                "secret_file",
-                f"{'/'.join(parts)} has the name of a secret (a key, a password, an environment).",
-                "Go on without it: file tools never read or change such files.",
-            )
+            name = "/".join(parts)
+            what = f"{name} has the name of a secret (a key, a password, an environment)."
+            remedy = "Go on without it: file tools never read or change such files."
+            raise ToolError("secret_file", what, remedy)
         return parts
 
     def folder(self, parts: Sequence[str]) -> AbstractContextManager[Folder]:

@@ -246,11 +246,8 @@ def undo(home: Path, session: str, but_for: Container[str] = ()) -> list[str]:
     spoilt = ["/".join(key[1]) for key, own in files.items() if not _undoable(now[key], own)]
     if spoilt:
         names = ", ".join(spoilt[:5]) + (f" and {len(spoilt) - 5} more" if spoilt[5:] else "")
-        raise Conflict(
-            "changed_since",
-            f"Nothing was undone: {names} changed after the answer.",
-            f"What was there before is kept in {turns[-1]}.",
-        )
+        what = f"Nothing was undone: {names} changed after the answer."
+        raise Conflict("changed_since", what, f"What was there before is kept in {turns[-1]}.")
     restored = [
         "/".join(key[1])
         for key, own in reversed(files.items())

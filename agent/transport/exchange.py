@@ -63,7 +63,7 @@ class Origin:
 
 
 def origin_of(url: str) -> Origin | None:
-    """The origin of an http or https URL; None for anything else."""
+    """Returns the origin of an http or https URL, None for anything else."""
     with suppress(ValueError):
         parts = urlsplit(url)
         host, usual = parts.hostname, {"https": 443, "http": 80}.get(parts.scheme)
@@ -74,7 +74,7 @@ def origin_of(url: str) -> Origin | None:
 
 
 def target_of(url: str) -> str:
-    """Path and query exactly as given, apart from characters that HTTP does not allow there."""
+    """Returns path and query as given, but quotes characters that HTTP does not allow there."""
     parts = urlsplit(url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return quote(target, safe=_AS_IT_IS)
@@ -94,7 +94,7 @@ class Endpoint:
     setting: str = field(default="", kw_only=True)
 
     def address(self, path: str) -> str:
-        """The URL of `path` under the base URL."""
+        """Returns the URL of `path` under the base URL."""
         return f"{self.base.rstrip('/')}/{path}"
 
     @property
@@ -141,7 +141,7 @@ class Response:
         self.sink: Callable[[bytes], None] | None = None  # receives a copy of each piece
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it arrives. Raises IncompleteError when the connection breaks."""
+        """Returns the body as it arrives. Raises IncompleteError if the connection breaks."""
         return self
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -157,7 +157,7 @@ class Response:
         return data
 
     async def read(self, limit: int = 1024 * 1024) -> bytes:
-        """The body, or its first `limit` bytes."""
+        """Returns the body, or its first `limit` bytes."""
         parts, size = list[bytes](), 0
         async for part in self:
             parts.append(part)
@@ -178,7 +178,7 @@ class Response:
 
 
 def response_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str] | None:
-    """Lower-case names; values of repeated headers joined by a comma.
+    """Returns headers with lower-case names; joins repeated ones by a comma.
 
     None for a head that two readers may understand differently: the HTTP library accepts control
     characters, two lengths, and chunks beside a length. RFC 9112 6.3 calls these attacks.
@@ -196,7 +196,7 @@ def response_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str] | N
 
 
 def request_headers(headers: Headers) -> dict[str, str]:
-    """Our standard headers and these. Raises ConfigError for a value that HTTP forbids."""
+    """Adds our standard headers. Raises ConfigError for a value that HTTP forbids."""
     fields = {**_STANDARD, **dict(headers)}
     for name, value in fields.items():
         if not _HEADER_VALUE.fullmatch(value):
@@ -239,7 +239,7 @@ _RETRYABLE = frozenset({"unreachable", "no_proxy", "connect_timeout", "connectio
 def transport_error(
     kind: str, origin: Origin, reason: str = "the TLS handshake failed"
 ) -> ProviderError:
-    """The error of one kind of fault, see `_ERRORS`; an IncompleteError for a body cut off."""
+    """Makes the error of one kind of fault; an IncompleteError for a body cut off."""
     code, message, remedy = _ERRORS[kind]
     retryable = kind in _RETRYABLE
     if code == "unreachable" and origin.here:
@@ -255,7 +255,7 @@ class Redirected(ProviderError):
 
 
 def redirected(origin: Origin, status: int, location: str | None = None) -> Redirected:
-    """A redirect; following it would carry the key to an origin the user did not name."""
+    """Makes the error of a redirect: to follow it would carry the key to another origin."""
     error = Redirected(
         "bad_response",
         f"{origin} answered with a redirect ({status}), which is not followed.",

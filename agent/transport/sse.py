@@ -58,7 +58,7 @@ class _Pieces:
         return whole
 
     def ends_line(self) -> bool:
-        """True if the last piece ends with a newline: a blank line may straddle two pieces."""
+        """Returns True if the last piece ends with a newline: a blank line may be cut in two."""
         return bool(self._pieces) and self._pieces[-1].endswith(b"\n")
 
     def __bool__(self) -> bool:
@@ -99,14 +99,14 @@ class SseSplitter:
         return [payload for payload in map(_data, blocks) if payload]
 
     def close(self) -> list[bytes]:
-        """The payload of a last event that the server did not end with a blank line, if any."""
+        """Returns the payload of a last event without its blank line, if any."""
         rest = self._pieces.take() + (self._start or b"")
         self._start = None
         payload = _data(rest.rstrip(b"\n"))
         return [payload] if payload else []
 
     def _with_newlines(self, data: bytes) -> bytes:
-        """CR and CRLF become LF; a CRLF cut in two is one line end."""
+        """Replaces CR and CRLF by LF; a CRLF cut in two is one line end."""
         if self._after_cr and data[:1] == b"\n":
             data = data[1:]
             self._after_cr = False
@@ -154,7 +154,7 @@ class NdjsonSplitter:
         return [line for line in map(bytes.strip, lines) if line]
 
     def close(self) -> list[bytes]:
-        """A last line without its newline, if any."""
+        """Returns a last line without its newline, if any."""
         rest = self._pieces.take().strip()
         return [rest] if rest else []
 
@@ -172,7 +172,7 @@ class ResponseBody:
         self._size = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The payloads that `data` completes; none of a document."""
+        """Returns the payloads that `data` completes; none of a document."""
         if self._sniff and data.strip():
             self._sniff = False
             self._document = [] if data.lstrip().startswith(self._begins) else None
@@ -190,13 +190,13 @@ class ResponseBody:
         return None if self._document is None else b"".join(self._document)
 
     def rest(self) -> list[bytes]:
-        """The payload of a last event without its blank line, if its JSON is complete."""
+        """Returns the payload of a last event without its blank line, if its JSON is complete."""
         last = self._splitter.close()
         return [p for p in last if p.strip() == _DONE or isinstance(document_of(p), dict | list)]
 
 
 def document_of(body: bytes) -> Any:
-    """The JSON of a document; None for anything else."""
+    """Parses a JSON document; returns None for anything else."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -206,7 +206,7 @@ def document_of(body: bytes) -> Any:
 def guarded(
     unreadable: Callable[[], ProviderError], read: Callable[..., None], *given: Any
 ) -> Iterable[StreamEvent]:
-    """The events that `read(events, *given)` appends, and then its error, if it fails.
+    """Returns the events that `read(events, *given)` appends, then raises its error.
 
     `unreadable` makes the error for bytes that are not as the API describes them.
     """
@@ -223,7 +223,7 @@ def guarded(
 
 
 def unreadable(server: str, api: str, what: str = "an event") -> ProviderError:
-    """The bytes belong to another API, or to none."""
+    """Makes the error for bytes of another API."""
     return ProviderError(
         "bad_response",
         f"{server} sent {what} that is not as {api} describes it.",
@@ -232,7 +232,7 @@ def unreadable(server: str, api: str, what: str = "an event") -> ProviderError:
 
 
 def incomplete(server: str, why: str = "") -> IncompleteError:
-    """The bytes ended before the answer did. `why` is a sentence, if the server gave a reason."""
+    """Makes the error for an answer without its end; `why` is a sentence of the server."""
     return IncompleteError(
         "incomplete",
         f"The answer of {server} ended before it was finished. {why}".rstrip(),
@@ -242,7 +242,7 @@ def incomplete(server: str, why: str = "") -> IncompleteError:
 
 
 def endless(server: str) -> ProviderError:
-    """The answer is larger than any real one."""
+    """Makes the error for an answer that is larger than any real one."""
     return ProviderError(
         "bad_response",
         f"The answer of {server} has no end.",

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
 from searchloop.agent.mcp.definitions import Definition, list_tools
-from searchloop.agent.mcp.http import BODY, OriginGuard, Tokens, check_address, client_for
+from searchloop.agent.mcp.http import BODY, OriginGuard, check_address, client_for, first_of
+from searchloop.agent.mcp.login import Tokens
 from searchloop.agent.mcp.server import Server, line
 from searchloop.agent.mcp.stdio import Said, launch_of, open_stdio
 from searchloop.agent.settings import Settings
@@ -67,13 +68,6 @@ def meaning(
         return ToolError("mcp_unreachable", what, f"Check its address: {server.shown[0]}")
     what = f"{who} cannot be used: {line(f'{type(error).__name__}: {error}', 300)}"
     return ToolError("mcp_failed", what, why)
-
-
-def first_of(error: BaseException) -> BaseException:
-    """Returns the first error inside groups of errors."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 State = Literal["idle", "connecting", "ready", "failed"]

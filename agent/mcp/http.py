@@ -1,26 +1,21 @@
-"""The HTTP client for servers elsewhere, and their logins (OAuth, which the SDK speaks over it).
+"""The HTTP client for servers elsewhere.
 
-The client sends headers and tokens to the server's own origin only; during a login other origins
-are allowed as well. It bounds the size and the rate of answers. `mcp_tokens.json` (mode 0600) keeps
-tokens by the server's address. A run never starts a login: its error names the command.
+It sends headers and tokens to the server's own origin only; a login may ask other origins as well.
+It limits the size and the rate of answers.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from searchloop.agent.errors import ConfigError, ToolError
-from searchloop.agent.mcp.server import Pace, Server, change_object, read_object
+from searchloop.agent.mcp.server import Pace
 from searchloop.agent.transport.exchange import origin_of
 from searchloop.agent.transport.trust import certificates, check_proxies
 
 if TYPE_CHECKING:
     import httpx2
-    from mcp.client.auth import OAuthClientProvider
-    from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
 
 BODY = 8 * 1024 * 1024  # bytes of one answer, and of one event of a stream
 _HERE = ("all://127.0.0.1", "all://[::1]", "all://localhost")  # without a proxy
@@ -32,6 +27,13 @@ def check_address(name: str, url: str, *, offline: bool) -> None:
     if offline and not is_here(url):
         what = f"The MCP server {name!r} is not on this machine, and nothing may leave it."
         raise ConfigError("offline", what, "Unset SEARCHLOOP_OFFLINE to use it.")
+
+
+def first_of(error: BaseException) -> BaseException:
+    """Returns the first error inside groups of errors."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def is_here(url: str) -> bool:
@@ -111,129 +113,3 @@ def _bounded(stream: Any, most: int | None) -> Any:
             await stream.aclose()
 
     return Bounded()
-
-
-FILE = "mcp_tokens.json"
-_NOWHERE = "http://127.0.0.1/callback"  # a redirect address is required, but no browser opens
-
-
-class BrowserLogin(Protocol):
-    """A login in the user's browser, which comes back to the address `redirect`."""
-
-    redirect: str
-
-    async def begin(self, url: str) -> None:
-        """Shows the address of the login page."""
-
-    async def answer(self) -> AuthorizationCodeResult:
-        """Waits for the answer of the login page."""
-
-
-class Tokens:
-    """The SDK's `TokenStorage` for one server. `login` is set during a login."""
-
-    def __init__(self, home: Path, server: Server, login: BrowserLogin | None = None) -> None:
-        self._path = home / FILE
-        self._server = server
-        self._login = login
-        self._kept: dict[str, Any] = read_object(self._path).get(server.url) or {}
-        self._provider: OAuthClientProvider | None = None
-
-    def auth(self) -> OAuthClientProvider | None:
-        """Returns the authentication for the client, None without tokens and login."""
-        if not self._kept.get("tokens") and self._login is None:
-            return None
-        from mcp.client.auth import OAuthClientProvider
-        from mcp.shared.auth import OAuthClientMetadata, OAuthMetadata
-
-        login = self._login
-        metadata = OAuthClientMetadata.model_validate(
-            {
-                "redirect_uris": [login.redirect if login else _NOWHERE],
-                "client_name": "searchloop",
-                "scope": self._server.oauth.get("scope"),
-            }
-        )
-        self._provider = OAuthClientProvider(
-            self._server.url,
-            metadata,
-            self,
-            redirect_handler=login.begin if login else self._refuse,
-            callback_handler=login.answer if login else self._never,
-        )
-        if login is None and self._kept.get("metadata"):  # a refresh needs its address
-            self._provider.context.oauth_metadata = OAuthMetadata.model_validate(
-                self._kept["metadata"]
-            )
-            self._provider.context.token_expiry_time = self._kept.get("expires")
-        return self._provider
-
-    def allows(self, url: str) -> bool:
-        """Returns True for another origin that a login, or a refresh of the tokens, may ask."""
-        if self._login:
-            return url.startswith("https://") or (is_here(url) and is_here(self._server.url))
-        endpoint = (self._kept.get("metadata") or {}).get("token_endpoint")
-        return isinstance(endpoint, str) and origin_of(url) == origin_of(endpoint)
-
-    async def _refuse(self, url: str) -> None:
-        name = self._server.name
-        what = f"The login to the MCP server {name!r} has run out."
-        raise ConfigError("mcp_login", what, f"searchloop mcp login {name}")
-
-    async def _never(self) -> AuthorizationCodeResult:
-        raise AssertionError("nothing was shown that could be answered")
-
-    async def get_tokens(self) -> OAuthToken | None:
-        """See `TokenStorage`. A new login does not start from old tokens."""
-        from mcp.shared.auth import OAuthToken
-
-        tokens = None if self._login else self._kept.get("tokens")
-        return OAuthToken.model_validate(tokens) if tokens else None
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        """See `TokenStorage`."""
-        self._kept["tokens"] = tokens.model_dump(mode="json", exclude_none=True)
-        self._kept["expires"] = time.time() + tokens.expires_in if tokens.expires_in else None
-        metadata = self._provider.context.oauth_metadata if self._provider else None
-        if metadata:
-            self._kept["metadata"] = metadata.model_dump(mode="json", exclude_none=True)
-        self._save()
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """See `TokenStorage`. The `oauth` setting may name a client; any other is registered at
-        each login, because its redirect address has another port.
-        """
-        from mcp.shared.auth import OAuthClientInformationFull
-
-        known = self._server.oauth
-        if known.get("clientId"):
-            return OAuthClientInformationFull.model_validate(
-                {"client_id": known["clientId"], "client_secret": known.get("clientSecret")}
-            )
-        client = None if self._login else self._kept.get("client")
-        return OAuthClientInformationFull.model_validate(client) if client else None
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """See `TokenStorage`."""
-        self._kept["client"] = client_info.model_dump(mode="json", exclude_none=True)
-        self._save()
-
-    def _save(self) -> None:
-        change_object(self._path, lambda value: value.update({self._server.url: self._kept}))
-
-
-def kept_tokens(home: Path) -> dict[str, str]:
-    """Returns all tokens by name; none of them may leave in a call."""
-    return {
-        f"{name} of {url}": tokens[name]
-        for url, kept in read_object(home / FILE).items()
-        for tokens in [kept.get("tokens") or {}]
-        for name in ("access_token", "refresh_token")
-        if tokens.get(name)
-    }
-
-
-def forget(home: Path, url: str) -> None:
-    """Deletes the tokens for this address."""
-    if url in read_object(home / FILE):
-        change_object(home / FILE, lambda value: value.pop(url, None))

@@ -1,25 +1,28 @@
-"""Logs in to a server in the user's browser (OAuth 2.0 for native apps, RFC 8252).
+"""Logs in to servers in the user's browser (OAuth 2.0 for native apps, RFC 8252), keeps the tokens.
 
 The user opens the login page, which sends the browser back to `http://127.0.0.1:PORT/callback`.
-Only an answer with the state of this login counts.
+Only an answer with the state of this login counts. `mcp_tokens.json` (mode 0600) keeps tokens by
+the server's address. A run never starts a login: its error names the command.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from searchloop.agent.errors import AgentError, ConfigError, ToolError
-from searchloop.agent.mcp.connection import first_of
-from searchloop.agent.mcp.http import OriginGuard, Tokens, check_address, client_for, is_here
-from searchloop.agent.mcp.server import Server, line
+from searchloop.agent.mcp.http import OriginGuard, check_address, client_for, first_of, is_here
+from searchloop.agent.mcp.server import Server, change_object, line, read_object
+from searchloop.agent.transport.exchange import origin_of
 
 if TYPE_CHECKING:
-    from mcp.shared.auth import AuthorizationCodeResult
+    from mcp.client.auth import OAuthClientProvider
+    from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
 
 PATIENCE = 300.0  # seconds for a person to log in
 _DONE = "Logged in. You can close this window and go back to searchloop."
@@ -76,7 +79,7 @@ def _meaning(server: Server, error: BaseException) -> AgentError:
 
 
 class _Callback:
-    """Waits for the browser. See `BrowserLogin`."""
+    """A login in the browser, which comes back to the address `redirect`."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
@@ -131,3 +134,117 @@ class _Callback:
             pass  # it was not the browser, which comes by itself
         finally:
             writer.close()
+
+
+FILE = "mcp_tokens.json"
+_NOWHERE = "http://127.0.0.1/callback"  # a redirect address is required, but no browser opens
+
+
+class Tokens:
+    """The SDK's `TokenStorage` for one server. `login` is set during a login."""
+
+    def __init__(self, home: Path, server: Server, login: _Callback | None = None) -> None:
+        self._path = home / FILE
+        self._server = server
+        self._login = login
+        self._kept: dict[str, Any] = read_object(self._path).get(server.url) or {}
+        self._provider: OAuthClientProvider | None = None
+
+    def auth(self) -> OAuthClientProvider | None:
+        """Returns the authentication for the client, None without tokens and login."""
+        if not self._kept.get("tokens") and self._login is None:
+            return None
+        from mcp.client.auth import OAuthClientProvider
+        from mcp.shared.auth import OAuthClientMetadata, OAuthMetadata
+
+        login = self._login
+        metadata = OAuthClientMetadata.model_validate(
+            {
+                "redirect_uris": [login.redirect if login else _NOWHERE],
+                "client_name": "searchloop",
+                "scope": self._server.oauth.get("scope"),
+            }
+        )
+        self._provider = OAuthClientProvider(
+            self._server.url,
+            metadata,
+            self,
+            redirect_handler=login.begin if login else self._refuse,
+            callback_handler=login.answer if login else self._never,
+        )
+        if login is None and self._kept.get("metadata"):  # a refresh needs its address
+            self._provider.context.oauth_metadata = OAuthMetadata.model_validate(
+                self._kept["metadata"]
+            )
+            self._provider.context.token_expiry_time = self._kept.get("expires")
+        return self._provider
+
+    def allows(self, url: str) -> bool:
+        """Returns True for another origin that a login, or a refresh of the tokens, may ask."""
+        if self._login:
+            return url.startswith("https://") or (is_here(url) and is_here(self._server.url))
+        endpoint = (self._kept.get("metadata") or {}).get("token_endpoint")
+        return isinstance(endpoint, str) and origin_of(url) == origin_of(endpoint)
+
+    async def _refuse(self, url: str) -> None:
+        name = self._server.name
+        what = f"The login to the MCP server {name!r} has run out."
+        raise ConfigError("mcp_login", what, f"searchloop mcp login {name}")
+
+    async def _never(self) -> AuthorizationCodeResult:
+        raise AssertionError("nothing was shown that could be answered")
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """See `TokenStorage`. A new login does not start from old tokens."""
+        from mcp.shared.auth import OAuthToken
+
+        tokens = None if self._login else self._kept.get("tokens")
+        return OAuthToken.model_validate(tokens) if tokens else None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """See `TokenStorage`."""
+        self._kept["tokens"] = tokens.model_dump(mode="json", exclude_none=True)
+        self._kept["expires"] = time.time() + tokens.expires_in if tokens.expires_in else None
+        metadata = self._provider.context.oauth_metadata if self._provider else None
+        if metadata:
+            self._kept["metadata"] = metadata.model_dump(mode="json", exclude_none=True)
+        self._save()
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """See `TokenStorage`. The `oauth` setting may name a client; any other is registered at
+        each login, because its redirect address has another port.
+        """
+        from mcp.shared.auth import OAuthClientInformationFull
+
+        known = self._server.oauth
+        if known.get("clientId"):
+            return OAuthClientInformationFull.model_validate(
+                {"client_id": known["clientId"], "client_secret": known.get("clientSecret")}
+            )
+        client = None if self._login else self._kept.get("client")
+        return OAuthClientInformationFull.model_validate(client) if client else None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """See `TokenStorage`."""
+        self._kept["client"] = client_info.model_dump(mode="json", exclude_none=True)
+        self._save()
+
+    def _save(self) -> None:
+        change_object(self._path, lambda value: value.update({self._server.url: self._kept}))
+
+
+def kept_tokens(home: Path) -> dict[str, str]:
+    """Returns all tokens by name; none of them may leave in a call."""
+    return {
+        f"{name} of {url}": tokens[name]
+        for url, kept in read_object(home / FILE).items()
+        for tokens in [kept.get("tokens") or {}]
+        for name in ("access_token", "refresh_token")
+        if tokens.get(name)
+    }
+
+
+def forget(home: Path, url: str) -> None:
+    """Deletes the tokens for this address."""
+    if url in read_object(home / FILE):
+        change_object(home / FILE, lambda value: value.pop(url, None))

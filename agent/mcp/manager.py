@@ -19,7 +19,7 @@ from searchloop.agent.mcp.calls import tool_of
 from searchloop.agent.mcp.config import Catalogue, ServerList, remove, switch
 from searchloop.agent.mcp.connection import Connection
 from searchloop.agent.mcp.definitions import Definition, Pins, Unusable, spec_of, tokens_of
-from searchloop.agent.mcp.http import forget, kept_tokens
+from searchloop.agent.mcp.login import forget, kept_tokens
 from searchloop.agent.mcp.offers import Offers
 from searchloop.agent.mcp.server import Server, SessionSets, clean, line, tool_name
 from searchloop.agent.observe.logs import Redactor

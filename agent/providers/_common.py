@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers import Codec, HttpProvider
@@ -129,7 +129,7 @@ def _lost(call: ToolCall) -> Message:
     return Message("tool", LOST, tool_call_id=call.id, tool_name=call.name, is_error=True)
 
 
-class CodecBase(Codec):
+class CodecBase:
     """Base of a `Codec` for one endpoint. Sends the key as a bearer token, if there is one."""
 
     vendor: ClassVar[str]
@@ -245,7 +245,7 @@ class KeyedProvider:
     def __init__(self, codec: CodecBase, transport: Transport) -> None:
         self._codec = codec
         self._transport = transport
-        self._http = HttpProvider(codec, transport)
+        self._http = HttpProvider(cast(Codec, codec), transport)
         self._remedy = f"Set {self.key_setting} in the environment or in .env."
         self._ready = not codec.endpoint.needs_key
 

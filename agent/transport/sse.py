@@ -51,7 +51,7 @@ class _Pieces:
         return whole
 
     def ends_line(self) -> bool:
-        """True if the last piece ends with a newline: a blank line may straddle two pieces."""
+        """Returns True if the last piece ends with a newline: a blank line may be cut in two."""
         return bool(self._pieces) and self._pieces[-1].endswith(b"\n")
 
 

@@ -30,7 +30,7 @@ from searchloop.agent.providers._common import (
 )
 from searchloop.agent.providers.anthropic.models import BASIC, FETCH_TOKENS, FETCHES, ClaudeModel
 from searchloop.agent.providers.anthropic.passages import Block, passages
-from searchloop.agent.types import Message, NativeSearch, ToolCall, ToolSpec
+from searchloop.agent.types import Message, NativeSearch, ProviderData, ToolCall, ToolSpec
 
 CACHED = {"type": "ephemeral"}
 PROVIDER = "anthropic"
@@ -222,21 +222,23 @@ class ReplayView:
     cites: bool
     replay: Replay = "whole"
 
+    def raw(self, message: Message) -> ProviderData | None:
+        """Returns the raw answer if this model made it, so that its blocks can be replayed."""
+        data = message.provider_data
+        if data is None or self.replay == "neutral":
+            return None
+        made = (data.provider, data.model, data.version.partition(":")[0])
+        return data if made == (PROVIDER, self.model, VERSION) else None
+
+    def keeps_thinking(self, data: ProviderData) -> bool:
+        """Returns True if the model thought with the same tools and system text."""
+        prefix = data.version.partition(":")[2]
+        return self.replay == "whole" and prefix in ("", self.prefix)
+
 
 def version_of(prefix: str) -> str:
     """Marks raw blocks with our version and the prefix that their model had."""
     return f"{VERSION}:{prefix}"
-
-
-def is_own(message: Message, view: ReplayView) -> bool:
-    """Returns True if this model made the message, so that its raw blocks can be replayed."""
-    data = message.provider_data
-    return (
-        data is not None
-        and view.replay != "neutral"
-        and (data.provider, data.model) == (PROVIDER, view.model)
-        and data.version.partition(":")[0] == VERSION
-    )
 
 
 def container(messages: Sequence[Message], model: str) -> str | None:
@@ -279,7 +281,7 @@ def _open_and_close(pieces: list[Piece], messages: Sequence[Message], view: Repl
     if pieces and pieces[0][0] == "assistant":
         pieces.insert(0, _said("(The beginning of this conversation is not shown.)"))
     last = messages[-1] if messages else None
-    paused = last is not None and bool(last.details.get("paused")) and is_own(last, view)
+    paused = last is not None and bool(last.details.get("paused")) and view.raw(last) is not None
     paused = paused and view.searching
     if not pieces or (pieces[-1][0] == "assistant" and not paused):
         pieces.append(_said("Continue."))
@@ -315,30 +317,25 @@ def _encoded(message: Message, view: ReplayView, left_out: Collection[str]) -> b
 
 
 def _variant(message: Message, view: ReplayView, left_out: Collection[str]) -> str:
-    if not is_own(message, view):
+    data = view.raw(message)
+    if data is None:
         return "anthropic"
-    kept = f"{'t' if _keeps_thinking(message, view) else ''}{'s' if view.searching else ''}"
+    kept = f"{'t' if view.keeps_thinking(data) else ''}{'s' if view.searching else ''}"
     return f"anthropic:raw:{kept}:{','.join(sorted(left_out))}"
-
-
-def _keeps_thinking(message: Message, view: ReplayView) -> bool:
-    assert message.provider_data is not None
-    told = message.provider_data.version.partition(":")[2]
-    return view.replay == "whole" and told in ("", view.prefix)
 
 
 def _blocks(message: Message, view: ReplayView, left_out: Collection[str]) -> Iterable[Block]:
     if message.role == "user":
         return [text_block(message.content)]
-    if not is_own(message, view):
+    data = view.raw(message)
+    if data is None:
         said = [text_block(message.content)] if message.content.strip() else []
         return [*said, *map(call_block, message.tool_calls)]
-    assert message.provider_data is not None
     return without_refused(
-        message.provider_data.blocks,
+        data.blocks,
         answered={call.id for call in message.tool_calls},
         searching=view.searching,
-        thinking=_keeps_thinking(message, view),
+        thinking=view.keeps_thinking(data),
         left_out=left_out,
     )
 
@@ -365,7 +362,7 @@ def _unpaired(messages: Sequence[Message], view: ReplayView) -> Mapping[Message,
         if message.role == "tool" and message.tool_call_id in calls:
             continue
         opened: dict[str, Message] = {}
-        data = message.provider_data if is_own(message, view) else None
+        data = view.raw(message)
         for block in data.blocks if data else ():
             own_id, answers = _server_call(block), block.get("tool_use_id")
             if own_id:

@@ -260,9 +260,8 @@ def _put(root: dict[str, Any], piece: Mapping[str, Any]) -> bool:
     path = str(piece.get("jsonPath") or "").removeprefix("$")
     if _STEP.sub("", path):
         return False
-    steps: list[str | int] = ["args"]
-    for name, index, quoted in _STEP.findall(path):
-        steps.append(int(index) if index else name or quoted)
+    found = _STEP.findall(path)
+    steps = ["args", *(int(index) if index else name or quoted for name, index, quoted in found)]
     kind = next((kind for kind in _VALUES if kind in piece), None)
     value = None if kind in (None, "nullValue") else piece[kind]
     return _store(root, steps, value) if kind else True
@@ -270,17 +269,16 @@ def _put(root: dict[str, Any], piece: Mapping[str, Any]) -> bool:
 
 def _store(target: Any, steps: list[str | int], value: Any) -> bool:
     """Sets the value at the end of the steps; appends to a string that is already there."""
-    for step, following in zip(steps, [*steps[1:], None], strict=True):
-        kind: type[Any] = list if isinstance(step, int) else dict
-        if not isinstance(target, kind):
-            return False
-        if isinstance(step, int):
-            target.extend([None] * (step + 1 - len(target)))
-        old = target[step] if isinstance(step, int) else target.get(step)
-        if following is None:
-            joined = isinstance(value, str) and isinstance(old, str)
-            target[step] = old + value if joined else value
-        elif old is None:
-            target[step] = [] if isinstance(following, int) else {}
-        target = target[step]
+    step, rest = steps[0], steps[1:]
+    kind: type[Any] = list if isinstance(step, int) else dict
+    if not isinstance(target, kind):
+        return False
+    if isinstance(step, int):
+        target.extend([None] * (step + 1 - len(target)))
+    old = target[step] if isinstance(step, int) else target.get(step)
+    if rest:
+        if old is None:
+            old = target[step] = [] if isinstance(rest[0], int) else {}
+        return _store(old, rest, value)
+    target[step] = old + value if isinstance(value, str) and isinstance(old, str) else value
     return True

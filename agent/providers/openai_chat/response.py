@@ -355,8 +355,6 @@ class ChatDecoder(DecoderBase):
             if shown or self._answer.annotated:
                 yield from self._searched()
             yield from shown
-        elif isinstance(choice.get("text"), str):
-            yield from self._answer.add({"content": choice["text"]}, whole=False)
         reason = choice.get("finish_reason")
         if reason:
             if reason == "error" or choice.get("error"):

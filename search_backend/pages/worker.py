@@ -1,9 +1,9 @@
 """The process that reads one document after another for `workers`, and may be killed at any time.
 
-From stdin: two lengths of four bytes, a JSON object {url, content_type, charset}, the body. To
-stdout: a length of four bytes and a page as JSON; with pickle, a parser that a page has taken over
-could run code in the parent. It ends with stdin, and with status 0 between two documents if it was
-idle for a while or has grown.
+To stdout: READY when it is up. From stdin: two lengths of four bytes, a JSON object {url,
+content_type, charset}, the body. To stdout: a length of four bytes and a page as JSON; with pickle,
+a parser that a page has taken over could run code in the parent. It ends with stdin, and with
+status 0 between two documents if it was idle for a while or has grown.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from searchloop.search_backend.types import Page, Problem, failed_page
 ASKED = struct.Struct(">II")
 _PIECE = 64 * 1024
 ANSWERED = struct.Struct(">I")
+READY = b"+"
 # Fields of a page that no reader fills.
 NOT_READ = frozenset({"attempts", "freshness", "reader", "redirects"})
 # What a document may take beyond the process itself, and what of it may stay.
@@ -44,6 +45,8 @@ def main() -> None:
     seconds, idle = int(sys.argv[1]), float(sys.argv[2])
     warm_up()
     most = bound_memory() + MOST_KEPT
+    target.write(READY)
+    target.flush()
     while has_work(source, idle) and (request := take(source)) is not None:
         bound_time(seconds)
         head, body, cut = request

@@ -15,16 +15,17 @@ import os
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Iterator
 from typing import IO
 
-from searchloop.search_backend.pages.worker import ANSWERED, ASKED, TOO_LARGE
+from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.types import Page, Problem, failed_page
 
 # A page of this size is read in some 20 ms; the way to a worker and back costs 1.
 SMALL = 128 * 1024
 SECONDS = 5.0
+START_SECONDS = 30.0
 IDLE_SECONDS = 60.0
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
@@ -35,7 +36,8 @@ _START = (
 class Workers:
     """A pool of up to `most` processes, which end after `idle` seconds without work.
 
-    A document may take `seconds`, waiting for a process included.
+    A document may wait `seconds` for its turn and take as long in a process that is up: a busy
+    machine may need longer to start one.
     """
 
     def __init__(
@@ -57,18 +59,16 @@ class Workers:
         small = len(body) <= self._small and b"%PDF-" not in body[:1024]
         if small or not sys.executable:
             return read(body, url=url, content_type=content_type, charset=charset)
-        until = time.monotonic() + self._seconds
         if not self._free.acquire(timeout=self._seconds):
             return failed_page(url, _BUSY)
         try:
             head = {"url": url, "content_type": content_type, "charset": charset}
-            return self._ask(json.dumps(head).encode(), body, until) or failed_page(
-                url, _TOO_SLOW if time.monotonic() >= until else TOO_LARGE
-            )
+            page = self._ask(json.dumps(head).encode(), body)
+            return failed_page(url, page) if isinstance(page, Problem) else page
         finally:
             self._free.release()
 
-    def _ask(self, head: bytes, body: bytes, until: float) -> Page | None:
+    def _ask(self, head: bytes, body: bytes) -> Page | Problem:
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         # A worker that died while idle is replaced.
@@ -76,16 +76,16 @@ class Workers:
             worker.kill()
             worker = None
         worker = worker or _Worker(self._seconds, self._idle_seconds)
-        page = worker.ask(head, body, until)
+        page = worker.ask(head, body)
         if page is None and worker.has_retired():
             worker.kill()
             worker = _Worker(self._seconds, self._idle_seconds)
-            page = worker.ask(head, body, until)
+            page = worker.ask(head, body)
         if page is None:
             worker.kill()
-        else:
-            with self._lock:
-                self._idle.append(worker)
+            return _TOO_SLOW if worker.late else TOO_LARGE
+        with self._lock:
+            self._idle.append(worker)
         return page
 
     def close(self) -> None:
@@ -103,6 +103,9 @@ class _Worker:
     """One process, for one document at a time."""
 
     def __init__(self, seconds: float, idle: float) -> None:
+        self.late = False
+        self._seconds = seconds
+        self._is_up = False
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-c", _START, str(max(1, round(seconds))), str(idle)),
@@ -125,21 +128,34 @@ class _Worker:
             return self._process.wait(5) == 0
         return False
 
-    def ask(self, head: bytes, body: bytes, until: float) -> Page | None:
+    def ask(self, head: bytes, body: bytes) -> Page | None:
         """Returns the page; None if the process died or was killed over it."""
-        timer = threading.Timer(max(0.0, until - time.monotonic()), self._process.kill)
+        try:
+            source, target = self._pipes()
+            if not self._is_up:
+                with self._killed_after(START_SECONDS):
+                    self._is_up = source.read(len(READY)) == READY
+            with self._killed_after(self._seconds):
+                target.write(ASKED.pack(len(head), len(body)) + head)
+                target.write(body)
+                target.flush()
+                size = source.read(ANSWERED.size)
+                whole = len(size) == ANSWERED.size
+                return _page(source.read(ANSWERED.unpack(size)[0]) if whole else b"")
+        except (OSError, ValueError):
+            return None
+
+    @contextlib.contextmanager
+    def _killed_after(self, seconds: float) -> Iterator[None]:
+        def kill() -> None:
+            self.late = True
+            self._process.kill()
+
+        timer = threading.Timer(seconds, kill)
         timer.daemon = True
         timer.start()
         try:
-            source, target = self._pipes()
-            target.write(ASKED.pack(len(head), len(body)) + head)
-            target.write(body)
-            target.flush()
-            size = source.read(ANSWERED.size)
-            answer = source.read(ANSWERED.unpack(size)[0]) if len(size) == ANSWERED.size else b""
-            return _page(answer)
-        except (OSError, ValueError):
-            return None
+            yield
         finally:
             timer.cancel()
 

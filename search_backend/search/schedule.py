@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
+from math import ceil, inf
 
 from searchloop.search_backend.engines import Access, Engine
 from searchloop.search_backend.fetch.client import in_thread
@@ -230,51 +229,47 @@ class OneSearch:
 
         Returns one outcome for each engine that had a part in it, in the order of `chain`.
         """
-        now = self._clock()
-        waiting, end = deque(chain), now + seconds
+        end = self._clock() + seconds
         try:
-            self._start(waiting)
-            while self._calls and now < end and not self._has_results():
-                await self._wait(min([end, *self._moments(waiting)]) - now)
-                now = self._clock()
-                self._start(waiting)
-            found = self._has_results()
-            for call in self._calls.values():
-                late = now >= call.late or not found
-                self._outcomes.append(
-                    self._schedule.cancelled(call.engine, now - call.sent, late=late)
-                )
+            for engine in chain:
+                if not engine.remote:  # asked when none of the web is at work
+                    await self._wait(end)
+                if self._has_results():
+                    break
+                if not engine.remote:  # the web did not answer in time; this machine may know
+                    self._give_up()
+                elif self._clock() >= end:
+                    continue
+                if task := self._start(engine):
+                    late = self._calls[task].late
+                    await self._wait(min(late, end) if self._clock() < end else inf, task)
+            await self._wait(end)
+            self._give_up()
         finally:
             for task in self._calls:
                 task.cancel()
-        self._calls.clear()
-        # The web did not answer in time; this machine may know.
-        here = deque(engine for engine in waiting if not engine.remote)
-        while here and not self._has_results():
-            self._start(here)
-            await self._wait(None)
         order = {engine.name: at for at, engine in enumerate(chain)}
         return sorted(self._outcomes, key=lambda outcome: order[outcome.attempt.engine])
 
-    def _start(self, waiting: deque[Engine]) -> None:
-        """Asks the next engine unless one is at work that is not late.
+    def _start(self, engine: Engine) -> asyncio.Task[object] | None:
+        wait = self._schedule.admit(engine, by_name=self._by_name)
+        if isinstance(wait, Outcome):
+            self._outcomes.append(wait)
+            return None
+        # Halved for each engine that is late, so that many cost like two.
+        patience = (PATIENCE if engine.wire else PATIENCE_WITH_PACKAGES) / 2 ** len(self._calls)
+        sent = self._clock() + wait
+        task = asyncio.create_task(self._ask(engine, wait))
+        self._calls[task] = _Call(engine, sent, wait, sent + patience)
+        return task
 
-        Engines on this machine are asked only when none of the web is at work.
-        """
-        now = self._clock()
-        while waiting and not self._has_results():
-            late = sum(call.late <= now for call in self._calls.values())
-            if len(self._calls) > late or (self._calls and not waiting[0].remote):
-                return
-            engine = waiting.popleft()
-            wait = self._schedule.admit(engine, by_name=self._by_name)
-            if isinstance(wait, Outcome):
-                self._outcomes.append(wait)
-                continue
-            # Halved for each engine that is late, so that many cost like two.
-            patience = (PATIENCE if engine.wire else PATIENCE_WITH_PACKAGES) / 2**late
-            call = _Call(engine, now + wait, wait, now + wait + patience)
-            self._calls[asyncio.create_task(self._ask(engine, wait))] = call
+    def _give_up(self) -> None:
+        now, found = self._clock(), self._has_results()
+        for task, call in self._calls.items():
+            task.cancel()
+            late = now >= call.late or not found
+            self._outcomes.append(self._schedule.cancelled(call.engine, now - call.sent, late=late))
+        self._calls.clear()
 
     async def _ask(self, engine: Engine, wait: float) -> object:
         """Returns the answer, or the exception: it is judged where all outcomes are."""
@@ -291,25 +286,21 @@ class OneSearch:
         except Exception as error:
             return error
 
-    async def _wait(self, seconds: float | None) -> None:
-        """Waits until one engine has ended, for at most `seconds`; with None until all have."""
-        when = asyncio.ALL_COMPLETED if seconds is None else asyncio.FIRST_COMPLETED
-        if self._calls:
-            await asyncio.wait(self._calls, timeout=seconds, return_when=when)
-        now = self._clock()
-        for task in [task for task in self._calls if task.done()]:
-            call = self._calls.pop(task)
-            spent = max(now - call.sent, 0.0)
-            self._outcomes.append(
-                self._schedule.judge(call.engine, self._query, task.result(), spent, call.waited)
+    async def _wait(self, until: float, task: asyncio.Task[object] | None = None) -> None:
+        """Waits until `task` or all have ended, one has results, or it is `until`."""
+        while (task in self._calls if task else self._calls) and not self._has_results():
+            if (seconds := until - self._clock()) <= 0:
+                return
+            timeout = None if seconds == inf else seconds
+            ended, _ = await asyncio.wait(
+                self._calls, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
             )
-
-    def _moments(self, waiting: deque[Engine]) -> list[float]:
-        """The moments when engines become late, if another one of the web could be asked then."""
-        if not waiting or not waiting[0].remote:
-            return []
-        now = self._clock()
-        return [call.late for call in self._calls.values() if call.late > now]
+            for one in ended:
+                call = self._calls.pop(one)
+                spent = max(self._clock() - call.sent, 0.0)
+                self._outcomes.append(
+                    self._schedule.judge(call.engine, self._query, one.result(), spent, call.waited)
+                )
 
     def _has_results(self) -> bool:
         return any(outcome.results for outcome in self._outcomes)

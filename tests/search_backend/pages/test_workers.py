@@ -153,7 +153,7 @@ def test_a_worker_knows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_page_that_takes_too_long_is_given_up() -> None:
     """With its process, and the next page is read by another."""
-    pool = Workers(most=1, seconds=0.01)  # no process is up by then
+    pool = Workers(most=1, seconds=0.001)
     try:
         page = pool.read(LARGE, url=URL, content_type="text/html")
         assert page.status == "error"

@@ -19,6 +19,8 @@ from searchloop.agent.verdicts.vocabulary import STOPS
 LONGEST = 400_000  # characters; what stands behind them is not compared
 _STEPS = 20_000  # places looked at to find the sentences near one claim
 _NEAREST = 8
+_EMPHASIS = ("*", "**", "***", "`")
+_GOES_ON = re.compile(r"(?<=\w)[*`]{0,3}\]\([^()\s]{1,2000}\)[*`]{0,3}(?=\w)")
 _GARBAGE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd]")
 
 
@@ -38,13 +40,22 @@ class Words(NamedTuple):
         return self.starts[first], self.ends[first + words.count(" ") - 2]
 
 
-def words_of(text: str, lang: str) -> Words:
-    """Returns the folded words of a text; thousands lose their separators, minus signs stay."""
+def words_of(text: str, lang: str, joined: frozenset[int] = frozenset()) -> Words:
+    """Returns the folded words of a text; thousands lose their separators, minus signs stay.
+
+    What begins at a place in `joined` goes on with the word before it; so does what only emphasis
+    cuts off.
+    """
     words: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     for piece in PIECE.finditer(text):
         start, end = piece.span()
+        inside = ends and text[ends[-1] : start] in _EMPHASIS and piece.lastgroup == "word"
+        if words and (start in joined or (inside and words[-1][-1].isalpha())):
+            words[-1] += folded(piece[0])
+            ends[-1] = end
+            continue
         if piece.lastgroup == "run":
             words += piece[0]
             starts += range(start, end)
@@ -78,7 +89,12 @@ class Page:
     @cached_property
     def words(self) -> Words:
         """Every word in order, for literal comparison."""
-        return words_of(self.clean, self.lang)
+        return words_of(self.clean, self.lang, self._joined)
+
+    @cached_property
+    def _joined(self) -> frozenset[int]:
+        """Returns where a word goes on behind a link, as in `[cat](address)s`."""
+        return frozenset(match.end() for match in _GOES_ON.finditer(self.text))
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:

@@ -254,3 +254,12 @@ def test_a_translated_quotation_accuses_nobody(claim: str, page: str) -> None:
     """Also between languages of which one, or none, is known here."""
     verdict = check(claim, Page(page)).verdict
     assert verdict in (("quoted", "supported") if claim is page else ("unclear",))
+
+
+def test_a_word_may_go_on_behind_a_link() -> None:
+    """Pages write `[cat](address)s`; a quotation has the whole word."""
+    page = Page("They say the old [cat](https://a.example/)s sat on the red mat. It [rained](#x) .")
+    verdict = check("“the old cats sat on the red mat”", page)
+    assert verdict.verdict == "quoted"
+    assert verdict.passage.startswith("the old [cat](")
+    assert check("“the old dogs sat on the red mat”", page).verdict == "misquoted"

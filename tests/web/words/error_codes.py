@@ -22,7 +22,7 @@ _NO_PAGE = frozenset(
 _MAKERS = re.compile(
     r"[A-Z]\w*(Error|Rejected|Refused|Failed)|Conflict|Problem|Notice|Finding|Refusal"
 )
-_HELPERS = {ast.Name: {"failed", "fault"}, ast.Attribute: {"_tell", "error"}}
+_HELPERS = {ast.Name: {"failed", "fault"}, ast.Attribute: {"tell", "error"}}
 _CODE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 # Codes that are put together, or come by another name: where, and what they can be.
 MADE = {

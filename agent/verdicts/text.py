@@ -99,7 +99,7 @@ SPACELESS = (
     "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
     "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff"
 )
-_MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0962\u0963"
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0962\u0963\u200c\u200d"
 PIECE = re.compile(
     r"(?P<number>\d{1,3}(?:[,.'’\u00a0\u202f\u2009 ]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*)"
     rf"|(?P<run>[{SPACELESS}]+)"
@@ -119,11 +119,17 @@ def blanked(text: str) -> str:
     return _BLANKED.sub(lambda match: " " * len(match[0]), text)
 
 
+_LOOKS = {0x2019: "'", 0x200C: None, 0x200D: None}
+
+
 @lru_cache(maxsize=65536)
 def folded(word: str) -> str:
-    """Returns the word without case, width and the look of its apostrophes; `n'` becomes `n`."""
+    """Returns the word without case, width, joiners and the look of its apostrophes.
+
+    `n'` becomes `n`.
+    """
     if not word.isascii():
-        word = unicodedata.normalize("NFKC", word.replace("’", "'"))
+        word = unicodedata.normalize("NFKC", word.translate(_LOOKS))
     return word.casefold().removesuffix("'")
 
 

@@ -263,3 +263,12 @@ def test_a_word_may_go_on_behind_a_link() -> None:
     assert verdict.verdict == "quoted"
     assert verdict.passage.startswith("the old [cat](")
     assert check("“the old dogs sat on the red mat”", page).verdict == "misquoted"
+
+
+@pytest.mark.parametrize(
+    "claim", ["او می‌خواهد کتاب‌های خوب بخواند", "او میخواهد کتابهای خوب بخواند"]
+)
+def test_joiners_inside_words_do_not_count(claim: str) -> None:
+    """Persian is written with and without them."""
+    page = Page("او هر روز می‌نویسد. او می‌خواهد کتاب‌های خوب بخواند. او شاد است.")
+    assert check(f"«{claim}»", page).verdict == "quoted"

@@ -1,4 +1,4 @@
 """Web search as the agent sees it: the switch, the source table, citations.
 
-Others may import: addresses, citations, options, source_numbers, switch, vendor_marks.
+Others may import: citations, options, source_numbers, switch, vendor_marks.
 """

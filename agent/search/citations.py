@@ -14,8 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from searchloop.agent.search.addresses import is_tracking
-from searchloop.agent.search.source_numbers import SourceTable, merged
+from searchloop.agent.search.source_numbers import SourceTable, is_tracking, merged
 from searchloop.agent.types import Citation, Mark, Message, Source, Span
 
 _CODE = re.compile(

@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlsplit
 
-from searchloop.agent.search.addresses import url_key
+from searchloop.agent.search.source_numbers import url_key
 
 Node = str | dict[str, Any]
 

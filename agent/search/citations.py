@@ -12,9 +12,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from searchloop.agent.search.addresses import is_tracking
 from searchloop.agent.search.marks import find
-from searchloop.agent.search.source_numbers import SourceTable, merged
+from searchloop.agent.search.source_numbers import SourceTable, is_tracking, merged
 from searchloop.agent.types import Citation, Mark, Message, Source
 from searchloop.agent.verdicts.check import Verdict, check
 from searchloop.agent.verdicts.claims import Claims

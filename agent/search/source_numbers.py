@@ -2,15 +2,19 @@
 
 The program numbers a URL once, in order of first appearance before the model. A model can only
 point at a number, so no citation names a URL that the session has not met. The table also lists the
-URLs that may be opened: those the user wrote, a search found, or an opened page links to.
+URLs that may be opened: those the user wrote, a search found, or an opened page links to. An
+address in prose is found in every script and without its scheme. One too many does no harm: it
+holds nothing that the user did not write, and the guard of the search backend still decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
+from urllib.parse import unquote
 
-from searchloop.agent.search.addresses import url_key, urls_in
 from searchloop.agent.types import Message, Source, SourceState
 
 _RANK: dict[SourceState, int] = {"found": 0, "opened": 1, "cited": 2}
@@ -153,3 +157,192 @@ def private_mark(urls: Iterable[str]) -> dict[str, bool]:
     """Returns {"private": True} if a URL is a document of the user's own folders, else {}."""
     own = [u for u in urls if u.startswith("library://") and not u.startswith(_PUBLIC)]
     return {"private": True} if own else {}
+
+
+# Letters of scripts that put no blanks between words, so that prose may touch an address.
+_GLUED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3031-\u318f\u31a0-\u31ff"
+    "\u3400-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+# Ends an address: blanks, quotes, and the punctuation of other scripts.
+_ENDS = (
+    r"\s<>\"`\\^{}|\x00-\x20\x7f-\xa1\xab\xbb\xbf\u037e\u055a-\u055f\u0589\u05c3\u060c\u061b\u061f"
+    r"\u066a-\u066d\u06d4\u0700-\u070d\u0964\u0965\u0df4\u0e5a\u0e5b\u0f0d-\u0f12\u104a\u104b"
+    r"\u1362-\u1368\u17d4-\u17d6\u1800-\u180a\u200b\u200e-\u200f\u2014-\u206f\u2308-\u230b\u2329\u232a"
+    r"\u3001-\u3003\u3008-\u3011\u3014-\u301b\u301d-\u301f\ufe10-\ufe6b\ufeff\uff01-\uff0f\uff1a-\uff20"
+    r"\uff3b-\uff40\uff5b-\uff65"
+)
+# An address inside of another one follows a separator; after anything else a new one begins.
+_REST = rf"(?!(?<![/=?&%])https?://)(?:[^{_ENDS}']|'(?=[A-Za-z]))"
+_DOTTED = re.compile(r"\.[^\s.]")
+_ADDRESSES = (
+    re.compile(rf"(?:https?|library|zim)://(?:{_REST})+", re.IGNORECASE),
+    # A name of a host without a scheme: labels, one of letters, and perhaps a port and a path.
+    re.compile(
+        r"(?<![\w@./:\\%&=#~+-])(?:[\w\u0900-\u0dff-]{1,63}\.)+"
+        r"(?:xn--[a-z0-9-]{2,59}|(?:[^\W\d_]|[\u0900-\u0dff]){2,24})"
+        rf"(?![\w@(]|\.\w)(?::\d{{1,5}})?(?:[/?#](?:{_REST})*)?",
+        re.IGNORECASE,
+    ),
+)
+# Where prose may begin behind an address, and end in front of one.
+_TOUCHES = re.compile(
+    rf"(?<=[!-~])(?=[{_GLUED}])|(?<=[\u30a0-\u30ff\u3400-\u9fff])(?=[\u3041-\u309f])"
+)
+_STARTS = re.compile(rf"(?<=[{_GLUED}])(?=[a-z0-9])", re.IGNORECASE)
+# Names of files look like names of hosts; with a path behind it, it is a host.
+_FILE = re.compile(
+    r"[^/]+\.(?:7z|bak|bz2|cc|cfg|conf|cpp|css?|csv|dll|docx?|env|exe|gif|go|gz|hpp|html?|ini|ipynb"
+    r"|java|jpe?g|js|jsonl?|jsx|kt|lock|log|md|mjs|mp[34]|odt|pdf|php|png|pptx?|ps1|pyc?|rar|rb|rst?"
+    r"|scss|sh|sql|sqlite|svg|swift|tar|tex|tgz|toml|tsx?|txt|vue|wav|webp|whl|xlsx?|xml|ya?ml|zip)"
+    r"(?:[:?#].*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_MOST_READINGS = 8
+
+
+def urls_in(text: str) -> list[str]:
+    """Finds the addresses in a text, without the punctuation around them.
+
+    Where prose may touch an address, each possible end gives one.
+    """
+    found: dict[str, None] = {}
+    # The tests are far faster than the patterns, and mostly enough.
+    for word in text.split() if "://" in text or _DOTTED.search(text) else ():
+        for match in _ADDRESSES[0].finditer(word) if "://" in word else ():
+            found |= dict.fromkeys(_readings(match[0]))
+        for match in _ADDRESSES[1].finditer(word) if "." in word.rstrip(".") else ():
+            name, host = match[0], match[0].partition(".")[0]
+            if name.startswith("www.") or not _FILE.fullmatch(name):
+                starts = [0, *(begin.start() for begin in _STARTS.finditer(host))][:_MOST_READINGS]
+                found |= {f"https://{url}": None for at in starts for url in _readings(name[at:])}
+    return list(found)
+
+
+def _readings(run: str) -> Iterator[str]:
+    """Yields the address that takes all of `run`, and those that end where prose may begin."""
+    ends = [len(run), *(found.start() for found in _TOUCHES.finditer(run))]
+    for end in ends[:_MOST_READINGS]:
+        url = _trim(run[:end])
+        if "." in url or (":" in url and not url.endswith("://")):
+            yield url
+
+
+def _trim(url: str) -> str:
+    """Removes what follows a bracket that was opened in front of `url`, and final punctuation."""
+    depth = {")": 0, "]": 0}
+    for at, char in enumerate(url if ")" in url or "]" in url else ""):
+        if char in "([":
+            depth[")" if char == "(" else "]"] += 1
+        elif char in ")]":
+            depth[char] -= 1
+            if depth[char] < 0:
+                url = url[:at]
+                break
+    return url.rstrip(".,;:!?*_~'([")
+
+
+_WEB = re.compile(r"(?i:https?)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+_TRACKING = re.compile(
+    r"(?:utm|mtm|pk|hsa|stm)_\w+|at_(?:medium|campaign|custom\d?)|gclid|gclsrc|gad_\w+|gbraid|wbraid"
+    r"|fbclid|fb_(?:action_\w+|source|ref)|msclkid|dclid|yclid|ysclid|ttclid|twclid|li_fat_id|srsltid"
+    r"|igsh|igshid|mc_[ce]id|mkt_tok|_hs\w+|hsctatracking|_g[al]|ref_|ref_(?:src|url)|spm|scm|vero_\w+"
+    r"|oly_(?:anon|enc)_id|cmpid|ocid|smid|trk|trkcampaign|guccounter|guce_\w+|__twitter_impression",
+    re.IGNORECASE,
+)
+# A word that names where a reader came from; codes and numbers name what the page is about.
+_REFERRER = re.compile(r"ref=(?![A-Z0-9-]*[0-9][A-Z0-9-]*$)[\w.%:+/-]*")
+# There `ref` is a branch or a version.
+_CODE = re.compile(
+    r"(?:^|[./])(?:github|gitlab|gitea|codeberg|bitbucket)\.|/(?:api|blob|contents|raw|repos|tree|-)/"
+)
+_AMP_QUERY = re.compile(r"amp(?:=(?:1|true)?)?|(?:outputtype|output)=amp", re.IGNORECASE)
+_AMP_PATH = re.compile(r"(?<=[^/])/amp/?$|\.amp(?=\.html?$|$)")
+_AMP_VIEWER = re.compile(
+    r"[^/]+\.cdn\.ampproject\.org/(?:c|v|wp)/(?:s/)?(.+)|(?:www\.)?google\.[a-z.]+/amp/(?:s/)?(.+)",
+    re.DOTALL,
+)
+_VIDEO = re.compile(
+    r"(?:youtu\.be|youtube(?:-nocookie)?\.com/(?:embed|live|shorts|v))/([\w-]{6,20})"
+)
+_INDEX = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)$")
+_RESERVED = re.compile(r"%(2[356f]|3[df])", re.IGNORECASE)
+_SLASHES = re.compile(r"//+")
+
+
+@lru_cache(maxsize=16_384)  # a chat meets its addresses again at each question
+def url_key(url: str) -> str:
+    """Returns one key for all addresses of a page; never open it.
+
+    Its scheme, mobile and AMP versions, parameters for tracking and places on it do not count.
+    search_backend/search/merge.py has the same rule.
+    """
+    url = url.strip()
+    found = _WEB.fullmatch(url if "://" in url else f"https://{url}")
+    if found is None or found[1].count("[") != found[1].count("]"):
+        return url if url.startswith("library:") else url.partition("#")[0]
+    authority, path, query, fragment = found.groups()
+    if "amp" in url and (viewed := _AMP_VIEWER.fullmatch(authority.lower() + path)):
+        authority, slash, path = (viewed[1] or viewed[2]).partition("/")
+        path = slash + path
+    place = _host(authority) + _path(path)
+    pairs = sorted(_pairs(query, place)) if query else []
+    if place == "youtube.com/watch":
+        pairs = [pair for pair in pairs if pair.startswith("v=")]
+    elif place.startswith("youtu") and (video := _VIDEO.fullmatch(place)):
+        place, pairs = "youtube.com/watch", [f"v={video[1]}"]
+    key = f"{place}?{'&'.join(pairs)}" if pairs else place
+    # Elsewhere a fragment is a place on the page; here it names another page.
+    return f"{key}#{fragment}" if fragment and fragment[0] in "!/" and fragment[1:] else key
+
+
+def _host(authority: str) -> str:
+    user, at, host = authority.rpartition("@")
+    host = host.lower()
+    if ":" in host:
+        host = host.removesuffix(":").removesuffix(":80").removesuffix(":443")
+    labels = host.rstrip(".").split(".")
+    while len(labels) > 2 and labels[0] in ("www", "m", "mobile", "amp"):
+        del labels[0]
+    if len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
+        del labels[1]
+    if "xn--" in host:
+        labels = [_decoded(label) for label in labels]
+    return f"{user}{at}{'.'.join(labels)}"
+
+
+def _decoded(label: str) -> str:
+    try:
+        return label[4:].encode().decode("punycode") if label.startswith("xn--") else label
+    except (UnicodeError, OverflowError):
+        return label
+
+
+def _unquoted(text: str) -> str:
+    """Decodes all but what separates parts, or two different pages would look alike."""
+    text = _RESERVED.sub(lambda found: f"%25{found[1].lower()}", text)
+    return unquote(text, errors="surrogateescape")
+
+
+def _path(path: str) -> str:
+    if "%" in path or "//" in path:
+        path = _SLASHES.sub("/", _unquoted(path))
+    if "." in path or "/amp" in path:
+        path = _AMP_PATH.sub("", _INDEX.sub("/", path))
+    return path.rstrip("/")
+
+
+def _pairs(query: str, place: str) -> list[str]:
+    """Returns the parameters that name the page, each in one spelling."""
+    pairs = [pair for pair in query.split("&") if pair and not _AMP_QUERY.fullmatch(pair)]
+    kept = (pair for pair in pairs if not is_tracking(pair, place))
+    return [_unquoted(pair.replace("+", "%20")) for pair in kept]
+
+
+def is_tracking(pair: str, place: str) -> bool:
+    """Returns whether a parameter of an address tells only where its reader came from."""
+    if _TRACKING.fullmatch(pair.partition("=")[0]):
+        return True
+    if pair.startswith("si="):
+        return "youtu" in place or "spotify.com/" in place
+    return _REFERRER.fullmatch(pair) is not None and not _CODE.search(place)

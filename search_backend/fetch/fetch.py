@@ -131,11 +131,11 @@ def fetch(
     with `truncated`. Raises FetchRefused, FetchFailed, NotReachable, ConfigError.
     """
     ends = time.monotonic() + limits.seconds
-    cookies = run(_no_cookies(), timeout=limits.seconds)
     allow = parse_ranges(allow_ranges)
-    journey = _Journey(limits, ends, resolve, sockets, allow, tls, known, cookies)
     with evenly(limits.failure_step):
         try:
+            cookies = run(_no_cookies(), timeout=limits.seconds)
+            journey = _Journey(limits, ends, resolve, sockets, allow, tls, known, cookies)
             return _follow(url, journey, host_allowed)
         except TimeoutError:
             raise timed_out(limits.seconds) from None

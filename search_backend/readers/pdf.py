@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from searchloop.search_backend.readers import Reader
-from searchloop.search_backend.text.clean import invisible, one_line, tidy
+from searchloop.search_backend.text.clean import cleaned, one_line
 from searchloop.search_backend.types import Page, Problem, failed_page
 
 MOST_PAGES = 500
@@ -44,12 +44,13 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
         finally:
             document.close()
     name = PurePosixPath(unquote(urlsplit(url).path)).name
-    text = tidy(whole := "\n\n".join(texts))
+    text, unseen = cleaned("\n\n".join(map(str.strip, texts)))
+    text = text.strip()
     if not texts:
         return failed_page(url, _BAD)
     if not text:
         return failed_page(url, _NO_TEXT)
-    return Page(url, url, one_line(title or name), text, cut=cut, invisible=invisible(whole))
+    return Page(url, url, one_line(title or name), text, cut=cut, invisible=unseen)
 
 
 def _page_text(document: Any, number: int) -> str:

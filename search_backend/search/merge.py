@@ -45,7 +45,7 @@ def canonical_key(url: str) -> str:
     """Returns one key for all addresses of a page; never open it.
 
     Its scheme, mobile and AMP versions, parameters for tracking and places on it do not count.
-    agent/search/addresses.py has the same rule.
+    agent/search/source_numbers.py has the same rule.
     """
     found = _WEB.fullmatch(url.strip())
     if found is None or found[1].count("[") != found[1].count("]"):

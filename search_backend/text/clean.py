@@ -50,8 +50,6 @@ _SHAPED = re.compile(
 # Of ASCII all that `_INVISIBLE` leaves and that is no strange line end.
 _SEEN = bytes((9, 10, *range(32, 127)))
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*){2,}")
-_TRAILING = re.compile(r"[ \t]+\n")
 
 
 def clean(text: str) -> str:
@@ -71,11 +69,6 @@ def cleaned(text: str) -> tuple[str, int]:
     text = _LINE_ENDS.sub("\n", text)
     seen = _SHAPED.sub(r"\1", text) if _INVISIBLE.search(text) else text
     return seen, len(text) - len(seen)
-
-
-def tidy(text: str) -> str:
-    """Cleans `text`, trims line ends and leaves at most one empty line in a row."""
-    return _BLANK_LINES.sub("\n\n", _TRAILING.sub("\n", clean(text))).strip()
 
 
 def snippet_text(value: object) -> str:

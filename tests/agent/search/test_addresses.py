@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.agent.search.addresses import url_key, urls_in
 from searchloop.agent.search.citations import without_tracking
-from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.search.source_numbers import SourceTable, url_key, urls_in
 from searchloop.agent.types import Message
 from searchloop.search_backend.search.merge import canonical_key
 

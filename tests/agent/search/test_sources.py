@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.log.events import Event, messages_from, result_data
-from searchloop.agent.search.addresses import url_key, urls_in
-from searchloop.agent.search.source_numbers import SourceTable
+from searchloop.agent.search.source_numbers import SourceTable, url_key, urls_in
 from searchloop.agent.types import Message, Source, SourceState, ToolResult
 from tests.waiting import at_cost
 

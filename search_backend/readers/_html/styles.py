@@ -28,6 +28,8 @@ MOST_STEPS = 500_000
 # custom properties that name each other.
 LONGEST_SHEET, MOST_SELECTORS, LONGEST_VALUE, DEEPEST, MOST_ROUNDS = 200_000, 400, 40, 6, 4
 SCREEN_WIDTH = 1280.0
+_SIMPLE = re.compile(r"(?<![^{};/])([^][(){}@\"'\\/;]+)\{[^{}@\"'\\/]*\}")
+_NAMES = re.compile(r"[.#][\w-]+")
 _DIGITS = re.compile(r"(\d{99})\d+")
 _WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d{1,5}(?:\.\d{1,4})?)(px|r?em)\s*\)")
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]++)\s*(?:,([^()]*+))?\)")
@@ -72,6 +74,8 @@ class Sheets:
         self._tree = tree
         self._styles: dict[str, tuple[Style, Style]] = {}
         texts, self.whole = _sheets(tree)
+        # Most of a sheet is about other pages, and parsing it would take the longest.
+        texts = [_SIMPLE.sub(self._if_used, text) for text in texts]
         found = [rule for text in texts for rule in _rules(text)]
         self._variables: dict[str, str] = {}
         for rule in found if any("var(" in text for text in texts) else ():
@@ -82,6 +86,11 @@ class Sheets:
             for rule in found
             if (selectors := self._selectors(rule.prelude))
         ]
+
+    def _if_used(self, rule: re.Match[str]) -> str:
+        """Return a rule of a few names, nothing if the page has none of them."""
+        heads = map(_NAMES.findall, rule[1].split(","))
+        return rule[0] if any(all(map(self._counts.__getitem__, head)) for head in heads) else ""
 
     def pay(self, steps: int) -> bool:
         """Charge the budget; return False, and charge nothing, if too little is left."""
@@ -132,6 +141,8 @@ class Sheets:
             for node in LexborHTMLParser(text).css(f"[style][{_MARK}]"):
                 place = int(node.attributes[_MARK] or 0)
                 found[place] = f"{found.get(place, '')};{node.attributes['style']}"
+        for node in nodes if kept else ():
+            del node.attrs[_MARK]
         return found
 
     @cached_property

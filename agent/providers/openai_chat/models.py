@@ -107,12 +107,8 @@ class ChatServer(Endpoint):
     @property
     def loopback(self) -> bool:
         """True for this machine."""
-        if self.host == "localhost" or self.host.endswith(".localhost"):
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        origin = origin_of(self.base)
+        return origin is not None and origin.here
 
     @property
     def own(self) -> bool:

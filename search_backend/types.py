@@ -16,7 +16,7 @@ words; `detail` holds the true cause for the local log.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 TimeRange = Literal["d", "w", "m", "y"]
@@ -26,6 +26,18 @@ SearchStatus = Literal["ok", "empty", "blocked", "error"]
 PageStatus = Literal["ok", "blocked", "needs_js", "error"]
 
 MOST_RESULTS = 20  # of one search
+
+
+def _known(value: Any) -> dict[str, Any]:
+    """Returns the fields of a dataclass as JSON, without those that have their default value."""
+    found = ((f.name, getattr(value, f.name), f.default) for f in fields(value))
+    return {name: _plain(part) for name, part, default in found if part != default}
+
+
+def _plain(part: Any) -> Any:
+    if isinstance(part, tuple):
+        return [_plain(each) for each in part]
+    return part.as_json() if hasattr(part, "as_json") else part
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +87,7 @@ class SearchResult:
 
     def as_json(self) -> dict[str, str | int]:
         """Returns the fields that are known; an unknown date and a count of 0 are left out."""
-        optional = {"published": self.published, "invisible": self.invisible}
-        shape = {
-            "title": self.title,
-            "url": self.url,
-            "snippet": self.snippet,
-            "source": self.source,
-        }
-        return {**shape, **{name: value for name, value in optional.items() if value}}
+        return _known(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +105,7 @@ class Attempt:
 
     def as_json(self) -> dict[str, Any]:
         """Returns {engine, status, ms}, and `waited_ms` and `error` if there are any."""
-        shape: dict[str, Any] = {"engine": self.engine, "status": self.status, "ms": self.ms}
-        if self.waited_ms:
-            shape["waited_ms"] = self.waited_ms
-        if self.error is not None:
-            shape["error"] = self.error.as_json()
-        return shape
+        return _known(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,21 +141,7 @@ class SearchAnswer:
 
     def as_json(self) -> dict[str, Any]:
         """Returns the body of POST /api/web-search."""
-        shape: dict[str, Any] = {
-            "query": self.query,
-            "engine": self.engine,
-            "status": self.status,
-            "results": [result.as_json() for result in self.results],
-            "attempts": [attempt.as_json() for attempt in self.attempts],
-        }
-        if self.filtered is not None:
-            shape["filtered"] = self.filtered.as_json()
-        if self.not_applied:
-            shape["not_applied"] = list(self.not_applied)
-        if self.cached:
-            shape["cached"] = True
-            shape["age"] = self.age
-        return shape
+        return _known(self) | ({"age": self.age} if self.cached else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +154,7 @@ class ReaderAttempt:
 
     def as_json(self) -> dict[str, Any]:
         """Returns {reader, status}, and `error` if there is one."""
-        shape: dict[str, Any] = {"reader": self.reader, "status": self.status}
-        return shape | ({"error": self.error.as_json()} if self.error else {})
+        return _known(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,11 @@ says that nothing was found. The words around the quotes are in the language of 
 
 from __future__ import annotations
 
+import asyncio
 import re
 import tomllib
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -95,7 +97,8 @@ class Extractive:
         """Searches, then reads, then quotes; each step is one answer of this model."""
         question, turn = _turn(request.messages)
         calls = () if request.answer_now else _next_calls(question, turn, request)
-        text = "" if calls else _answer(question, turn, bool(request.tools))
+        answer = partial(_answer, question, turn, bool(request.tools))
+        text = "" if calls else await asyncio.to_thread(answer)
         for piece in re.findall(r"\S+\s*", text):
             yield TextDelta(piece)
         message = Message("assistant", text.strip(), tool_calls=calls)

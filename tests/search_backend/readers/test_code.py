@@ -100,6 +100,8 @@ BLOCKS = {
     "crayon": "<table class=crayon-table><tr class=crayon-row><td class=crayon-nums><div>"
     + each("<div class=crayon-num>{n}</div>") + "</div></td><td class=crayon-code><div "
     "class=crayon-pre>" + each("<div class=crayon-line>{line}</div>") + "</div></td></tr></table>",
+    "some table": f"<table class=x><tr><td><pre>{COUNT}</pre></td><td><pre>{TOKENS}</pre></td></tr>"
+    "</table>",
     "geshi": f"<div class='wp_syntax'><table><tr><td class=line_numbers><pre>{COUNT}</pre></td>"
     f"<td class=code><pre>{TEXT}</pre></td></tr></table></div>",
     "copy button": f"<pre>{TOKENS}<button class=copy>Copy</button></pre>",

@@ -89,6 +89,13 @@ def _ticks(text: str, least: int) -> str:
     return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
+def is_count(code: str) -> bool:
+    """Tells whether these are the numbers of the lines of some code beside them."""
+    numbers = code.split()
+    first = int(numbers[0]) if numbers[0].isdecimal() else 0
+    return len(numbers) > 1 and numbers == [str(first + k) for k in range(len(numbers))]
+
+
 def lines(html: str) -> str:
     """Returns the code inside an element, line by line, without numbers of lines and buttons."""
     if "<" not in html:

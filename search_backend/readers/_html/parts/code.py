@@ -92,7 +92,7 @@ def _ticks(text: str, least: int) -> str:
 def is_count(code: str) -> bool:
     """Tells whether these are the numbers of the lines of some code beside them."""
     numbers = code.split()
-    first = int(numbers[0]) if numbers[0].isdecimal() else 0
+    first = int(numbers[0]) if re.fullmatch(r"[0-9]{1,6}", numbers[0]) else 0
     return len(numbers) > 1 and numbers == [str(first + k) for k in range(len(numbers))]
 
 

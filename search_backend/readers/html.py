@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -114,12 +115,17 @@ def _beside(page: Layout, is_short: bool) -> list[bool]:
             up = page.boxes[up].parent
     found: list[bool] = []
     for at, box in enumerate(page.boxes):
-        banner = not (_COOKIES.isdisjoint(box.names) or _BANNERS.isdisjoint(box.names))
-        own = at not in around and (banner or (is_short and ".sidebar" in box.names))
-        if is_short:
-            own = own or box.tag in _FURNITURE or not _FURNITURE_ROLES.isdisjoint(box.names)
+        own = _is_beside(box.tag, box.names, is_short, at in around)
         found.append(own or (box.parent >= 0 and found[box.parent]))
     return found
+
+
+@lru_cache(maxsize=4096)
+def _is_beside(tag: str, names: tuple[str, ...], is_short: bool, is_around: bool) -> bool:
+    is_banner = not (_COOKIES.isdisjoint(names) or _BANNERS.isdisjoint(names))
+    if not is_around and (is_banner or (is_short and ".sidebar" in names)):
+        return True
+    return is_short and (tag in _FURNITURE or not _FURNITURE_ROLES.isdisjoint(names))
 
 
 READER = Reader(

@@ -208,9 +208,8 @@ def _some_blocks(
 def _kind(mark: str) -> tuple[str, tuple[str, ...], str]:
     """The tag, the names and the whole of p class="x"; what shows code counts as a pre."""
     name = mark.partition(" ")[0]
-    values = tuple(_VALUES.findall(mark)) if len(mark) > len(name) else ()
-    shown = "pre" if shows_code(name, dict(values).get("class", "")) else name
-    return shown, _names(shown, values), mark
+    names = _names(name, tuple(_VALUES.findall(mark)) if len(mark) > len(name) else ())
+    return names[0], names, mark
 
 
 @lru_cache(maxsize=4096)
@@ -224,7 +223,8 @@ def _names(tag: str, values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
         for short, text in (("r", get("role")), ("i", get("itemprop")))
         if text
     ]
-    return (tag, *dict.fromkeys(words[:MOST_NAMES]), *more)
+    shown = "pre" if shows_code(tag, own[0]) else tag
+    return (shown, *dict.fromkeys(words[:MOST_NAMES]), *more)
 
 
 @lru_cache(maxsize=4096)

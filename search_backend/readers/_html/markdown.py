@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from urllib.parse import urljoin
 
 from searchloop.search_backend.readers._html.blocks import Block, Layout
-from searchloop.search_backend.readers._html.parts.code import fenced, language, lines
+from searchloop.search_backend.readers._html.parts.code import fenced, is_count, language, lines
 from searchloop.search_backend.readers._html.parts.places import labels, places
 from searchloop.search_backend.readers._html.parts.tables import Tables
 from searchloop.search_backend.readers._html.text import (
@@ -29,10 +29,7 @@ _EDIT = re.compile(r"\s*\[\s*(?:edit|\[[^\]]{1,40}\]\([^)]*\bedit[^)]*\))\s*\]",
 _UNSAFE = re.compile(r"[\s<>()]")
 # Kinds of lines, the one before and the next, that stay together.
 _TOGETHER = frozenset(
-    (
-        *(("item", "item"), ("more", "item"), ("term", "term")),
-        *(("term", "definition"), ("definition", "definition")),
-    )
+    ("itemitem", "moreitem", "termterm", "termdefinition", "definitiondefinition")
 )
 
 
@@ -59,54 +56,56 @@ class _Lines:
         # How far the text of the items that have begun stands to the right.
         self._begun: dict[int, int] = {}
         self._parts: list[str] = []
-        self._last = ("", -1, -1)  # kind, heading and block of what was written last
+        # The kind, block and heading of what was written last.
+        self._last, self._before, self._heading = "", -1, -1
 
     def written(self) -> str:
         """Returns them all."""
-        tables = set[int]()
+        blocks, places = self._page.blocks, self._places
+        tables = {-1}
         for at in self._chosen:
-            table = self._tables.outermost(self._page.blocks[at].box)
+            box = blocks[at].box
+            table = self._tables.outermost(box) if places[box].table >= 0 else -1
             if table < 0:
                 self._line(at)
             elif table not in tables:
                 tables.add(table)
-                for text in self._tables.written(table, self._texts):
-                    if text:
-                        self._add("table", text, at)
+                for text in filter(None, self._tables.written(table, self._texts)):
+                    self._add("table", text, at)
         return "".join(self._parts[1:])
 
     def _add(self, kind: str, text: str, at: int) -> None:
         """Items of a list, lines broken by hand stay together; the rest stands apart."""
-        last, _, before = self._last
-        together = (last, kind) in _TOGETHER or self._is_next_line(before, at)
+        last, before = self._last, self._before
+        together = last + kind in _TOGETHER or (before == at - 1 and self._is_next_line(at))
         self._parts += ("\n" if together else "\n\n", text)
-        self._last = (kind, -1, at)
+        self._last, self._before, self._heading = kind, at, -1
 
-    def _is_next_line(self, before: int, at: int) -> bool:
-        """Tells whether only one <br> stands between two blocks."""
-        blocks, boxes = self._page.blocks, self._page.boxes
-        if before != at - 1 or before < 0 or blocks[before].box != blocks[at].box:
-            return False
-        between = boxes[blocks[before].after : blocks[at].after]
-        return len(between) == 1 and between[0].tag == "br"
+    def _is_next_line(self, at: int) -> bool:
+        """Tells whether only one <br> stands between a block and the one before it."""
+        boxes = self._page.boxes
+        last, block = self._page.blocks[max(0, at - 1)], self._page.blocks[at]
+        is_one = last.box == block.box and block.after - last.after == 1
+        return is_one and boxes[last.after].tag == "br"
 
     def _line(self, at: int) -> None:
         block = self._page.blocks[at]
         place, text = self._places[block.box], self._texts[at]
         if place.code >= 0:
-            if code := lines(block.html):
+            code = lines(block.html)
+            if code and not (place.table >= 0 and is_count(code)):
                 self._add("code", fenced(code, self._language(block)), at)
             return
         if place.struck >= 0 and "~~" not in text:
             text = f"~~{text}~~"
         if place.heading >= 0:
             text = _EDIT.sub("", text)
-            if self._last[:2] == ("heading", place.heading):
+            if self._heading == place.heading:
                 self._parts.append(f" {text}" if text else "")
             elif text:
                 level = int(self._page.boxes[place.heading].tag[1])
                 self._add("heading", f"{'#' * level} {text}", at)
-            self._last = ("heading", place.heading, at)
+            self._heading = place.heading
             return
         quote = "> " if place.quote >= 0 else ""
         kind, before = self._marked(block)

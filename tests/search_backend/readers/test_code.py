@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,6 +102,8 @@ BLOCKS = {
     "crayon": "<table class=crayon-table><tr class=crayon-row><td class=crayon-nums><div>"
     + each("<div class=crayon-num>{n}</div>") + "</div></td><td class=crayon-code><div "
     "class=crayon-pre>" + each("<div class=crayon-line>{line}</div>") + "</div></td></tr></table>",
+    "some table": f"<table class=x><tr><td><pre>{COUNT}</pre></td><td><pre>{TOKENS}</pre></td></tr>"
+    "</table>",
     "geshi": f"<div class='wp_syntax'><table><tr><td class=line_numbers><pre>{COUNT}</pre></td>"
     f"<td class=code><pre>{TEXT}</pre></td></tr></table></div>",
     "copy button": f"<pre>{TOKENS}<button class=copy>Copy</button></pre>",
@@ -112,6 +116,22 @@ def test_every_highlighter_keeps_lines_and_indentation(name: str) -> None:
     assert text_of(f"<p>Before.</p>{BLOCKS[name]}<p>After.") == (
         f"Before.\n\n```\n{CODE}\n```\n\nAfter."
     )
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blanks_in_elements_of_their_own(name: str) -> None:
+    """Highlighters mark the indentation as well."""
+    markup = re.sub(
+        r"(?<=[>\n]) {4,}", lambda blanks: f"<span class=w>{blanks[0]}</span>", BLOCKS[name]
+    )
+    assert text_of(markup) == f"```\n{CODE}\n```"
+
+
+@pytest.mark.parametrize("name", ["github", "gitea", "codemirror 6", "syntaxhighlighter", "crayon"])
+def test_blanks_between_elements_are_no_code(name: str) -> None:
+    """Outside of <pre> they only arrange the markup."""
+    markup = re.sub(r"(?<=>)(?=<(?:tr|td|div|tbody)|</(?:tr|tbody))", "\n      ", BLOCKS[name])
+    assert text_of(markup) == f"```\n{CODE}\n```"
 
 
 @pytest.mark.parametrize(

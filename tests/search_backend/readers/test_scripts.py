@@ -42,6 +42,8 @@ def raised(words: str) -> str:
         ("20 m ^{2} of land", "20 m ^2 of land"),
         ("$19^{99} and 5^{49} €", "$19.99 and 5.49 €"),
         ("19^{,99} EUR", "19,99 EUR"),
+        ("^{1}In the beginning ^{2}Now it was", "[1]In the beginning [2]Now it was"),
+        ("$5.20^{15} a pound", "$5.20[15] a pound"),
         ("open 9^{00}–17^{30}", "open 9:00–17:30"),
         ("5^{1/2} inches", "5 1/2 inches"),
         ("x^{1/2}", "x^(1/2)"),
@@ -159,6 +161,13 @@ def test_notes_that_the_page_explains() -> None:
     """A mark that begins a line is a note, and so is the same mark behind a number."""
     text = text_of("<p>A total of 12<sup>2</sup> and 45<sup>4</sup>.<p><sup>2</sup> Preliminary.")
     assert text == "A total of 12[2] and 45^4.\n\n[2] Preliminary."
+
+
+def test_the_way_back_from_a_note_goes() -> None:
+    """An arrow to the mark is no text."""
+    assert text_of("<p>a<sup><a href='#n1'>1</a></sup><p><sup>1</sup> b <a href='#r1'>↩</a>") == (
+        "a[1]\n\n[1] b"
+    )
 
 
 def test_a_mark_behind_formatting() -> None:

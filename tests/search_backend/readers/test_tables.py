@@ -161,6 +161,14 @@ def test_a_table_inside_one_that_arranges_the_page() -> None:
     assert "## Tides" in text
 
 
+@pytest.mark.parametrize("cells", ["", "<tr>", "<tr><td><td>", "<tr><td hidden>x<td hidden>y"])
+def test_a_table_of_nothing_but_a_caption(cells: str) -> None:
+    """The caption is all that it says."""
+    text = text_of(f"<p>Words.</p><table><caption>Tides</caption>{cells}</table>")
+    assert text.startswith("Words.\n\nTides")
+    assert "x" not in text
+
+
 def test_spans_do_not_blow_up_a_table() -> None:
     """Thousands of columns and rows that one cell claims are not written out."""
     cell = "<td colspan=1000 rowspan=9999>x</td><td>y</td>"

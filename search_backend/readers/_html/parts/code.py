@@ -33,6 +33,7 @@ _GUTTER = re.compile(
 _IS_LINE = re.compile(r" data-line=|display: ?block")
 _TOOLS = re.compile(r"(?<![\w-])(?:toolbar|copy[\w-]*|[\w-]*copy-button|btn)(?![\w-])")
 _ROWS = frozenset(("div", "p", "li", "tr", "pre"))
+_AROUND_CELLS = frozenset(("table", "tbody", "thead", "tr"))
 _VOID = frozenset(("br", "img", "wbr", "hr", "input"))
 _is_numbers = re.compile(r"[\s\d.:|\xa0]*").fullmatch
 _INLINE_CODE = re.compile(r"<code((?: [^>]*)?)>([^<]*+(?:<(?!/?code[ >])[^<]*+)*+)</code>")
@@ -89,6 +90,13 @@ def _ticks(text: str, least: int) -> str:
     return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
+def is_count(code: str) -> bool:
+    """Tells whether these are the numbers of the lines of some code beside them."""
+    numbers = code.split()
+    first = int(numbers[0]) if re.fullmatch(r"[0-9]{1,6}", numbers[0]) else 0
+    return len(numbers) > 1 and numbers == [str(first + k) for k in range(len(numbers))]
+
+
 def lines(html: str) -> str:
     """Returns the code inside an element, line by line, without numbers of lines and buttons."""
     if "<" not in html:
@@ -127,8 +135,11 @@ class _Lines:
 
     def text(self, text: str) -> None:
         """Takes text; a line's end right behind the element that was the line is not another."""
-        if self._between and text[:1].isspace() and not text.strip():
-            text = text[text.find("\n") + 1 :] if "\n" in text else ""
+        if text and not text.strip():
+            if self._open and self._open[-1][0] in _AROUND_CELLS:
+                return
+            if self._between:
+                text = text.partition("\n")[2]
         if text:
             self._between = False
             self.out.append(text)
@@ -152,6 +163,7 @@ class _Lines:
             kind = "gutter"
         elif not kind and tag in _ROWS:
             kind = "block"
+        self._between = False
         if kind in ("line", "block"):
             self._begin_line()
         if tag in ("td", "th"):
@@ -182,9 +194,9 @@ class _Lines:
             self._between = True
 
     def _begin_line(self) -> None:
-        written = "".join(self.out[-3:])
-        line = written.rpartition("\n")[2]
-        if line.strip():
-            self.out.append("\n")
-        elif line and self._between:
-            del self.out[-1]
+        """Ends the line before, if there is one; blanks before a line only arrange the markup."""
+        while self.out and not (last := self.out[-1]).endswith("\n"):
+            if last.strip():
+                self.out.append("\n")
+            else:
+                self.out[-1:] = [head + "\n"] if (head := last.rpartition("\n")[0]) else []

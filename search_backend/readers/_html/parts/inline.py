@@ -145,8 +145,8 @@ def _images(text: str, _: str) -> str:
 
 
 def _anchors(text: str, _: str) -> str:
-    """Without links from a heading to itself."""
-    return re.sub(r'<a(?: [^>]*)? href="#[^>]*>\s*(?:[¶#§🔗⚓]\ufe0e?\ufe0f?)\s*</a>', "", text)
+    """Without links from a heading to itself and from a note to its mark."""
+    return re.sub(r'<a(?: [^>]*)? href="#[^>]*>\s*[¶#§🔗⚓↩↑^]\ufe0e?\ufe0f?\s*</a>', "", text)
 
 
 def _scripts(text: str, cut: str) -> str:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 from searchloop.search_backend.readers._html.blocks import Box
 
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
-# No tag that strikes its text through is shorter.
-_SHORT = len('p class="strike"') - 1
 _STRUCK = re.compile(r"line-through|(?<![\w-])strike")
 _NUMBER = re.compile(r' (start|value)="\s*(-?\d{1,9})')
 _TYPE = re.compile(r' type="([aAiI1])"|list-style[^;"]*?(lower|upper)-(alpha|latin|roman)')
@@ -44,15 +42,11 @@ def places(boxes: Sequence[Box]) -> list[Place]:
         place = found[box.parent] if box.parent >= 0 else nowhere
         if (kind := _KINDS.get(box.tag)) is not None:
             place = _place((*place[:kind], at, *place[kind + 1 :]))
-        if len(box.mark) > _SHORT and _is_struck(box.mark):
+        mark = box.mark
+        if ("-through" in mark or "strike" in mark) and _STRUCK.search(mark):
             place = place._replace(struck=at)
         found.append(place)
     return found
-
-
-@lru_cache(maxsize=4096)
-def _is_struck(mark: str) -> bool:
-    return _STRUCK.search(mark) is not None
 
 
 # Makes a place from all its values; `_make` and `_replace` take three times as long.
@@ -65,7 +59,8 @@ _KINDS = {tag: Place._fields.index(name) for tag, name in _TAGS.items()}
 def labels(boxes: Sequence[Box]) -> dict[int, str]:
     """Returns what stands before each item of a list: its number as the page counts, or a dash."""
     items = [at for at, box in enumerate(boxes) if box.tag == "li"]
-    sizes = Counter(boxes[at].parent for at in items)
+    # Only lists that count down need their sizes.
+    sizes = Counter(boxes[at].parent for at in items if " reversed" in boxes[boxes[at].parent].mark)
     numbers: dict[int, int] = {}
     found: dict[int, str] = {}
     for at in items:

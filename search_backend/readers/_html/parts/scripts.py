@@ -19,6 +19,7 @@ _ELEMENT = (
     "|M[dgnot]|N[abdeiop]?|Os?|P[abdmortu]?|R[abefghnu]|S[bcegimnr]?|T[abcehilm]|U|V|W|Xe|Yb?|Z[nr]"
 )
 _is_isotope = re.compile(rf"\d*(?:{_ELEMENT})(?![a-z])").match
+_is_light = re.compile("H(?![a-z])|He|Li").match
 _is_mass_before = re.compile(r"(?:.*[\s(])?\d*").fullmatch
 # What a number below the line belongs to without a sign between: H2O, PM2.5, SpO2, HbA1c.
 _is_formula = re.compile(
@@ -46,7 +47,7 @@ _is_short_form = re.compile(
 ).fullmatch
 # Cents above the line, as shops write them, and minutes.
 _CURRENCY = r"[$€£¥₹₽₺₩]|\b(?:EUR|USD|GBP|CHF|kr|zł|Kč|Ft)"
-_is_price = re.compile(rf".*(?:{_CURRENCY})\s*[\d.,\s]*\d").fullmatch
+_is_price = re.compile(rf".*(?:{_CURRENCY})\s*(?:\d{{1,3}}(?:[.,\s]\d{{3}})+|\d+)").fullmatch
 _begins_with_currency = re.compile(rf"\s*(?:{_CURRENCY})").match
 _is_hour = re.compile(r"(?:.*[^\d.,])?(?:[01]?\d|2[0-4])").fullmatch
 _OPERATOR = "=+×·⋅*÷<>≤≥≈∼±∝≡"
@@ -150,7 +151,7 @@ class Scripts:
         if before[-1:].isspace() and self._is_apart(held, before.rstrip()):
             return f"^{held}{space}"
         if not before or before[-1].isspace() or before[-1] in "([-–—/^":
-            is_mass = held.isdigit() and _is_isotope(after)
+            is_mass = held.isdigit() and (_is_isotope if len(held) > 1 else _is_light)(after)
             if is_mass and (before.strip() or held not in self._notes):
                 return f"^{held}"
             return f"[{held}]" if _is_number(held) else held
@@ -166,7 +167,7 @@ class Scripts:
             return f" {held}"
         if re.fullmatch(r"[.,]\d\d", held):
             return held
-        if re.fullmatch(r"\d\d", held):
+        if re.fullmatch(r"\d\d", held) and held not in self._notes:
             if _is_price(before) or _begins_with_currency(after):
                 return f".{held}"
             if _is_hour(before) and held in ("00", "15", "30", "45") and self._has_hours:

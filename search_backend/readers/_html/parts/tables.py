@@ -27,7 +27,7 @@ MOST_SPANNED = 10_000
 _SPAN = re.compile(r' (col|row)span="\s*(\d{1,4})')
 _ARRANGES = re.compile(r' role="(?:presentation|none)"')
 _SECTIONS = {"thead": 0, "tfoot": 2}
-_OUTLINE = frozenset(("table", "h1", "h2", "h3", "h4", "form", "article", "section", "nav"))
+_OUTLINE = frozenset(("table", "pre", "h1", "h2", "h3", "h4", "form", "article", "section"))
 _CELLS = frozenset(("td", "th", "caption"))
 Cells = list[tuple[LexborNode, LexborNode | None]]
 
@@ -224,53 +224,36 @@ class Tables:
     def _make_grid(self, at: int) -> list[Row]:
         """Returns the cell of each place, row by row, the sections in order: head, bodies, foot."""
         table, boxes = self._tables[at], self._page.boxes
-        sections = sorted(table.rows, key=itemgetter(0))
-        marks = {boxes[cell].mark for _, _, cells in sections for cell in cells}
-        if all(_size(mark) is _ONE for mark in marks):
-            rows, begun = [cells for _, _, cells in sections], set[int]()
-            columns = list(range(max(map(len, rows))))
-        else:
-            rows, begun = self._spanned_rows(sections)
-            columns = sorted(begun)
-        filled = table.blocks.keys()
-        return [
-            row
-            if len(row) == len(columns) and not begun
-            else [row[at] if at < len(row) else -1 for at in columns]
-            for row in rows
-            if len(row) > 1 or not filled.isdisjoint(row)
-        ]
-
-    def _spanned_rows(
-        self, sections: Sequence[tuple[int, int, list[int]]]
-    ) -> tuple[list[Row], set[int]]:
-        """Returns the rows with what spans them, and the columns in which a cell begins; others are
-        there for spans only."""
         rows: list[Row] = []
-        begun = set[int]()
+        begun = set[int]()  # columns in which a cell begins; others are there for spans only
         spare = MOST_SPANNED
         spans: Spans = {}
         last = -1
-        for _, section, cells in sections:
+        for _, section, cells in sorted(table.rows, key=itemgetter(0)):
             if section != last or spare < 0:  # no span goes beyond its section
                 spans, last = {}, section
-            sizes = [_size(self._page.boxes[cell].mark) for cell in cells]
-            row, spans, spare = _spanned(cells, sizes, spans, spare)
-            shown = {cell for cell, size in zip(cells, sizes, strict=True) if size[2]}
-            begun.update(row.index(cell) for cell in shown if cell in row)
-            rows.append(row)
-        return rows, begun
+            sizes = [_size(boxes[cell].mark) for cell in cells]
+            if spans or sizes.count(_ONE) < len(sizes):
+                row, spans, spare = _spanned(cells, sizes, spans, spare)
+                shown = {cell for cell, size in zip(cells, sizes, strict=True) if size[2]}
+                begun.update(row.index(cell) for cell in shown if cell in row)
+            else:
+                row = cells
+                begun.update(range(len(row)))
+            if len(row) > 1 or not table.blocks.keys().isdisjoint(row):
+                rows.append(row)
+        columns = sorted(begun)
+        return [[row[at] if at < len(row) else -1 for at in columns] for row in rows]
 
 
-# Columns and rows that a cell covers, and whether it is shown.
 _ONE = (1, 1, True)
 
 
 @lru_cache(maxsize=4096)
 def _size(mark: str) -> tuple[int, int, bool]:
+    """Returns how many columns and rows a cell covers, and whether it is shown."""
     spans = {name: int(number) for name, number in _SPAN.findall(mark)}
-    size = max(1, spans.get("col", 1)), spans.get("row", 1) or 1_000_000, mark != 'td hidden=""'
-    return _ONE if size == _ONE else size
+    return max(1, spans.get("col", 1)), spans.get("row", 1) or 1_000_000, mark != 'td hidden=""'
 
 
 def _spanned(
@@ -295,13 +278,15 @@ def _spanned(
 
 
 def _lines(rows: Sequence[Row], table: Table, words: Mapping[int, str]) -> list[str]:
-    found = []
+    found: list[str] = []
+    if not rows or not rows[0]:
+        return found
     for row in rows:
         texts = [words.get(cell, "").replace("|", "\\|") for cell in row]
         if row.count(row[0]) == len(row):  # one cell over the whole table
             texts[1:] = [""] * (len(row) - 1)
         found.append(f"| {' | '.join(texts)} |")
-    if not rows or not _is_head(rows[0], table, words):
+    if not _is_head(rows[0], table, words):
         found.insert(0, "|" + "  |" * len(rows[0]))
     found.insert(1, "|" + " --- |" * len(rows[0]))
     return found

@@ -22,7 +22,6 @@ from searchloop.agent.errors import StoreError
 from searchloop.agent.log.contract import Heard
 from searchloop.agent.log.sqlite_file import fault
 
-
 CONNECTIONS = 10
 PATIENCE = 5.0  # seconds for a connection
 LIMIT = 15.0  # seconds for an answer, after which the server counts as gone

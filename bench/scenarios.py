@@ -163,7 +163,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "process start to the request's arrival at the provider",
         kind="process",
         samples=3,
-        target=Target("wall_ratio", 1.82),
+        target=Target("wall_ratio", 1.7),
     ),
     Scenario(
         "version",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from searchloop.agent.guard.leaks import Secrets, forms, is_key_shaped, squeezed, suspicious
+from searchloop.agent.guard.leaks import KEY_SHAPES, Secrets, forms, squeezed, suspicious
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool
 from searchloop.agent.types import Message
@@ -154,7 +154,7 @@ class Egress:
         if self.exposure.untrusted and self.exposure.typed_secret(texts):
             return Finding("secret_like", "It holds something you wrote that looks like a secret.")
         for token in suspicious(" ".join(said)):
-            if is_key_shaped(token) or not self.exposure.met(token):
+            if KEY_SHAPES.search(token) or not self.exposure.met(token):
                 shown = token if len(token) <= 24 else f"{token[:20]}…"
                 return Finding("secret_like", f"It holds {shown!r}, which looks like a secret.")
         return None

@@ -1,7 +1,4 @@
-"""Finds known secrets and the shapes of vendors' keys in a text that is about to leave.
-
-It reads base64, hex, percent signs and reversed text, nested up to three deep.
-"""
+"""Finds known secrets and vendors' keys in a text, and in what it decodes to, three deep."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _LONG = 200_000  # characters; a longer text is not decoded
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:%x\\,-]{0,2}){6,}")
 _NOT_WORD = re.compile(r"[\W_]+")
-_SHAPES = re.compile(
+KEY_SHAPES = re.compile(
     r"sk-[A-Za-z0-9_-]{16,}|AIza[A-Za-z0-9_-]{30,}|AKIA[A-Z0-9]{12,}|gh[pousr]_[A-Za-z0-9]{20,}"
     r"|github_pat_\w{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}"
     r"|eyJ[\w-]{10,900}\.eyJ[\w-]{10}|-----BEGIN [A-Z ]{0,40}PRIVATE KEY"
@@ -90,13 +87,8 @@ def _pieces(text: str, size: int) -> Iterator[str]:
 
 def suspicious(text: str) -> list[str]:
     """Returns keys of known shapes, and random-looking strings of letters and digits."""
-    found = {match[0] for form in forms(text) for match in _SHAPES.finditer(form)}
+    found = {match[0] for form in forms(text) for match in KEY_SHAPES.finditer(form)}
     return [*found, *(token for token in _DENSE.findall(unquote(text)) if _random(token))]
-
-
-def is_key_shaped(text: str) -> bool:
-    """Returns whether a text has the shape of a vendor's key."""
-    return _SHAPES.search(text) is not None
 
 
 def _random(token: str) -> bool:

@@ -64,26 +64,25 @@ def batch_of(
     after: int | None = None,
 ) -> Batch:
     """Makes a batch of now; serializes each event once, for the store and for other processes."""
-    kinds = [kind for kind, _ in events]
-    dumped = [_dump(data) for _, data in events]
+    kinds, texts, data = [kind for kind, _ in events], list[str](), list[Mapping[str, Any]]()
+    for _, each in events:
+        try:
+            text = to_json(each)
+        except (ValueError, TypeError):
+            text = to_json(each := plain(each))
+        texts.append(text)
+        data.append(each)
     return Batch(
         session,
-        [(kind, text) for kind, (_, text) in zip(kinds, dumped, strict=True)],
+        list(zip(kinds, texts, strict=True)),
         time.time(),
         questions=kinds.count("user_message"),
         fence=fence,
         after=after,
         clears=not _CLEARING.isdisjoint(kinds),
         durable=durable,
-        data=[data for data, _ in dumped],
+        data=data,
     )
-
-
-def _dump(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    try:
-        return data, to_json(data)
-    except (ValueError, TypeError):
-        return (data := plain(data)), to_json(data)
 
 
 class Statements(Protocol):

@@ -10,10 +10,10 @@ import re
 import select
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from json import JSONDecodeError
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -21,8 +21,6 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.contract import Heard
 from searchloop.agent.log.sqlite_file import fault
-
-T = TypeVar("T")
 
 CONNECTIONS = 10
 PATIENCE = 5.0  # seconds for a connection
@@ -81,10 +79,6 @@ _never = threading.Event()  # nobody sets it: its `wait` is a sleep
 CHANNEL = "searchloop"
 
 
-class Silent(psycopg.OperationalError):
-    """The server has not answered in time."""
-
-
 class Refused(psycopg.OperationalError):
     """The server refused a connection."""
 
@@ -117,29 +111,16 @@ class TimedConnection(psycopg.Connection[Any]):
         return db
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """Raises Silent and closes the connection when no answer comes in time."""
-        if timeout is not None:  # the listener has a limit of its own
-            return super().wait(gen, interval, timeout)
+        """Limits the time to an answer, and closes the connection if none comes.
+
+        A `timeout` is that of the listener, which has a limit of its own.
+        """
         try:
-            return super().wait(_bounded(gen, self.limit or self.connections.limit), interval)
-        except Silent:
-            self.close()
+            return super().wait(gen, interval, timeout or self.limit or self.connections.limit)
+        except psycopg.OperationalError as error:
+            if timeout is None and error.sqlstate is None:
+                self.close()
             raise
-
-
-def _bounded(gen: Generator[Any, Any, T], limit: float) -> Generator[Any, Any, T]:
-    """Runs a generator of psycopg's; raises Silent after `limit` seconds without an answer."""
-    until = time.monotonic() + limit
-    try:
-        wanted = next(gen)
-        while True:
-            ready = yield wanted
-            if not ready and time.monotonic() > until:
-                raise Silent(f"no answer within {limit:g} s")
-            wanted = gen.send(ready)
-    except StopIteration as done:
-        value: T = done.value
-        return value
 
 
 def _unbroken(db: TimedConnection) -> None:

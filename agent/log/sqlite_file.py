@@ -296,8 +296,12 @@ def replace_store(path: Path, new: Path) -> Path:
     names = (path.with_name(f"{name}{more}") for more in ("", *(f"-{n}" for n in range(2, 1000))))
     aside = next(_twins(path), None) or next(each for each in names if not each.exists())
     for side in ("-wal", ""):  # the file itself last: with it all of them are there
-        if Path(f"{path}{side}").exists() and not Path(f"{aside}{side}").exists():
-            _also(Path(f"{path}{side}"), Path(f"{aside}{side}"))
+        old, twin = Path(f"{path}{side}"), Path(f"{aside}{side}")
+        if old.exists() and not twin.exists():
+            try:
+                os.link(old, twin)
+            except OSError:  # a file system without links
+                shutil.copyfile(old, twin)
     with _locked(new):
         os.replace(new, _whole(path))
         sync_folder(path.parent)
@@ -342,11 +346,3 @@ def _put(path: Path) -> None:
 def _twins(path: Path) -> Iterator[Path]:
     """Yields the other names that a `replace_store` gave to the same file."""
     return (p for p in path.parent.glob(f"{path.name}.damaged-*") if p.samefile(path))
-
-
-def _also(path: Path, name: Path) -> None:
-    """Links a file to a second name, or copies it on a system without links."""
-    try:
-        os.link(path, name)
-    except OSError:
-        shutil.copyfile(path, name)

@@ -28,7 +28,6 @@ from searchloop.agent.tools.workspace.folders import (
 from searchloop.agent.tools.workspace.paths import Parts, closed, parts_of, secret
 
 MAX_BYTES = 10_000_000  # of a file that is read or written
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,8 @@ class Tree:
             status = os.fstat(descriptor)
             if status.st_size > most:
                 raise _too_large("/".join(parts), status.st_size, most)
-            data = _all_of(descriptor, most + 1)
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                data = file.read(most + 1)
         if len(data) > most:
             raise _too_large("/".join(parts), len(data), most)
         return FileContent(parts, data, status)
@@ -223,11 +223,3 @@ def changed_since(path: str) -> ToolError:
 def _too_large(path: str, size: int, most: int) -> ToolError:
     what = f"{path} is too large: {size:,} bytes, where {most:,} is the most."
     return ToolError("file_too_large", what, "search_files finds lines in it.")
-
-
-def _all_of(descriptor: int, most: int) -> bytes:
-    pieces, left = [], most
-    while left > 0 and (piece := os.read(descriptor, min(left, _CHUNK))):
-        pieces.append(piece)
-        left -= len(piece)
-    return b"".join(pieces)

@@ -163,6 +163,13 @@ def test_notes_that_the_page_explains() -> None:
     assert text == "A total of 12[2] and 45^4.\n\n[2] Preliminary."
 
 
+def test_what_is_raised_stays_text() -> None:
+    """Signs that mean something in markup are written as they are."""
+    assert text_of("<p>x<sup>a&lt;b</sup> y<sup><a href='#n'>&amp;</a></sup>(z)") == (
+        "x^(a<b) y[&] (z)"
+    )
+
+
 def test_the_way_back_from_a_note_goes() -> None:
     """An arrow to the mark is no text."""
     assert text_of("<p>a<sup><a href='#n1'>1</a></sup><p><sup>1</sup> b <a href='#r1'>↩</a>") == (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from textwrap import dedent
 
-from searchloop.search_backend.readers._html.text import plain
+from searchloop.search_backend.readers._html.text import bare, plain
 
 # Classes of elements that show code without being a <pre>.
 _CODE_CLASSES = (
@@ -35,6 +35,8 @@ _TOOLS = re.compile(r"(?<![\w-])(?:toolbar|copy[\w-]*|[\w-]*copy-button|btn)(?![
 _ROWS = frozenset(("div", "p", "li", "tr", "pre"))
 _AROUND_CELLS = frozenset(("table", "tbody", "thead", "tr"))
 _VOID = frozenset(("br", "img", "wbr", "hr", "input"))
+_SHAPED = re.compile(r"<(?:br|div|p|li|tr|t[dh]|pre|button)[ >]|data-line=|display: ?block")
+_SHAPING = re.compile(r"(?i)line|lnt?\b|gutter|blob|nums?\b|copy|btn|toolbar")
 _is_numbers = re.compile(r"[\s\d.:|\xa0]*").fullmatch
 _INLINE_CODE = re.compile(r"<code((?: [^>]*)?)>([^<]*+(?:<(?!/?code[ >])[^<]*+)*+)</code>")
 _BREAK = re.compile(
@@ -99,8 +101,9 @@ def is_count(code: str) -> bool:
 
 def lines(html: str) -> str:
     """Returns the code inside an element, line by line, without numbers of lines and buttons."""
-    if "<" not in html:
-        return _tidy(plain(html))
+    classes = set(_CLASS.findall(html))
+    if not _SHAPED.search(html) and not any(map(_SHAPING.search, classes)):
+        return _tidy(bare(html))  # text and coloured words
     lines = _Lines()
     parts = iter(_TOKEN.split(html))
     lines.text(next(parts))

@@ -151,9 +151,11 @@ def _anchors(text: str, _: str) -> str:
 
 def _scripts(text: str, cut: str) -> str:
     """Raised and lowered characters; those that a style or a class raises as well."""
-    text = _SCRIPT_LIKE.sub(_as_script, text)
-    text = _FRACTION.sub(lambda m: f"{m[1] + ' ' if m[1] else ''}{m[2]}/{m[3] or m[4]}", text)
-    text = _SLASH.sub(r"\1/\2", _MIXED.sub(r"\1 ", text))
+    if any(name in text for name in _RAISED):
+        text = _SCRIPT_LIKE.sub(_as_script, text)
+    if "⁄" in text or "/<sub" in text or "/ <sub" in text:
+        text = _FRACTION.sub(lambda m: f"{m[1] + ' ' if m[1] else ''}{m[2]}/{m[3] or m[4]}", text)
+        text = _SLASH.sub(r"\1/\2", _MIXED.sub(r"\1 ", text))
     return Scripts(text, cut).written()
 
 
@@ -164,8 +166,8 @@ def _as_script(raised: re.Match[str]) -> str:
 
 # What a page has if a change can mean anything to it.
 may_mark = re.compile(r"<(?:code|img|q|rt|s|del|strike|sup|sub)[ >]").search
-_RAISED = ("vertical-align", 'href="#', 'class="su', "⁄")
-_STYLED = ("line-through", *_RAISED)
+_RAISED = ("vertical-align", 'class="su')
+_STYLED = ("line-through", 'href="#', "⁄", *_RAISED)
 _CHANGES: tuple[tuple[tuple[str, ...], Callable[[str, str], str]], ...] = (
     (("<code",), _code),
     (('href="#',), _anchors),
@@ -173,5 +175,5 @@ _CHANGES: tuple[tuple[tuple[str, ...], Callable[[str, str], str]], ...] = (
     (("<q>", "<q "), _quoted),
     (("<rt",), _reading),
     (("<s>", "<s ", "<del", "<strike", "line-through"), _struck),
-    (("<sup", "<sub", *_RAISED), _scripts),
+    (("<sup", "<sub", *_STYLED[1:]), _scripts),
 )

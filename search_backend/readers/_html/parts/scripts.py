@@ -8,6 +8,7 @@ name that says so, the text around it, and the notes of the page, which are coun
 from __future__ import annotations
 
 import re
+from html import escape
 from itertools import takewhile
 
 from searchloop.search_backend.readers._html.text import TAG, plain
@@ -50,6 +51,7 @@ _CURRENCY = r"[$€£¥₹₽₺₩]|\b(?:EUR|USD|GBP|CHF|kr|zł|Kč|Ft)"
 _is_price = re.compile(rf".*(?:{_CURRENCY})\s*(?:\d{{1,3}}(?:[.,\s]\d{{3}})+|\d+)").fullmatch
 _begins_with_currency = re.compile(rf"\s*(?:{_CURRENCY})").match
 _is_hour = re.compile(r"(?:.*[^\d.,])?(?:[01]?\d|2[0-4])").fullmatch
+_goes_on = re.compile(r"(?:.*[^\s>]|.*</\w{1,6}>)(?<!\b10)", re.DOTALL).fullmatch
 _OPERATOR = "=+×·⋅*÷<>≤≥≈∼±∝≡"
 _ends_in_operator = re.compile(rf"[{_OPERATOR}(√∑∫^−]\s*$").search
 _begins_with_operator = re.compile(rf"\s*[{_OPERATOR}]").match
@@ -70,16 +72,18 @@ class Scripts:
             rf"(<a (?P<link>[^>]*)>\s*)?<(?P<tag>su[bp])(?P<name>(?: [^>]*)?)>(?P<held>{anything})"
             r"</(?P=tag)>(?(1)(\s*</a>)?)"
         )
-        self._glued = re.compile(
-            r'(?<=[\w.,;%)”"’])<a [^>]*href="#[^>]*>\s*(?P<held>[\d*†‡]{1,3}|[a-z])\s*</a>'
-        )
+        self._glued = re.compile(r'<a [^>]*href="#[^>]*>\s*([\d*†‡]{1,3}|[a-z])\s*</a>')
         self._notes = self._counted() | self._explained()
         self._has_hours = re.search(r"\d<sup(?: [^>]*)?>00</sup>", text) is not None
 
     def _counted(self) -> set[str]:
         """The numbers from 1 on that stand raised behind a word or number; nobody writes `x^1`."""
-        behind = r"(?:[^\s>]|</\w{1,6}>)(?<!\b10)<sup(?: [^>]*)?>\s*(\d{1,3}|[a-z])\s*</sup>"
-        found = set(re.findall(behind, self._text))
+        raised = re.finditer(r"<sup(?: [^>]*)?>\s*(\d{1,3}|[a-z])\s*</sup>", self._text)
+        found = {
+            mark[1]
+            for mark in raised
+            if _goes_on(self._text[max(0, mark.start() - 8) : mark.start()])
+        }
         numbers = takewhile(found.__contains__, map(str, range(1, 1000)))
         letters = [*takewhile(found.__contains__, "abcdefgh")]
         return {*numbers, *(letters if len(letters) > 1 else ())}
@@ -97,9 +101,12 @@ class Scripts:
             if "<sup" not in text and "<sub" not in text:
                 break
             text = self._script.sub(self._one, text)
-        return (
-            self._glued.sub(lambda note: _note(note["held"]), text) if 'href="#' in text else text
-        )
+        return self._glued.sub(self._unraised, text) if 'href="#' in text else text
+
+    def _unraised(self, note: re.Match[str]) -> str:
+        """A number that links into the page, right behind a word, is a note."""
+        before = note.string[note.start() - 1 : note.start()]
+        return _note(note[1]) if before.isalnum() or (before in '.,;%)”"’' and before) else note[0]
 
     def _one(self, match: re.Match[str]) -> str:
         held = " ".join(plain(TAG.sub("", match["held"])).split())
@@ -110,6 +117,9 @@ class Scripts:
         if not held:
             return kept
         whole = match.string
+        if match["tag"] == "sup" and self._is_linked(match, start if is_whole else None, held):
+            space = " " if whole[match.end() : match.end() + 1] in ("(", ":") else ""
+            return f"{kept}{escape(_note(held), quote=False)}{space}"
         before = whole[max(0, match.start() - _REACH) : match.start()].rpartition(self._cut)[2]
         after = whole[match.end() : match.end() + _REACH].partition(self._cut)[0]
         is_next = not after.startswith(("<sup", "<sub"))
@@ -118,13 +128,11 @@ class Scripts:
         space = " " if is_next and after[:1].isalnum() else ""
         if match["tag"] == "sub":
             text = _lowered(held, before, after, space)
-        elif self._is_linked(match, start if is_whole else None, held):
-            text = _note(held)
         else:
             text = self._raised(held, before, after, space)
         if text[-1] == "]" and after[:1] in ("(", ":"):
             text += " "
-        return kept + text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        return kept + escape(text, quote=False)
 
     def _is_linked(self, match: re.Match[str], link: str | None, held: str) -> bool:
         """Tells whether a link into a page or a name says that it is the mark of a note."""

@@ -46,6 +46,7 @@ class SqliteDatabase:
         self.where = str(path)
         self._lock = threading.Lock()
         self._own = threading.local()
+        self._never = threading.Event()
         self._idle: list[sqlite3.Connection] = []
         self._steps = steps
         self._rescue: ReadOnlyFile | None = None
@@ -59,6 +60,7 @@ class SqliteDatabase:
 
     def _writer(self) -> sqlite3.Connection:
         db = open_database(self._path, self._steps)
+        db.execute("PRAGMA busy_timeout = 0")  # `_begin` does the waiting
         self._file = _identity(self._path)
         return db
 
@@ -110,6 +112,7 @@ class SqliteDatabase:
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
         patience = getattr(self._own, "patience", _PATIENCE)
+        until = time.monotonic() + patience
         if self._rescue is not None:
             self._come_back()
         with self._noticing():
@@ -117,18 +120,18 @@ class SqliteDatabase:
                 raise fault("locked", self.where, "waited in vain")
             try:
                 self._same()
-                with self._begun(durable, patience) as db:
+                with self._begun(durable, until) as db:
                     yield db
             finally:
                 self._lock.release()
 
     @contextmanager
-    def _begun(self, durable: bool, patience: float) -> Iterator[sqlite3.Connection]:
+    def _begun(self, durable: bool, until: float) -> Iterator[sqlite3.Connection]:
         db = self._write
         if durable:
             db.execute("PRAGMA synchronous = FULL")
         try:
-            self._begin(db, patience)
+            self._begin(db, until)
             yield db
             db.execute("COMMIT")
         except BaseException:
@@ -139,9 +142,17 @@ class SqliteDatabase:
             if durable:
                 db.execute("PRAGMA synchronous = NORMAL")
 
-    def _begin(self, db: sqlite3.Connection, patience: float) -> None:
-        db.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
-        db.execute("BEGIN IMMEDIATE")
+    def _begin(self, db: sqlite3.Connection, until: float) -> None:
+        """Waits here, because SQLite's own timeout holds for the whole connection."""
+        while True:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not busy or time.monotonic() >= until:
+                    raise
+            self._never.wait(_PAUSE)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -167,10 +167,10 @@ class Waiting(SqliteDatabase):
     quick = False
     down = False
 
-    def _begin(self, db: sqlite3.Connection, patience: float) -> None:
+    def _begin(self, db: sqlite3.Connection, until: float) -> None:
         if self.down:
             raise sqlite3.OperationalError("down")
-        super()._begin(db, patience)
+        super()._begin(db, until)
 
 
 def test_a_store_that_stays_away_ends_the_run_with_an_error(tmp_path: Path) -> None:

@@ -66,11 +66,11 @@ class ShownAnswer:
 
     def show(self, stretch: Stretch, piece: str) -> str:
         """Shows more of a stretch, up to what may become a mark."""
-        return self._show(stretch, stretch.residue.feed(piece))
+        return self.put(stretch, stretch.residue.feed(piece))
 
     def close(self, stretch: Stretch) -> str:
         """Shows the rest of a stretch."""
-        return self._show(stretch, stretch.residue.close())
+        return self.put(stretch, stretch.residue.close())
 
     def place(self, stretch: Stretch, at: int) -> int:
         """Maps an offset in a stretch to one in the shown text."""
@@ -80,7 +80,8 @@ class ShownAnswer:
         """Returns the cited range, or its sentence if only a mark was cited."""
         return (first, last) if first < last else widen(self.text, first)
 
-    def _show(self, stretch: Stretch, text: str) -> str:
+    def put(self, stretch: Stretch, text: str) -> str:
+        """Shows text of a stretch in which no marks are left."""
         if text:
             if stretch.base is None:
                 apart = stretch.apart and bool(self._shown)

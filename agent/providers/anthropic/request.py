@@ -260,17 +260,18 @@ def assemble(messages: Sequence[Message], view: ReplayView) -> bytes:
     """
     pieces: list[Piece] = []
     left_out = _unpaired(messages, view) if view.searching else {}
-    for step in steps(messages):
-        if step.message is not None:
-            data = _encoded(step.message, view, left_out.get(step.message, ()))
+    for message, results, strays in steps(messages):
+        if message is not None:
+            data = _encoded(message, view, left_out.get(message, ()))
             if data:
-                blocks = step.message.provider_data.blocks if step.message.provider_data else ("",)
-                pieces.append((step.message.role, data, len(blocks)))
-        results = [_result(result, view) for result in step.results.values()]
-        strays = [_stray(stray) for stray in step.strays]
-        pieces += [
-            ("user", _message("user", each), len(each)) for each in (results, strays) if each
-        ]
+                size = len(message.provider_data.blocks) if message.provider_data else 1
+                pieces.append((message.role, data, size))
+        if results:
+            blocks = [_result(result, view) for result in results]
+            pieces.append(("user", _message("user", blocks), len(blocks)))
+        if strays:
+            blocks = [_stray(stray) for stray in strays]
+            pieces.append(("user", _message("user", blocks), len(blocks)))
     _open_and_close(pieces, messages, view)
     _mark_long_step(pieces)
     return b",".join(piece[1] for piece in pieces)

@@ -111,51 +111,51 @@ class GeminiDecoder(DecoderBase):
         self._read_payloads(events, rest)
         events.extend(self._end())
 
-    def _read(self, event: Any) -> Iterator[StreamEvent]:
+    def _read(self, event: Any) -> list[StreamEvent]:
         error = error_in(event)
         if error is not None:
             raise self._codec.refused(error)
         if isinstance(event, list):
-            for each in event:
-                yield from self._read(each)
-            return
+            return [each for inner in event for each in self._read(inner)]
+        events: list[StreamEvent] = []
         self._usage = event.get("usageMetadata") or self._usage
         feedback = event.get("promptFeedback")
         if feedback and feedback.get("blockReason"):
             self._blocked = feedback
         for candidate in event.get("candidates") or ():
             if not candidate.get("index"):
-                yield from self._candidate(candidate)
+                self._candidate(candidate, events)
+        return events
 
-    def _candidate(self, candidate: Mapping[str, Any]) -> Iterator[StreamEvent]:
+    def _candidate(self, candidate: Mapping[str, Any], events: list[StreamEvent]) -> None:
         content = candidate.get("content") or {}
         for part in content.get("parts") or ():
-            yield from self._part(part)
-        yield from self._grounding.merge(candidate)
+            self._part(part, events)
+        if "groundingMetadata" in candidate or "urlContextMetadata" in candidate:
+            events += self._grounding.merge(candidate)
         self._reason = candidate.get("finishReason") or self._reason
         self._words = candidate.get("finishMessage") or self._words
         self._token = candidate.get(TOKEN) or self._token
 
-    def _part(self, part: Part) -> Iterator[StreamEvent]:
+    def _part(self, part: Part, events: list[StreamEvent]) -> None:
         text = part.get("text")
         if isinstance(text, str):
             self._answer.keep(part)
             if text and part.get("thought"):
-                yield from thought(self._answer.reason(text))
+                events += thought(self._answer.reason(text))
             elif text:
-                yield from said(self._answer.say(text))
+                events += said(self._answer.say(text))
             return
         self._answer.interrupt()
+        kept: Part | None = part
         if part.get("functionCall") is not None:
             kept = self._calls.add(part)
-            if kept is not None:
-                self._answer.keep(kept)
-            return
-        self._answer.keep(part)
-        if part.get("toolCall"):
-            yield from self._grounding.called(part["toolCall"])
+        elif part.get("toolCall"):
+            events += self._grounding.called(part["toolCall"])
         elif part.get("toolResponse"):
-            yield from self._grounding.answered(part["toolResponse"])
+            events += self._grounding.answered(part["toolResponse"])
+        if kept is not None:
+            self._answer.keep(kept)
 
     def _end(self) -> Iterator[StreamEvent]:
         if self._blocked and not self._reason:

@@ -15,12 +15,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from searchloop.agent.calls.schema import takes
 from searchloop.agent.log.events import asked
-from searchloop.agent.providers._common import dump, remembered
+from searchloop.agent.providers._common import dump
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.sse import document_of
 from searchloop.agent.types import Message, Request, ToolCall, ToolSpec
@@ -65,12 +64,11 @@ def encode_messages(messages: Sequence[Message], model: str, words: bool = False
     for index, message in enumerate(messages):
         thinking = not words and index >= turn and _own_thinking(message, model)
         key = _WORDS if words else _THINKING if thinking else _PLAIN
-        out.append(remembered(message, key, partial(_encoded, message, words, thinking)))
+        if key not in message.encoded:
+            wire = _in_words(message) if words else _message(message, thinking)
+            message.encoded[key] = dump(wire)
+        out.append(message.encoded[key])
     return out
-
-
-def _encoded(message: Message, words: bool, thinking: bool) -> bytes:
-    return dump(_in_words(message) if words else _message(message, thinking))
 
 
 def _own_thinking(message: Message, model: str) -> bool:

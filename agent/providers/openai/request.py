@@ -19,7 +19,6 @@ from searchloop.agent.providers._common import (
     dump,
     function_name,
     hashed_id,
-    remembered,
     result_text,
     steps,
     stray_text,
@@ -35,12 +34,13 @@ Item = dict[str, Any]
 def encode_items(messages: Sequence[Message], model: str, searching: bool) -> bytes:
     """Returns the elements of `input`, joined by commas. Encodes each message once."""
     pieces: list[bytes] = []
-    for step in steps(messages):
-        if step.message is not None:
-            variant = _variant(step.message, model, searching)
-            pieces.append(_remembered(step.message, variant))
-        pieces += [_remembered(result, "openai") for result in step.results.values()]
-        pieces += [_remembered(stray, "openai:stray") for stray in step.strays]
+    for message, results, strays in steps(messages):
+        if message is not None:
+            pieces.append(_remembered(message, _variant(message, model, searching)))
+        if results:
+            pieces += [_remembered(result, "openai") for result in results]
+        if strays:
+            pieces += [_remembered(stray, "openai:stray") for stray in strays]
     return b",".join(filter(None, pieces))
 
 
@@ -52,7 +52,11 @@ def _variant(message: Message, model: str, searching: bool) -> str:
 
 
 def _remembered(message: Message, variant: str) -> bytes:
-    return remembered(message, variant, lambda: b",".join(map(dump, _items(message, variant))))
+    encoded = message.encoded.get(variant)
+    if encoded is None:
+        encoded = b",".join(map(dump, _items(message, variant)))
+        message.encoded[variant] = encoded
+    return encoded
 
 
 def _items(message: Message, variant: str) -> Iterator[Item]:

@@ -140,8 +140,8 @@ class ChatAnswer(ShownAnswer):
         out: list[StreamEvent] = []
         for piece in self._splitter.close():
             self._put(piece, out)
-        out += said(self.close(self._answer))
-        out += said(super()._show(self._answer, self._written.close()))
+        rest = self._written.feed(self._answer.residue.close()) + self._written.close()
+        out += said(self.put(self._answer, rest))
         return out
 
     def note(self, chunk: Mapping[str, Any]) -> None:
@@ -212,14 +212,13 @@ class ChatAnswer(ShownAnswer):
                 self._put(piece, out)
 
     def _put(self, piece: Delta, out: list[StreamEvent]) -> None:
+        """Shows text except marks and printed calls, and thinking."""
         if type(piece) is ThinkingDelta:
             out += thought(self.think(piece.text))
-        else:
-            out += said(self.show(self._answer, self._answer.add(piece.text)))
-
-    def _show(self, stretch: Stretch, text: str) -> str:
-        """Shows text, except what may be a printed call."""
-        return super()._show(stretch, self._written.feed(text)) if text else ""
+            return
+        text = self._answer.residue.feed(self._answer.add(piece.text))
+        if text and (text := self._written.feed(text)):
+            out.append(TextDelta(self.put(self._answer, text)))
 
     def _parts(self, content: Any, out: list[StreamEvent]) -> None:
         """Adds content as a list of parts, which some servers stream too."""

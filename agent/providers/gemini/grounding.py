@@ -1,10 +1,9 @@
 """Collects an answer while it streams, and the searches, pages and citations behind it.
 
-Newer models send searches as parts of the answer; others send the queries with the grounding,
-usually at the end. Any chunk may repeat the grounding: the last one counts, and an empty one
-changes nothing. Parts go back as they came; only pieces of plain text are joined, because a
-signature belongs to its part. Offsets of citations count bytes, in a part or in the answer so far,
-depending on the model.
+Newer models send searches as parts of the answer; others send the queries with the grounding. Any
+chunk may repeat the grounding: the last one counts, and an empty one changes nothing. Parts go back
+as they came; only plain text is joined, because a signature belongs to its part. Offsets of
+citations count bytes, in a part or in the answer so far, depending on the model.
 
 Spec: https://ai.google.dev/gemini-api/docs/google-search
 """

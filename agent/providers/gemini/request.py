@@ -1,10 +1,9 @@
 """Encodes messages as `contents` that the server accepts, and reads function calls.
 
-Roles alternate; all results of a step follow its calls in their order, one for each. An answer of
-the same model goes back part by part with its signatures, any other as plain text and calls. Newer
-models demand a signature on the first call of each step, else the documented placeholder; old turns
-get it too, so that the bytes of a message never change. Parts with the server's own searches go
-back only while it may search. A call may arrive in pieces, each with a path like `$.rows[0].name`.
+Roles alternate; all results of a step follow its calls in their order. An answer of the same model
+goes back part by part with its signatures, any other as text and calls. Newer models demand a
+signature on the first call of each step, else the documented placeholder. Parts with the server's
+own searches go back only while it may search. A call may arrive in pieces, each with a path.
 
 Spec: https://ai.google.dev/gemini-api/docs/thought-signatures
       https://ai.google.dev/gemini-api/docs/function-calling

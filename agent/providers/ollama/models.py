@@ -1,9 +1,8 @@
 """Lists the models of an Ollama server and what they can do.
 
-Newer servers describe models in `/api/tags`; for older ones the catalog asks `/api/show`, a few at
-a time and once per version of a model. The catalog remembers the answers, because `capabilities`
-must not wait. It states a window only where it knows one: `/api/show` names the window that a model
-was trained for, not the one that this server gives it.
+Newer servers describe models in `/api/tags`; for older ones the catalog asks `/api/show`, once per
+version of a model. It remembers the answers, because `capabilities` must not wait. `/api/show`
+names the window that a model was trained for, not the one that this server gives it.
 
 https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models
 """

@@ -1,11 +1,10 @@
 """Encodes a request as the body of `POST /api/chat`, also for models without tool calls.
 
-Messages come last and each is encoded once, so that the body of step n begins the body of step n+1
-and the server's prompt cache stays valid. Thinking goes back only inside the current turn: the
-model needs it between its calls. A model without tool calls gets calls and results as plain
-messages. It writes an envelope, a JSON object that names a tool and its arguments or says that it
-will answer; a second request then asks for the answer in plain words. For a model that cannot write
-envelopes the program searches with the question and opens the first pages.
+Messages come last and each is encoded once, so that the server's prompt cache stays valid. Thinking
+goes back only inside the current turn. A model without tool calls gets calls and results as plain
+messages and writes an envelope: a JSON object that names a tool and its arguments, or says that it
+will answer. A second request then asks for the answer. For a model that cannot write envelopes the
+program searches with the question and opens the first pages.
 
 https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion
 """

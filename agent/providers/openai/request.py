@@ -1,10 +1,9 @@
 """Encodes messages as input items of the Responses API, so that no history is ever refused.
 
-The server checks by their ids that a reasoning item and what followed from it come together. So the
-items of an answer form groups: a reasoning item and all that follows it up to the next. A group is
-replayed as it came, or flattened to text and calls without ids, which the server never checks: when
-its reasoning has no encrypted content, when an item is unfinished or a call without an answer, or
-when it belongs to a native search and the request offers none.
+The server checks by their ids that a reasoning item and all that followed it, up to the next, come
+together. Such a group is replayed as it came, or flattened to text and calls without ids, which the
+server never checks: if its reasoning has no encrypted content, if an item is unfinished or a call
+without an answer, or if it belongs to a search that the request does not offer.
 
 Spec: https://platform.openai.com/docs/guides/conversation-state
 """

@@ -122,16 +122,14 @@ class ChatServer(Endpoint):
 
 
 def find_server(env: Mapping[str, str]) -> ChatServer:
-    """Returns the server that the settings name.
-
-    OPENAI_API_KEY goes only to OpenAI and to the origin of OPENAI_BASE_URL.
-    """
+    """Returns the server of the settings."""
     names = ("OPENAI_CHAT_BASE_URL", "OPENAI_BASE_URL", "OPENAI_CHAT_API_KEY", "OPENAI_API_KEY")
     own, shared, key, general_key = ((env.get(name) or "").strip() for name in names)
     base = own or shared or DEFAULT_BASE
     origin = origin_of(base)
     official = origin == origin_of(DEFAULT_BASE)
     chosen = bool(own or key) or not official
+    # OPENAI_API_KEY goes only to OpenAI and to the origin of OPENAI_BASE_URL.
     if official or (origin is not None and origin == origin_of(shared)):
         key = key or general_key
     return ChatServer(base, key, chosen)

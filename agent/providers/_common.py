@@ -50,6 +50,17 @@ def dump(value: Any) -> bytes:
     return _ENCODER.encode(value).encode("utf-8", "replace")
 
 
+def member(value: Any, key: str) -> Any:
+    """Returns a member of an object, None for anything else."""
+    return value.get(key) if isinstance(value, dict) else None
+
+
+def text_in(value: Any, key: str) -> str:
+    """Returns a text in an object, "" for anything else."""
+    found = member(value, key)
+    return found if isinstance(found, str) else ""
+
+
 def function_name(name: str) -> str:
     """Replaces what APIs refuse in the name of a function: models make names up."""
     return _BAD_NAME.sub("_", name)[:64] or "unknown"

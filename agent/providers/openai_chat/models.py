@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from searchloop.agent.providers._common import member
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.exchange import Endpoint, origin_of
 from searchloop.agent.types import Capabilities
@@ -70,20 +71,16 @@ class ListedModels:
 def _read(entry: Mapping[str, Any]) -> Capabilities:
     parameters = entry.get("supported_parameters")
     listed = parameters if isinstance(parameters, list) else None
-    inputs = _at(entry.get("architecture"), "input_modalities")
+    inputs = member(entry.get("architecture"), "input_modalities")
     # A window that the server was started with says more than what the model was trained for.
     sizes = (entry.get("max_model_len"), entry.get("context_length"), entry.get("context_window"))
-    loaded = _at(entry.get("meta"), "n_ctx")
+    loaded = member(entry.get("meta"), "n_ctx")
     return Capabilities(
         tools=listed is None or "tools" in listed,
         thinking=listed is not None and "reasoning" in listed,
         vision=isinstance(inputs, list) and "image" in inputs,
         context=next((n for n in (loaded, *sizes) if type(n) is int and n > 0), None),
     )
-
-
-def _at(value: Any, key: str) -> Any:
-    return value.get(key) if isinstance(value, dict) else None
 
 
 DEFAULT_BASE = "https://api.openai.com/v1"

@@ -14,7 +14,7 @@ from typing import Any
 
 from searchloop.agent.calls.as_text import TextCalls
 from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
-from searchloop.agent.providers._common import CodecBase, DecoderBase
+from searchloop.agent.providers._common import CodecBase, DecoderBase, member, text_in
 from searchloop.agent.providers._thinking import ThinkSplitter
 from searchloop.agent.providers.openai_chat.calls import StreamedCalls
 from searchloop.agent.providers.openai_chat.errors import find_error
@@ -76,7 +76,7 @@ def read_times(times: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _count(counts: Any, name: str) -> int | None:
-    value = counts.get(name) if isinstance(counts, dict) else None
+    value = member(counts, name)
     return value if type(value) is int and value >= 0 else None
 
 
@@ -153,9 +153,9 @@ class ChatAnswer(ShownAnswer):
         results = chunk.get("search_results")
         if isinstance(results, list):
             self._consulted = [
-                Source(url, _string(page, "title"), published=page_date(page.get("date")))
+                Source(url, text_in(page, "title"), published=page_date(page.get("date")))
                 for page in results
-                if (url := _string(page, "url"))
+                if (url := text_in(page, "url"))
             ]
 
     def result(self) -> tuple[Message, StopReason, Usage]:
@@ -187,7 +187,7 @@ class ChatAnswer(ShownAnswer):
         if isinstance(details, list):
             self._keep_details(details)
         for name in _REASONING:
-            if text := _string(delta, name):
+            if text := text_in(delta, name):
                 self._reasoning.setdefault(name, []).append(text)
                 out += thought(self.think(text))
                 break
@@ -199,7 +199,7 @@ class ChatAnswer(ShownAnswer):
         annotations = delta.get("annotations")
         if isinstance(annotations, list):
             self._annotations += [note for note in annotations if isinstance(note, dict)]
-        if refusal := _string(delta, "refusal"):
+        if refusal := text_in(delta, "refusal"):
             self._refused = True
             self._text(refusal, out)
 
@@ -225,7 +225,7 @@ class ChatAnswer(ShownAnswer):
         for part in content if isinstance(content, list) else ():
             if not isinstance(part, dict):
                 continue
-            if text := _string(part, "text"):
+            if text := text_in(part, "text"):
                 self._text(text, out)
             elif isinstance(part.get("thinking"), list):
                 for inner in part["thinking"]:
@@ -259,7 +259,7 @@ class ChatAnswer(ShownAnswer):
         named: list[Source] = []
         for note in self._annotations:
             note = _citation(note)
-            url, title = _string(note, "url"), _string(note, "title")
+            url, title = text_in(note, "url"), text_in(note, "title")
             if not url:
                 continue
             named.append(Source(url, title))
@@ -286,13 +286,8 @@ def _number(note: Mapping[str, Any], name: str) -> int:
     return value if type(value) is int else 0
 
 
-def _string(value: Any, key: str) -> str:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
-
-
 def _thought(detail: Any) -> str:
-    return _string(detail, "text") or _string(detail, "summary")
+    return text_in(detail, "text") or text_in(detail, "summary")
 
 
 class ChatDecoder(DecoderBase):

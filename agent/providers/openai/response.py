@@ -9,7 +9,7 @@ Spec: https://platform.openai.com/docs/api-reference/responses-streaming
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
@@ -172,10 +172,10 @@ class WebSearchCalls:
         for source in listed or ():
             if isinstance(source, dict) and source.get("url"):
                 self.consulted.append(Source(source["url"], source.get("title") or ""))
-        status: Literal["ok", "empty", "error"] = "error" if failed else "ok"
-        if results == 0 and not failed:
-            status = "empty"
-        yield SearchFinished(query, status, results, "The search failed." if failed else None)
+        if failed:
+            yield SearchFinished(query, "error", results, "The search failed.")
+        else:
+            yield SearchFinished(query, "empty" if results == 0 else "ok", results)
 
     def _visit(self, action: Mapping[str, Any], failed: bool) -> Iterable[StreamEvent]:
         url = action.get("url")
@@ -272,10 +272,7 @@ class ResponsesDecoder(DecoderBase):
         return read(self, event) if read else ()
 
     def _is_repeated(self, event: Event) -> bool:
-        """Tells an event that was sent twice from two that look the same.
-
-        Some servers give all events one number or none; there nothing is dropped.
-        """
+        """Tells an event that was sent twice from two equal ones, if the server numbers them."""
         if self._numbered and event == self._last:
             return True
         before, number = self._last.get("sequence_number"), event.get("sequence_number")

@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Any
 
 from searchloop.agent.providers._answer import ShownAnswer, Stretch
-from searchloop.agent.search.citations import numbered, sources
+from searchloop.agent.search.citations import numbered
 from searchloop.agent.types import (
     Citation,
     Mark,
@@ -221,11 +221,12 @@ class Grounding:
                     found.append((mark, page.url, page.title))
         return numbered(found)
 
-    def sources(self, citations: Iterable[Citation]) -> tuple[Source, ...]:
-        """Lists all consulted pages in order, each address once."""
+    @property
+    def consulted(self) -> list[Source]:
+        """All consulted pages in order."""
         read = [Source(url, "", "opened") for url, state in self.pages.items() if state == "ok"]
         chunks = map(_page, self.data.get("groundingChunks") or ())
-        return sources([*read, *(page for page in chunks if page is not None)], citations)
+        return [*read, *(page for page in chunks if page is not None)]
 
     def suggestions(self) -> dict[str, Any]:
         """Returns the suggestions that Google wants shown beside the answer, {} for none."""

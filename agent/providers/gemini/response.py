@@ -15,14 +15,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from searchloop.agent.errors import IncompleteError, ProviderError
-from searchloop.agent.providers._answer import said, thought
+from searchloop.agent.providers._answer import Stretch, said, thought
 from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
 from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding, Part
 from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION, FunctionCalls
 from searchloop.agent.transport.sse import SseSplitter, incomplete
 from searchloop.agent.types import (
     Finished,
-    Message,
     ProviderData,
     Request,
     StopReason,
@@ -187,7 +186,7 @@ class GeminiDecoder(DecoderBase):
             raise ProviderError("empty_answer", text, "Try again.", retryable=True)
         suggestions = self._grounding.suggestions()
         details = {"search_suggestions": suggestions} if suggestions else {}
-        yield self._result(_STOPS[reason], details=details)
+        yield self._result(_STOPS[reason], details)
 
     def _last_words(self) -> Iterator[StreamEvent]:
         yield from said(self._answer.end())
@@ -198,27 +197,15 @@ class GeminiDecoder(DecoderBase):
         yield from self._last_words()
         words = self._blocked.get("blockReasonMessage") if question else self._words
         text = refusal(self._server, reason, words, question=question)
-        before = self._answer.text
-        notice = f"\n\n{text}" if before else text
-        yield from said(notice)
+        yield from said(self._answer.put(Stretch(always=True), text))
         details = {"blocked": "prompt" if question else "answer", "reason": reason}
-        yield self._result("refusal", before + notice, details)
+        yield self._result("refusal", details)
 
-    def _result(
-        self, why: StopReason, text: str | None = None, details: Mapping[str, Any] | None = None
-    ) -> Finished:
+    def _result(self, why: StopReason, details: Mapping[str, Any]) -> Finished:
         calls = tuple(self._calls.done) if why == "stop" else ()
         citations = self._grounding.citations(self._answer)
-        message = Message(
-            "assistant",
-            self._answer.text if text is None else text,
-            thinking=self._answer.thinking,
-            tool_calls=calls,
-            details=details or {},
-            citations=citations,
-            sources=self._grounding.sources(citations),
-            provider_data=None if why == "refusal" else self._raw(why),
-        )
+        consulted, data = self._grounding.consulted, None if why == "refusal" else self._raw(why)
+        message = self._answer.message(calls, citations, consulted, data, details)
         pages = sum(status == "ok" for status in self._grounding.pages.values())
         counts = usage(self._usage, self._grounding.searches, pages)
         return Finished(message, "tool_calls" if calls else why, counts)

@@ -15,13 +15,12 @@ from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
 from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
 from searchloop.agent.providers.openai.request import PROVIDER, VERSION
-from searchloop.agent.search.citations import locate, numbered, sources
+from searchloop.agent.search.citations import locate, numbered
 from searchloop.agent.transport.sse import incomplete
 from searchloop.agent.types import (
     Citation,
     Finished,
     Mark,
-    Message,
     PageOpened,
     ProviderData,
     SearchFinished,
@@ -41,7 +40,7 @@ class _Part(Stretch):
     """One content part."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(always=True)
         self.done = False
         self.annotations: list[Any] = []
 
@@ -349,18 +348,9 @@ class ResponsesDecoder(DecoderBase):
         # Without an item that holds the text, raw blocks would replay less than was said.
         raw = bool(blocks) and (not shown or any(b.get("type") == "message" for b in blocks))
         data = ProviderData(PROVIDER, self._model, VERSION, tuple(blocks)) if raw else None
-        message = Message(
-            "assistant",
-            shown,
-            thinking=self._text.thinking,
-            tool_calls=tool_calls,
-            citations=citations,
-            sources=sources(self._searches.consulted, citations),
-            provider_data=data,
-        )
-        return Finished(
-            message, stop_reason(response, blocks, tool_calls), usage(response, self._searches)
-        )
+        message = self._text.message(tool_calls, citations, self._searches.consulted, data)
+        reason = stop_reason(response, blocks, tool_calls)
+        return Finished(message, reason, usage(response, self._searches))
 
 
 _READERS: dict[str, Callable[[ResponsesDecoder, Event], Iterable[StreamEvent]]] = {

@@ -229,7 +229,7 @@ _MORE = 1.3  # corrects an estimate that was too small
 class ContextWindow:
     """Shortens requests to the window that a server of the user's own was started with.
 
-    Such servers (llama.cpp, vLLM, LM Studio) name it in a refusal, or in their list of models, which
+    Such servers (llama.cpp, vLLM, LM Studio) name it in a refusal or in their list of models, which
     `look` gets and `known` reads. For servers of vendors nothing is cut.
     """
 

@@ -20,7 +20,7 @@ from searchloop.agent.providers.openai_chat.calls import StreamedCalls
 from searchloop.agent.providers.openai_chat.errors import find_error
 from searchloop.agent.providers.openai_chat.models import ChatServer
 from searchloop.agent.providers.openai_chat.request import PROVIDER, version
-from searchloop.agent.search.citations import locate, numbered, sources
+from searchloop.agent.search.citations import locate, numbered
 from searchloop.agent.search.vendor_marks import page_date
 from searchloop.agent.transport.sse import incomplete
 from searchloop.agent.types import (
@@ -170,16 +170,8 @@ class ChatAnswer(ShownAnswer):
                 for name, arguments in self._written.calls
             )
         citations, found = self._citations()
-        message = Message(
-            "assistant",
-            self.text,
-            thinking=self.thinking,
-            tool_calls=calls,
-            citations=citations,
-            sources=sources((*self._consulted, *found), citations),
-            details=details,
-            provider_data=self._block(raw) if raw else None,
-        )
+        consulted, block = (*self._consulted, *found), self._block(raw) if raw else None
+        message = self.message(calls, citations, consulted, block, details)
         return message, "tool_calls" if calls else stop, self._usage
 
     def _add_rest(self, delta: Mapping[str, Any], out: list[StreamEvent], *, whole: bool) -> None:

@@ -208,12 +208,11 @@ class TextCalls:
         if self._line.strip():
             return False
         opened = _FENCED.match(text)
-        if opened is None:
-            info = text[3:].lstrip(" \t")
-            partial = "```".startswith(text[:3]) and "\n" not in text
-            return partial and any(i.startswith(info) for i in _INFO)
-        body = text[opened.end() :].lstrip()
-        return not body or (body[0] != "`" and self._alive(body))
+        if opened:
+            body = text[opened.end() :].lstrip()
+            return not body or (body[0] != "`" and self._alive(body))
+        partial = "```".startswith(text[:3]) and "\n" not in text
+        return partial and any(i.startswith(text[3:].lstrip(" \t")) for i in _INFO)
 
     def _read(self) -> tuple[list[Found], int]:
         """Returns the calls at the beginning of the held text and their end; ([], 0) for none."""

@@ -1,11 +1,8 @@
 """Values that the other modules share: a server's settings, names of tools, clean text, files.
 
 Tools are offered as `mcp_<server>_<tool>`: providers take 64 of `a-z A-Z 0-9 _ -`. The server's
-part follows from the configuration alone and the tool's part from that tool alone, so no server
-can take or move another's name, whatever it lists and whenever it connects.
-
-`Pace` takes a burst as it comes and slows a flood down: what is not read stays in the pipe, where
-it stops the sender.
+part follows from the configuration and the tool's part from that tool alone, so no server can take
+or move another's name.
 """
 
 from __future__ import annotations
@@ -176,7 +173,7 @@ _BURST = 5.0  # seconds' worth that may come at once
 
 
 class Pace:
-    """Limits the rate of one connection."""
+    """Slows a flood down: what is not read stays in the pipe, where it stops the sender."""
 
     def __init__(self) -> None:
         self._due = 0.0

@@ -2,12 +2,11 @@
 
     python -I -S supervisor.py FD COMMAND ARGUMENT...
 
-A program of its own that imports none of our modules, so that it starts in milliseconds. FD is the
-read end of a pipe whose other end only searchloop has. When that closes, even because searchloop
-was killed, every process below this one gets SIGTERM and a second later SIGKILL. On Linux this
-process is a subreaper: orphans come back to it, so it finds grandchildren that left their process
-group; elsewhere it reaches the server's process group only. The exit code is the server's, 128 + n
-if signal n ended it, 127 if the command could not be started.
+It imports none of our modules, so that it starts in milliseconds. FD is the read end of a pipe
+whose other end only searchloop has. When that closes, every process below this one gets SIGTERM and
+a second later SIGKILL. On Linux this process is a subreaper, so it finds grandchildren that left
+their process group; elsewhere it reaches the server's process group only. The exit code is the
+server's, 128 + n if signal n ended it, 127 if the command could not be started.
 """
 
 from __future__ import annotations

@@ -6,20 +6,33 @@ stretches. Offsets of citations count in a stretch as the server wrote it; remov
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from searchloop.agent.search.citations import widen
+from searchloop.agent.search.citations import sources, widen
 from searchloop.agent.search.vendor_marks import Residue
-from searchloop.agent.types import Span, StreamEvent, TextDelta, ThinkingDelta
+from searchloop.agent.types import (
+    Citation,
+    Message,
+    ProviderData,
+    Source,
+    Span,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+)
 
 JOINER = "\n\n"
+NO_DETAILS: Mapping[str, Any] = {}
 
 
 class Stretch:
     """Text that the server wrote in one go; marks are removed across its pieces."""
 
-    def __init__(self) -> None:
-        self.apart = True  # a blank line separates it from the text before
+    def __init__(self, always: bool = False) -> None:
+        self.apart = True  # a blank line separates it from the text before,
+        self.always = always  # even if blanks do
         self.size = 0
         self.base: int | None = None  # where it begins in the shown text
         self.residue = Residue()
@@ -66,25 +79,47 @@ class ShownAnswer:
 
     def show(self, stretch: Stretch, piece: str) -> str:
         """Shows more of a stretch, up to what may become a mark."""
-        return self._show(stretch, stretch.residue.feed(piece))
+        return self.put(stretch, stretch.residue.feed(piece))
 
     def close(self, stretch: Stretch) -> str:
         """Shows the rest of a stretch."""
-        return self._show(stretch, stretch.residue.close())
+        return self.put(stretch, stretch.residue.close())
 
     def place(self, stretch: Stretch, at: int) -> int:
         """Maps an offset in a stretch to one in the shown text."""
         return min((stretch.base or 0) + stretch.residue.position(at), self._length)
 
+    def message(
+        self,
+        calls: tuple[ToolCall, ...],
+        citations: tuple[Citation, ...],
+        consulted: Iterable[Source],
+        data: ProviderData | None,
+        details: Mapping[str, Any] = NO_DETAILS,
+    ) -> Message:
+        """Returns the whole answer; `consulted` are the pages that the server read or found."""
+        return Message(
+            "assistant",
+            self.text,
+            thinking=self.thinking,
+            tool_calls=calls,
+            details=details,
+            citations=citations,
+            sources=sources(consulted, citations),
+            provider_data=data,
+        )
+
     def span(self, first: int, last: int) -> Span | None:
         """Returns the cited range, or its sentence if only a mark was cited."""
         return (first, last) if first < last else widen(self.text, first)
 
-    def _show(self, stretch: Stretch, text: str) -> str:
+    def put(self, stretch: Stretch, text: str) -> str:
+        """Shows text of a stretch in which no marks are left."""
         if text:
             if stretch.base is None:
                 apart = stretch.apart and bool(self._shown)
-                joined = not apart or self._shown[-1][-1].isspace() or text[0].isspace()
+                blank = apart and (self._shown[-1][-1].isspace() or text[0].isspace())
+                joined = not apart or (blank and not stretch.always)
                 stretch.base = self._length + (0 if joined else len(JOINER))
                 text = text if joined else JOINER + text
             self._shown.append(text)

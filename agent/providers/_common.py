@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -42,12 +41,24 @@ OVERLOAD_CODES = frozenset(
 LIST_SECONDS = 2.0
 _BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
+_decode = json.JSONDecoder().decode  # faster than json.loads
 T = TypeVar("T")
 
 
 def dump(value: Any) -> bytes:
     """Encodes `value` as compact JSON; half a surrogate pair becomes a question mark."""
     return _ENCODER.encode(value).encode("utf-8", "replace")
+
+
+def member(value: Any, key: str) -> Any:
+    """Returns a member of an object, None for anything else."""
+    return value.get(key) if isinstance(value, dict) else None
+
+
+def text_in(value: Any, key: str) -> str:
+    """Returns a text in an object, "" for anything else."""
+    found = member(value, key)
+    return found if isinstance(found, str) else ""
 
 
 def function_name(name: str) -> str:
@@ -97,32 +108,34 @@ def stray_text(message: Message) -> str:
     return f"(Result of {message.tool_name or 'a tool'}, out of order)\n{message.content}"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A message with one result for each of its calls; `strays` answer no call."""
-
-    message: Message | None
-    results: Mapping[str, Message]
-    strays: Sequence[Message]
+Step = tuple[Message | None, Sequence[Message], Sequence[Message]]
+"""A message, one result for each of its calls in their order, and results that answer no call."""
 
 
 def steps(messages: Iterable[Message]) -> Iterator[Step]:
     """Yields the transcript in steps. A call without a result gets LOST: APIs refuse it alone."""
     head: Message | None = None
-    calls: dict[str, ToolCall] = {}
-    results: dict[str, Message] = {}
+    results: dict[str, Message | None] = {}
     strays: list[Message] = []
-    for message in (*messages, None):
-        if message is not None and message.role == "tool":
+    for message in messages:
+        if message.role == "tool":
             call_id = message.tool_call_id or ""
-            if call_id in calls and call_id not in results:
+            if results.get(call_id, message) is None:
                 results[call_id] = message
             else:
                 strays.append(message)
             continue
-        yield Step(head, {i: results.get(i) or _lost(call) for i, call in calls.items()}, strays)
-        calls = {call.id: call for call in message.tool_calls} if message else {}
-        head, results, strays = message, {}, []
+        yield head, _answers(head, results), strays
+        head, strays = message, []
+        results = {call.id: None for call in message.tool_calls} if message.tool_calls else {}
+    yield head, _answers(head, results), strays
+
+
+def _answers(head: Message | None, results: Mapping[str, Message | None]) -> Sequence[Message]:
+    if head is None or not head.tool_calls:
+        return ()
+    calls = {call.id: call for call in head.tool_calls}
+    return [result or _lost(calls[call_id]) for call_id, result in results.items()]
 
 
 def _lost(call: ToolCall) -> Message:
@@ -216,7 +229,7 @@ class DecoderBase:
                 return
             text = payload.decode()
             done = text.startswith("[DONE]")
-            events.extend(self._read_done() if done else self._read(json.loads(text)))
+            events.extend(self._read_done() if done else self._read(_decode(text)))
 
     def _read_end(self, events: list[StreamEvent], document: bytes | None) -> None:
         if document is not None:

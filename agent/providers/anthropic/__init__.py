@@ -1,10 +1,9 @@
 """Anthropic and servers that speak its Messages API, with the provider's own web search.
 
 Requests are stateless and streamed. The body ends with the conversation, and all before it stays
-the same from step to step. Prompt caching: one mark on the last tool and one on the system text,
-which never move, and the automatic mark of the request, which moves without changing a message. A
-step longer than the cache looks back gets one mark more. Nothing is sent that the later version of
-the API forbids, nor a `thinking` setting: models differ in the values they accept.
+the same. Cache marks: one on the last tool, one on the system text, the automatic mark of the
+request, and one more for a step that is longer than the cache looks back. No `thinking` setting is
+sent: models differ in the values they accept.
 
 Spec: https://platform.claude.com/docs/en/api/messages
 """

@@ -15,11 +15,9 @@ from searchloop.agent.types import Capabilities
 
 @dataclass(frozen=True, slots=True)
 class ClaudeModel:
-    """One row of the table.
+    """One row: what the model can do, its output tokens, and the versions of the server's tools.
 
-    `max_tokens` is the default, because the API requires a number. `search` and `fetch` are the
-    versions of the server's tools, None without such a tool. A model that `cites` gets our own
-    results as blocks that it cites by itself.
+    A model that `cites` gets our own results as blocks that it cites by itself.
     """
 
     capabilities: Capabilities

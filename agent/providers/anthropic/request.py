@@ -1,13 +1,9 @@
 """Encodes messages and tools for the Messages API, so that no history is ever refused.
 
-An answer of this model is replayed as it came, that of another model as text and calls. Left out is
-only what the server would refuse:
-
-- thinking, if tools or system text have changed since (newer models bind a thinking block to all
-  that precedes it), or if its message loses another block,
-- the server's searches, if the request offers none, and those without their result, except at the
-  end, before the provider goes on with them,
-- citations that count positions in an earlier request.
+An answer of this model is replayed as it came, that of another model as text and calls. It leaves
+out what the server would refuse: thinking, if tools or system text have changed or if its message
+loses another block; the server's searches, if the request offers none or if they have no result
+(except at the end, where the server goes on with them); citations that count positions.
 
 Spec: https://platform.claude.com/docs/en/build-with-claude/working-with-messages
 """
@@ -61,8 +57,6 @@ def function_tool(tool: ToolSpec) -> dict[str, Any]:
 def server_tools(search: NativeSearch, model: ClaudeModel, official: bool) -> list[dict[str, Any]]:
     """Describes the server's search, and its reading of pages if live pages are allowed.
 
-    Newer versions may be run from code that the model writes; what is read that way is not cited,
-    so they are offered for direct calls only.
     Spec: https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool
     """
     tools = [_search(search, (model.search or BASIC[0]) if official else BASIC[0])]
@@ -95,6 +89,7 @@ def _fetch(search: NativeSearch, version: str) -> dict[str, Any]:
 
 
 def _direct(version: str) -> dict[str, Any]:
+    """Allows direct calls only: what code of the model reads is not cited."""
     return {} if version in BASIC else {"allowed_callers": ["direct"]}
 
 
@@ -254,23 +249,21 @@ def container(messages: Sequence[Message], model: str) -> str | None:
 
 
 def assemble(messages: Sequence[Message], view: ReplayView) -> bytes:
-    """Returns the elements of `messages`, joined by commas. Encodes each message once.
-
-    The user message that answers the calls of a step contains nothing else.
-    """
+    """Returns the elements of `messages`, joined by commas. Encodes each message once."""
     pieces: list[Piece] = []
     left_out = _unpaired(messages, view) if view.searching else {}
-    for step in steps(messages):
-        if step.message is not None:
-            data = _encoded(step.message, view, left_out.get(step.message, ()))
+    for message, results, strays in steps(messages):
+        if message is not None:
+            data = _encoded(message, view, left_out.get(message, ()))
             if data:
-                blocks = step.message.provider_data.blocks if step.message.provider_data else ("",)
-                pieces.append((step.message.role, data, len(blocks)))
-        results = [_result(result, view) for result in step.results.values()]
-        strays = [_stray(stray) for stray in step.strays]
-        pieces += [
-            ("user", _message("user", each), len(each)) for each in (results, strays) if each
-        ]
+                size = len(message.provider_data.blocks) if message.provider_data else 1
+                pieces.append((message.role, data, size))
+        if results:
+            blocks = [_result(result, view) for result in results]
+            pieces.append(("user", _message("user", blocks), len(blocks)))
+        if strays:
+            blocks = [_stray(stray) for stray in strays]
+            pieces.append(("user", _message("user", blocks), len(blocks)))
     _open_and_close(pieces, messages, view)
     _mark_long_step(pieces)
     return b",".join(piece[1] for piece in pieces)
@@ -292,10 +285,7 @@ def _said(text: str) -> Piece:
 
 
 def _mark_long_step(pieces: list[Piece]) -> None:
-    """Marks what preceded the last step for the cache, if the step is longer than it looks back.
-
-    The mark is not in the remembered bytes: it moves, and is no part of the prompt.
-    """
+    """Marks what preceded the last step for the cache, if the step is longer than it looks back."""
     blocks, seen = 0, False
     for index in range(len(pieces) - 1, -1, -1):
         role, data, size = pieces[index]

@@ -18,13 +18,12 @@ from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
 from searchloop.agent.providers.anthropic.passages import Block
 from searchloop.agent.providers.anthropic.request import PROVIDER, version_of
 from searchloop.agent.providers.anthropic.searches import ServerTools
-from searchloop.agent.search.citations import numbered, sources
+from searchloop.agent.search.citations import numbered
 from searchloop.agent.transport.sse import incomplete
 from searchloop.agent.types import (
     Citation,
     Finished,
     Mark,
-    Message,
     ProviderData,
     Request,
     StopReason,
@@ -299,17 +298,11 @@ class MessagesDecoder(DecoderBase):
         citations = self._answer.citations(self._searches.locate)
         reason = stop_reason(why, tool_calls)
         data = ProviderData(PROVIDER, self._model, version_of(self._prefix), tuple(blocks))
-        message = Message(
-            "assistant",
-            self._answer.text,
-            thinking=self._answer.thinking,
-            tool_calls=tool_calls,
-            details=details(self._end, reason),
-            citations=citations,
-            sources=sources(self._searches.consulted, citations),
-            # A refused text would be refused again: of that only our words are kept.
-            provider_data=data if blocks and reason != "refusal" else None,
-        )
+        # A refused text would be refused again: of that only our words are kept.
+        kept = data if blocks and reason != "refusal" else None
+        about = details(self._end, reason)
+        consulted = self._searches.consulted
+        message = self._answer.message(tool_calls, citations, consulted, kept, about)
         return Finished(message, reason, usage(self._counts, self._searches))
 
 

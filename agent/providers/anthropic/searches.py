@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from searchloop.agent.providers._common import text_in
 from searchloop.agent.search.vendor_marks import page_date
 from searchloop.agent.types import (
     Message,
@@ -71,7 +72,7 @@ class ServerTools:
         given = block.get("input")
         asked = given if isinstance(given, Mapping) else {}
         self._asked[str(block.get("id"))] = asked
-        return (SearchStarted(_text(asked, "query")),) if block.get("name") == _SEARCH else ()
+        return (SearchStarted(text_in(asked, "query")),) if block.get("name") == _SEARCH else ()
 
     def ended(self, block: Mapping[str, Any]) -> Iterable[StreamEvent]:
         """Reads the result of such a call."""
@@ -85,32 +86,34 @@ class ServerTools:
     def locate(self, citation: Mapping[str, Any]) -> tuple[str, str] | None:
         """Returns address and title behind a citation of any kind, or None if unknown."""
         ours = citation.get("type") == "search_result_location"
-        url = _text(citation, "source" if ours else "url")
+        url = text_in(citation, "source" if ours else "url")
         if url or ours:
-            return (url, _text(citation, "title")) if url else None
+            return (url, text_in(citation, "title")) if url else None
         document = self._document(citation)
         return (document.url, document.title) if document else None
 
     def _searched(self, block: Mapping[str, Any]) -> SearchFinished:
-        query = _text(self._question(block), "query")
+        query = text_in(self._question(block), "query")
         self.searches += 1
         content = block.get("content")
         if not isinstance(content, list):
-            code = _text(content, "error_code") or "unknown"
+            code = text_in(content, "error_code") or "unknown"
             return SearchFinished(query, "error", None, _words(_SEARCH_WORDS, code))
-        rows = [row for row in content if isinstance(row, Mapping) and _text(row, "url")]
+        rows = [row for row in content if isinstance(row, Mapping) and text_in(row, "url")]
         self.consulted += [
-            Source(_text(row, "url"), _text(row, "title"), published=page_date(row.get("page_age")))
+            Source(
+                text_in(row, "url"), text_in(row, "title"), published=page_date(row.get("page_age"))
+            )
             for row in rows
         ]
         return SearchFinished(query, "ok" if rows else "empty", len(rows))
 
     def _visited(self, block: Mapping[str, Any]) -> Iterable[StreamEvent]:
         self.pages += 1
-        asked, content = _text(self._question(block), "url"), block.get("content")
+        asked, content = text_in(self._question(block), "url"), block.get("content")
         document = _read(content)
         if document is None:
-            code = _text(content, "error_code") or "unknown"
+            code = text_in(content, "error_code") or "unknown"
             return (PageOpened(asked, _words(_FETCH_WORDS, code)),)
         self._documents.append(document)
         self.consulted.append(Source(document.url, document.title, "opened"))
@@ -129,7 +132,7 @@ class ServerTools:
         """Finds the cited page by its text, else by its title, else by its position."""
         earlier = [_read(b.get("content")) for b in _raw(self._messages)]
         documents = [d for d in earlier if d is not None] + self._documents
-        quote, title = _text(citation, "cited_text").strip(), _text(citation, "document_title")
+        quote, title = text_in(citation, "cited_text").strip(), text_in(citation, "document_title")
         matches = [d for d in documents if quote and quote in d.text]
         matches = matches or [d for d in documents if title and title == d.title]
         if matches:
@@ -152,14 +155,9 @@ def _read(content: object) -> FetchedPage | None:
     page = content.get("content")
     page = page if isinstance(page, Mapping) else {}
     source = page.get("source")
-    text = _text(source, "data") if _text(source, "type") == "text" else ""
-    url = _text(content, "url")
-    return FetchedPage(url, _text(page, "title"), text) if url else None
-
-
-def _text(value: object, key: str) -> str:
-    found = value.get(key) if isinstance(value, Mapping) else None
-    return found if isinstance(found, str) else ""
+    text = text_in(source, "data") if text_in(source, "type") == "text" else ""
+    url = text_in(content, "url")
+    return FetchedPage(url, text_in(page, "title"), text) if url else None
 
 
 def _words(known: Mapping[str, str], code: str) -> str:

@@ -177,7 +177,7 @@ class Gemini(KeyedProvider):
             wanted = answers_questions(name) or not self._codec.endpoint.official
             if "generateContent" in does and wanted:
                 found[name] = str(entry.get("displayName") or name)
-                if isinstance(window := entry.get("inputTokenLimit"), int):
+                if isinstance(window := entry.get("inputTokenLimit"), int) and window:
                     self._windows[name] = window
         return dict(sorted(found.items(), reverse=True))
 

@@ -1,10 +1,9 @@
 """Collects an answer while it streams, and the searches, pages and citations behind it.
 
-Newer models send searches as parts of the answer; others send the queries with the grounding,
-usually at the end. Any chunk may repeat the grounding: the last one counts, and an empty one
-changes nothing. Parts go back as they came; only pieces of plain text are joined, because a
-signature belongs to its part. Offsets of citations count bytes, in a part or in the answer so far,
-depending on the model.
+Newer models send searches as parts of the answer; others send the queries with the grounding. Any
+chunk may repeat the grounding: the last one counts, and an empty one changes nothing. Parts go back
+as they came; only plain text is joined, because a signature belongs to its part. Offsets of
+citations count bytes, in a part or in the answer so far, depending on the model.
 
 Spec: https://ai.google.dev/gemini-api/docs/google-search
 """
@@ -16,7 +15,7 @@ from itertools import accumulate
 from typing import Any
 
 from searchloop.agent.providers._answer import ShownAnswer, Stretch
-from searchloop.agent.search.citations import numbered, sources
+from searchloop.agent.search.citations import numbered
 from searchloop.agent.types import (
     Citation,
     Mark,
@@ -222,11 +221,12 @@ class Grounding:
                     found.append((mark, page.url, page.title))
         return numbered(found)
 
-    def sources(self, citations: Iterable[Citation]) -> tuple[Source, ...]:
-        """Lists all consulted pages in order, each address once."""
+    @property
+    def consulted(self) -> list[Source]:
+        """All consulted pages in order."""
         read = [Source(url, "", "opened") for url, state in self.pages.items() if state == "ok"]
         chunks = map(_page, self.data.get("groundingChunks") or ())
-        return sources([*read, *(page for page in chunks if page is not None)], citations)
+        return [*read, *(page for page in chunks if page is not None)]
 
     def suggestions(self) -> dict[str, Any]:
         """Returns the suggestions that Google wants shown beside the answer, {} for none."""

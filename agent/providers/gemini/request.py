@@ -1,10 +1,9 @@
 """Encodes messages as `contents` that the server accepts, and reads function calls.
 
-Roles alternate; all results of a step follow its calls in their order, one for each. An answer of
-the same model goes back part by part with its signatures, any other as plain text and calls. Newer
-models demand a signature on the first call of each step, else the documented placeholder; old turns
-get it too, so that the bytes of a message never change. Parts with the server's own searches go
-back only while it may search. A call may arrive in pieces, each with a path like `$.rows[0].name`.
+Roles alternate; all results of a step follow its calls in their order. An answer of the same model
+goes back part by part with its signatures, any other as text and calls. Newer models demand a
+signature on the first call of each step, else the documented placeholder. Parts with the server's
+own searches go back only while it may search. A call may arrive in pieces, each with a path.
 
 Spec: https://ai.google.dev/gemini-api/docs/thought-signatures
       https://ai.google.dev/gemini-api/docs/function-calling
@@ -18,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from searchloop.agent.providers._common import dump, remembered, steps, stray_text
+from searchloop.agent.providers._common import dump, steps, stray_text
 from searchloop.agent.types import Message, ToolCall
 
 PROVIDER = "gemini"
@@ -73,8 +72,7 @@ def encode_contents(
     contents = Contents()
     messages, contents.token = _resumed(messages, model)
     question = b""
-    for step in steps(messages):
-        message, ids = step.message, frozenset[str]()
+    for message, results, strays in steps(messages):
         if message is not None and message.role == "user":
             question = _cached(message, "gemini")
             contents.add("user", question)
@@ -84,10 +82,10 @@ def encode_contents(
             variant = _variant(message, model, searching, signs)
             contents.server_side |= variant.endswith("+search")
             contents.add("model", _cached(message, variant))
-            ids = _server_ids(message) if ":raw" in variant else ids
-            for call in message.tool_calls:
-                contents.add("user", _result(call, call.id in ids, step.results[call.id]))
-        for stray in step.strays:
+            ids = _server_ids(message) if results and ":raw" in variant else frozenset()
+            for call, result in zip(message.tool_calls, results, strict=True):
+                contents.add("user", _result(call, call.id in ids, result))
+        for stray in strays:
             contents.add("user", _cached(stray, "gemini:stray"))
     contents.close()
     return contents
@@ -137,7 +135,9 @@ def _server_ids(message: Message) -> frozenset[str]:
 
 
 def _cached(message: Message, variant: str) -> bytes:
-    return remembered(message, variant, lambda: b",".join(map(dump, _parts(message, variant))))
+    if variant not in message.encoded:
+        message.encoded[variant] = b",".join(map(dump, _parts(message, variant)))
+    return message.encoded[variant]
 
 
 def _parts(message: Message, variant: str) -> Iterable[Part]:
@@ -187,13 +187,13 @@ def _signed(parts: Iterable[Part]) -> list[Part]:
 
 def _result(call: ToolCall, known: bool, result: Message) -> bytes:
     """Encodes a result; only a server that made the id gets it back."""
-
-    def encode() -> bytes:
+    variant = "gemini:id" if known else "gemini"
+    if variant not in result.encoded:
         said = {"error" if result.is_error else "output": result.content}
         named: Part = {"id": call.id} if known else {}
-        return dump({"functionResponse": named | {"name": _name(call.name), "response": said}})
-
-    return remembered(result, "gemini:id" if known else "gemini", encode)
+        named |= {"name": _name(call.name), "response": said}
+        result.encoded[variant] = dump({"functionResponse": named})
+    return result.encoded[variant]
 
 
 def _name(name: str) -> str:

@@ -15,14 +15,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from searchloop.agent.errors import IncompleteError, ProviderError
-from searchloop.agent.providers._answer import said, thought
+from searchloop.agent.providers._answer import Stretch, said, thought
 from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
 from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding, Part
 from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION, FunctionCalls
 from searchloop.agent.transport.sse import SseSplitter, incomplete
 from searchloop.agent.types import (
     Finished,
-    Message,
     ProviderData,
     Request,
     StopReason,
@@ -111,51 +110,51 @@ class GeminiDecoder(DecoderBase):
         self._read_payloads(events, rest)
         events.extend(self._end())
 
-    def _read(self, event: Any) -> Iterator[StreamEvent]:
+    def _read(self, event: Any) -> list[StreamEvent]:
         error = error_in(event)
         if error is not None:
             raise self._codec.refused(error)
         if isinstance(event, list):
-            for each in event:
-                yield from self._read(each)
-            return
+            return [each for inner in event for each in self._read(inner)]
+        events: list[StreamEvent] = []
         self._usage = event.get("usageMetadata") or self._usage
         feedback = event.get("promptFeedback")
         if feedback and feedback.get("blockReason"):
             self._blocked = feedback
         for candidate in event.get("candidates") or ():
             if not candidate.get("index"):
-                yield from self._candidate(candidate)
+                self._candidate(candidate, events)
+        return events
 
-    def _candidate(self, candidate: Mapping[str, Any]) -> Iterator[StreamEvent]:
+    def _candidate(self, candidate: Mapping[str, Any], events: list[StreamEvent]) -> None:
         content = candidate.get("content") or {}
         for part in content.get("parts") or ():
-            yield from self._part(part)
-        yield from self._grounding.merge(candidate)
+            self._part(part, events)
+        if "groundingMetadata" in candidate or "urlContextMetadata" in candidate:
+            events += self._grounding.merge(candidate)
         self._reason = candidate.get("finishReason") or self._reason
         self._words = candidate.get("finishMessage") or self._words
         self._token = candidate.get(TOKEN) or self._token
 
-    def _part(self, part: Part) -> Iterator[StreamEvent]:
+    def _part(self, part: Part, events: list[StreamEvent]) -> None:
         text = part.get("text")
         if isinstance(text, str):
             self._answer.keep(part)
             if text and part.get("thought"):
-                yield from thought(self._answer.reason(text))
+                events += thought(self._answer.reason(text))
             elif text:
-                yield from said(self._answer.say(text))
+                events += said(self._answer.say(text))
             return
         self._answer.interrupt()
+        kept: Part | None = part
         if part.get("functionCall") is not None:
             kept = self._calls.add(part)
-            if kept is not None:
-                self._answer.keep(kept)
-            return
-        self._answer.keep(part)
-        if part.get("toolCall"):
-            yield from self._grounding.called(part["toolCall"])
+        elif part.get("toolCall"):
+            events += self._grounding.called(part["toolCall"])
         elif part.get("toolResponse"):
-            yield from self._grounding.answered(part["toolResponse"])
+            events += self._grounding.answered(part["toolResponse"])
+        if kept is not None:
+            self._answer.keep(kept)
 
     def _end(self) -> Iterator[StreamEvent]:
         if self._blocked and not self._reason:
@@ -187,7 +186,7 @@ class GeminiDecoder(DecoderBase):
             raise ProviderError("empty_answer", text, "Try again.", retryable=True)
         suggestions = self._grounding.suggestions()
         details = {"search_suggestions": suggestions} if suggestions else {}
-        yield self._result(_STOPS[reason], details=details)
+        yield self._result(_STOPS[reason], details)
 
     def _last_words(self) -> Iterator[StreamEvent]:
         yield from said(self._answer.end())
@@ -198,27 +197,15 @@ class GeminiDecoder(DecoderBase):
         yield from self._last_words()
         words = self._blocked.get("blockReasonMessage") if question else self._words
         text = refusal(self._server, reason, words, question=question)
-        before = self._answer.text
-        notice = f"\n\n{text}" if before else text
-        yield from said(notice)
+        yield from said(self._answer.put(Stretch(always=True), text))
         details = {"blocked": "prompt" if question else "answer", "reason": reason}
-        yield self._result("refusal", before + notice, details)
+        yield self._result("refusal", details)
 
-    def _result(
-        self, why: StopReason, text: str | None = None, details: Mapping[str, Any] | None = None
-    ) -> Finished:
+    def _result(self, why: StopReason, details: Mapping[str, Any]) -> Finished:
         calls = tuple(self._calls.done) if why == "stop" else ()
         citations = self._grounding.citations(self._answer)
-        message = Message(
-            "assistant",
-            self._answer.text if text is None else text,
-            thinking=self._answer.thinking,
-            tool_calls=calls,
-            details=details or {},
-            citations=citations,
-            sources=self._grounding.sources(citations),
-            provider_data=None if why == "refusal" else self._raw(why),
-        )
+        consulted, data = self._grounding.consulted, None if why == "refusal" else self._raw(why)
+        message = self._answer.message(calls, citations, consulted, data, details)
         pages = sum(status == "ok" for status in self._grounding.pages.values())
         counts = usage(self._usage, self._grounding.searches, pages)
         return Finished(message, "tool_calls" if calls else why, counts)

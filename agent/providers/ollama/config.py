@@ -45,11 +45,7 @@ class OllamaAddress:
         return self.hostname == CLOUD or self.hostname.endswith(f".{CLOUD}")
 
     def authorization(self, key: str | None) -> Mapping[str, str]:
-        """Returns the Authorization header for this address, or nothing.
-
-        OLLAMA_API_KEY goes to ollama.com alone, over https; another server gets the name and
-        password of its own address.
-        """
+        """Returns the Authorization header. The key goes to ollama.com alone, over https."""
         if key and self.cloud and self.base.startswith("https"):
             return {"authorization": f"Bearer {key}"}
         return {"authorization": f"Basic {self.login}"} if self.login else {}

@@ -1,9 +1,8 @@
 """Lists the models of an Ollama server and what they can do.
 
-Newer servers describe models in `/api/tags`; for older ones the catalog asks `/api/show`, a few at
-a time and once per version of a model. The catalog remembers the answers, because `capabilities`
-must not wait. It states a window only where it knows one: `/api/show` names the window that a model
-was trained for, not the one that this server gives it.
+Newer servers describe models in `/api/tags`; for older ones the catalog asks `/api/show`, once per
+version of a model. It remembers the answers, because `capabilities` must not wait. `/api/show`
+names the window that a model was trained for, not the one that this server gives it.
 
 https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models
 """
@@ -18,6 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
+from searchloop.agent.providers._common import member
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Loaded
@@ -98,7 +98,7 @@ class ModelCatalog:
 
     async def version(self) -> str | None:
         """Returns the server's version, None without an answer."""
-        version = _at(await self._ask("/api/version"), "version")
+        version = member(await self._ask("/api/version"), "version")
         return version if isinstance(version, str) else None
 
     def loaded(self, model: str) -> Loaded | None:
@@ -173,22 +173,22 @@ def read_tags(body: Any) -> Iterable[Installed]:
         remedy = "Set OLLAMA_HOST to the server itself, without /v1 or /api at the end."
         raise ProviderError("not_ollama", "What answers there is not Ollama.", remedy)
     for entry in listed or ():
-        name, details = _at(entry, "model") or _at(entry, "name"), _at(entry, "details")
+        name, details = member(entry, "model") or member(entry, "name"), member(entry, "details")
         if isinstance(name, str):
             yield Installed(
                 name=name,
-                digest=str(_at(entry, "digest") or ""),
-                size=str(_at(details, "parameter_size") or ""),
-                remote_host=str(_at(entry, "remote_host") or ""),
-                trained=_count(_at(details, "context_length")),
+                digest=str(member(entry, "digest") or ""),
+                size=str(member(details, "parameter_size") or ""),
+                remote_host=str(member(entry, "remote_host") or ""),
+                trained=_count(member(details, "context_length")),
                 capabilities=read_capabilities(entry),
-                disk=_count(_at(entry, "size")),
+                disk=_count(member(entry, "size")),
             )
 
 
 def read_capabilities(body: Any) -> frozenset[str] | None:
     """Reads the list under `capabilities`, None on servers that do not say."""
-    named = _at(body, "capabilities")
+    named = member(body, "capabilities")
     if not isinstance(named, list) or not named:
         return None
     return frozenset(item for item in named if isinstance(item, str))
@@ -196,13 +196,13 @@ def read_capabilities(body: Any) -> frozenset[str] | None:
 
 def read_trained(body: Any) -> int | None:
     """Reads the window that a model was trained for, under the name of its architecture."""
-    info = _at(body, "model_info")
-    return _count(_at(info, f"{_at(info, 'general.architecture')}.context_length"))
+    info = member(body, "model_info")
+    return _count(member(info, f"{member(info, 'general.architecture')}.context_length"))
 
 
 def read_loaded(body: Any) -> dict[str, Loaded]:
     """Reads the loaded models in the answer of `/api/ps`, by full name."""
-    listed = _at(body, "models")
+    listed = member(body, "models")
     return {
         full_name(str(entry.get("model") or entry.get("name"))): Loaded(
             size=_count(entry.get("size")) or 0,
@@ -217,13 +217,8 @@ def read_loaded(body: Any) -> dict[str, Loaded]:
 
 def read_cloud(body: Any) -> bool | None:
     """Returns True if the server may use its cloud, None if it does not say."""
-    disabled = _at(_at(body, "cloud"), "disabled")
+    disabled = member(member(body, "cloud"), "disabled")
     return not disabled if isinstance(disabled, bool) else None
-
-
-def _at(body: Any, key: str) -> Any:
-    """Returns the value of `key`, None for anything that is no object."""
-    return body.get(key) if isinstance(body, Mapping) else None
 
 
 def _count(value: Any) -> int | None:

@@ -1,11 +1,10 @@
 """Encodes a request as the body of `POST /api/chat`, also for models without tool calls.
 
-Messages come last and each is encoded once, so that the body of step n begins the body of step n+1
-and the server's prompt cache stays valid. Thinking goes back only inside the current turn: the
-model needs it between its calls. A model without tool calls gets calls and results as plain
-messages. It writes an envelope, a JSON object that names a tool and its arguments or says that it
-will answer; a second request then asks for the answer in plain words. For a model that cannot write
-envelopes the program searches with the question and opens the first pages.
+Messages come last and each is encoded once, so that the server's prompt cache stays valid. Thinking
+goes back only inside the current turn. A model without tool calls gets calls and results as plain
+messages and writes an envelope: a JSON object that names a tool and its arguments, or says that it
+will answer. A second request then asks for the answer. For a model that cannot write envelopes the
+program searches with the question and opens the first pages.
 
 https://github.com/ollama/ollama/blob/main/docs/api.md#generate-a-chat-completion
 """
@@ -15,12 +14,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from searchloop.agent.calls.schema import takes
 from searchloop.agent.log.events import asked
-from searchloop.agent.providers._common import dump, remembered
+from searchloop.agent.providers._common import dump
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.transport.sse import document_of
 from searchloop.agent.types import Message, Request, ToolCall, ToolSpec
@@ -65,12 +63,11 @@ def encode_messages(messages: Sequence[Message], model: str, words: bool = False
     for index, message in enumerate(messages):
         thinking = not words and index >= turn and _own_thinking(message, model)
         key = _WORDS if words else _THINKING if thinking else _PLAIN
-        out.append(remembered(message, key, partial(_encoded, message, words, thinking)))
+        if key not in message.encoded:
+            wire = _in_words(message) if words else _message(message, thinking)
+            message.encoded[key] = dump(wire)
+        out.append(message.encoded[key])
     return out
-
-
-def _encoded(message: Message, words: bool, thinking: bool) -> bytes:
-    return dump(_in_words(message) if words else _message(message, thinking))
 
 
 def _own_thinking(message: Message, model: str) -> bool:

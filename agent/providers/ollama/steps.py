@@ -1,14 +1,12 @@
 """Runs a model step: fits it into the window, sends it on the model's rung, checks the counts.
 
-A step that the server refuses before any text is sent again: with a smaller plan if the prompt was
-too long, one rung lower if the model has no tool calls. The rungs are `native` (the server returns
+A step that is refused before any text is sent again: with a smaller plan if the prompt was too
+long, one rung lower if the model has no tool calls. The rungs are `native` (the server returns
 calls), `text` (our parser takes printed calls out), `envelope` (the server's grammar makes the
-model write one JSON object) and `search-first` (the program searches).
-
-SEARCHLOOP_HOME/models.json caches the rung of each model version. The window is
-OLLAMA_CONTEXT_LENGTH, else that of the loaded model. Once known, each request of the session names
-it, because another number would load the model again. Until then nothing is cut: the request
-forbids the server to cut, and the sizes in its refusal correct the plan.
+model write one JSON object) and `search-first` (the program searches). models.json caches the rung
+of each model version. The window is OLLAMA_CONTEXT_LENGTH, else that of the loaded model; each
+request names it, because another number would load the model again. Until it is known nothing is
+cut: the server is forbidden to cut, and the sizes in its refusal correct the plan.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """OpenAI and servers that speak its Responses API, with the provider's own web search.
 
 Requests are stateless and streamed. The body ends with the conversation, and all before it stays
-the same from step to step, so that the provider's prompt cache is hit. No `reasoning` setting is
-sent: models differ in the values they accept, and accounts that are not verified get no summaries.
+the same, so that the prompt cache is hit. No `reasoning` setting is sent: models differ in the
+values they accept. A model outside the table is assumed to call functions and to search: if it
+refuses the search tool, the run falls back once, while the other guess would hide the feature.
 
 Spec: https://platform.openai.com/docs/api-reference/responses/create
-
-A table says what models can do, by the longest prefix of their names. A model outside it is assumed
-to call functions and to search: if it refuses the search tool, the run falls back once, while a
-wrong guess the other way would hide the feature.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Encodes messages as input items of the Responses API, so that no history is ever refused.
 
-The server checks by their ids that a reasoning item and what followed from it come together. So the
-items of an answer form groups: a reasoning item and all that follows it up to the next. A group is
-replayed as it came, or flattened to text and calls without ids, which the server never checks: when
-its reasoning has no encrypted content, when an item is unfinished or a call without an answer, or
-when it belongs to a native search and the request offers none.
+The server checks by their ids that a reasoning item and all that followed it, up to the next, come
+together. Such a group is replayed as it came, or flattened to text and calls without ids, which the
+server never checks: if its reasoning has no encrypted content, if an item is unfinished or a call
+without an answer, or if it belongs to a search that the request does not offer.
 
 Spec: https://platform.openai.com/docs/guides/conversation-state
 """
@@ -19,7 +18,6 @@ from searchloop.agent.providers._common import (
     dump,
     function_name,
     hashed_id,
-    remembered,
     result_text,
     steps,
     stray_text,
@@ -35,12 +33,13 @@ Item = dict[str, Any]
 def encode_items(messages: Sequence[Message], model: str, searching: bool) -> bytes:
     """Returns the elements of `input`, joined by commas. Encodes each message once."""
     pieces: list[bytes] = []
-    for step in steps(messages):
-        if step.message is not None:
-            variant = _variant(step.message, model, searching)
-            pieces.append(_remembered(step.message, variant))
-        pieces += [_remembered(result, "openai") for result in step.results.values()]
-        pieces += [_remembered(stray, "openai:stray") for stray in step.strays]
+    for message, results, strays in steps(messages):
+        if message is not None:
+            pieces.append(_remembered(message, _variant(message, model, searching)))
+        if results:
+            pieces += [_remembered(result, "openai") for result in results]
+        if strays:
+            pieces += [_remembered(stray, "openai:stray") for stray in strays]
     return b",".join(filter(None, pieces))
 
 
@@ -52,7 +51,11 @@ def _variant(message: Message, model: str, searching: bool) -> str:
 
 
 def _remembered(message: Message, variant: str) -> bytes:
-    return remembered(message, variant, lambda: b",".join(map(dump, _items(message, variant))))
+    encoded = message.encoded.get(variant)
+    if encoded is None:
+        encoded = b",".join(map(dump, _items(message, variant)))
+        message.encoded[variant] = encoded
+    return encoded
 
 
 def _items(message: Message, variant: str) -> Iterator[Item]:

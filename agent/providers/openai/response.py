@@ -9,19 +9,18 @@ Spec: https://platform.openai.com/docs/api-reference/responses-streaming
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from searchloop.agent.calls.arguments import read_arguments
 from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
 from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
 from searchloop.agent.providers.openai.request import PROVIDER, VERSION
-from searchloop.agent.search.citations import locate, numbered, sources
+from searchloop.agent.search.citations import locate, numbered
 from searchloop.agent.transport.sse import incomplete
 from searchloop.agent.types import (
     Citation,
     Finished,
     Mark,
-    Message,
     PageOpened,
     ProviderData,
     SearchFinished,
@@ -41,7 +40,7 @@ class _Part(Stretch):
     """One content part."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(always=True)
         self.done = False
         self.annotations: list[Any] = []
 
@@ -172,10 +171,10 @@ class WebSearchCalls:
         for source in listed or ():
             if isinstance(source, dict) and source.get("url"):
                 self.consulted.append(Source(source["url"], source.get("title") or ""))
-        status: Literal["ok", "empty", "error"] = "error" if failed else "ok"
-        if results == 0 and not failed:
-            status = "empty"
-        yield SearchFinished(query, status, results, "The search failed." if failed else None)
+        if failed:
+            yield SearchFinished(query, "error", results, "The search failed.")
+        else:
+            yield SearchFinished(query, "empty" if results == 0 else "ok", results)
 
     def _visit(self, action: Mapping[str, Any], failed: bool) -> Iterable[StreamEvent]:
         url = action.get("url")
@@ -272,10 +271,7 @@ class ResponsesDecoder(DecoderBase):
         return read(self, event) if read else ()
 
     def _is_repeated(self, event: Event) -> bool:
-        """Tells an event that was sent twice from two that look the same.
-
-        Some servers give all events one number or none; there nothing is dropped.
-        """
+        """Tells an event that was sent twice from two equal ones, if the server numbers them."""
         if self._numbered and event == self._last:
             return True
         before, number = self._last.get("sequence_number"), event.get("sequence_number")
@@ -352,18 +348,9 @@ class ResponsesDecoder(DecoderBase):
         # Without an item that holds the text, raw blocks would replay less than was said.
         raw = bool(blocks) and (not shown or any(b.get("type") == "message" for b in blocks))
         data = ProviderData(PROVIDER, self._model, VERSION, tuple(blocks)) if raw else None
-        message = Message(
-            "assistant",
-            shown,
-            thinking=self._text.thinking,
-            tool_calls=tool_calls,
-            citations=citations,
-            sources=sources(self._searches.consulted, citations),
-            provider_data=data,
-        )
-        return Finished(
-            message, stop_reason(response, blocks, tool_calls), usage(response, self._searches)
-        )
+        message = self._text.message(tool_calls, citations, self._searches.consulted, data)
+        reason = stop_reason(response, blocks, tool_calls)
+        return Finished(message, reason, usage(response, self._searches))
 
 
 _READERS: dict[str, Callable[[ResponsesDecoder, Event], Iterable[StreamEvent]]] = {

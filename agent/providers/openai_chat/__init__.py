@@ -229,9 +229,8 @@ _MORE = 1.3  # corrects an estimate that was too small
 class ContextWindow:
     """Shortens requests to the window that a server of the user's own was started with.
 
-    Most such servers (llama.cpp, vLLM, LM Studio) name the window when they refuse a request, the
-    others in their list of models, which `look` gets and `known` reads. For servers of vendors
-    nothing is cut: their windows are large, and the user decides about what they refuse.
+    Such servers (llama.cpp, vLLM, LM Studio) name it in a refusal or in their list of models, which
+    `look` gets and `known` reads. For servers of vendors nothing is cut.
     """
 
     def __init__(

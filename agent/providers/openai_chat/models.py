@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from searchloop.agent.providers._common import member
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.exchange import Endpoint, origin_of
 from searchloop.agent.types import Capabilities
@@ -70,20 +71,16 @@ class ListedModels:
 def _read(entry: Mapping[str, Any]) -> Capabilities:
     parameters = entry.get("supported_parameters")
     listed = parameters if isinstance(parameters, list) else None
-    inputs = _at(entry.get("architecture"), "input_modalities")
+    inputs = member(entry.get("architecture"), "input_modalities")
     # A window that the server was started with says more than what the model was trained for.
     sizes = (entry.get("max_model_len"), entry.get("context_length"), entry.get("context_window"))
-    loaded = _at(entry.get("meta"), "n_ctx")
+    loaded = member(entry.get("meta"), "n_ctx")
     return Capabilities(
         tools=listed is None or "tools" in listed,
         thinking=listed is not None and "reasoning" in listed,
         vision=isinstance(inputs, list) and "image" in inputs,
         context=next((n for n in (loaded, *sizes) if type(n) is int and n > 0), None),
     )
-
-
-def _at(value: Any, key: str) -> Any:
-    return value.get(key) if isinstance(value, dict) else None
 
 
 DEFAULT_BASE = "https://api.openai.com/v1"
@@ -122,16 +119,14 @@ class ChatServer(Endpoint):
 
 
 def find_server(env: Mapping[str, str]) -> ChatServer:
-    """Returns the server that the settings name.
-
-    OPENAI_API_KEY goes only to OpenAI and to the origin of OPENAI_BASE_URL.
-    """
+    """Returns the server of the settings."""
     names = ("OPENAI_CHAT_BASE_URL", "OPENAI_BASE_URL", "OPENAI_CHAT_API_KEY", "OPENAI_API_KEY")
     own, shared, key, general_key = ((env.get(name) or "").strip() for name in names)
     base = own or shared or DEFAULT_BASE
     origin = origin_of(base)
     official = origin == origin_of(DEFAULT_BASE)
     chosen = bool(own or key) or not official
+    # OPENAI_API_KEY goes only to OpenAI and to the origin of OPENAI_BASE_URL.
     if official or (origin is not None and origin == origin_of(shared)):
         key = key or general_key
     return ChatServer(base, key, chosen)

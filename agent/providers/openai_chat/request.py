@@ -11,7 +11,7 @@ Spec: https://platform.openai.com/docs/api-reference/chat/create
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -42,12 +42,12 @@ def encode_messages(request: Request, host: str) -> bytes:
     out = _Transcript(request.model, version(host))
     if request.system:
         out.items.append(b'{"role":"system","content":"' + _text(request.system) + b'"}')
-    for step in steps(request.messages):
-        if step.message is not None and step.message.role == "user":
-            out.say("user", _content(step.message) or _text("(empty)"))
-        elif step.message is not None:
-            out.answer(step.message, step.results)
-        for stray in step.strays:  # APIs refuse a result without its call
+    for message, results, strays in steps(request.messages):
+        if message is not None and message.role == "user":
+            out.say("user", _content(message) or _text("(empty)"))
+        elif message is not None:
+            out.answer(message, results)
+        for stray in strays:  # APIs refuse a result without its call
             out.say("user", _text(stray_text(stray)))
     out.end()
     return b",".join(out.items)
@@ -73,7 +73,7 @@ class _Transcript:
         self._role = role
         self._open = [b'{"role":"', role.encode(), b'","content":"', text]
 
-    def answer(self, message: Message, results: Mapping[str, Message]) -> None:
+    def answer(self, message: Message, results: Sequence[Message]) -> None:
         """Adds an answer of the model, unless it is empty, and the results of its calls."""
         if text := _content(message):
             self.say("assistant", text)
@@ -85,10 +85,10 @@ class _Transcript:
             self.end()
             start = b'{"role":"assistant","content":null'
         self._role, self._open = "", []
-        ids, calls = self._calls(message)
+        wires, calls = self._calls(message)
         self.items.append(start + calls + b"}")
-        for call_id, wire in ids.items():
-            key, result = f"{_TEXT} result {wire}", results[call_id]
+        for wire, result in zip(wires, results, strict=True):
+            key = f"{_TEXT} result {wire}"
             self.items.append(remembered(result, key, partial(_result, wire, result)))
 
     def end(self) -> None:
@@ -97,8 +97,8 @@ class _Transcript:
             self.items.append(b"".join((*self._open, b'"}')))
             self._role, self._open = "", []
 
-    def _calls(self, message: Message) -> tuple[dict[str, str], bytes]:
-        """Returns the ids on the wire by our ids, and the encoded members with the calls."""
+    def _calls(self, message: Message) -> tuple[list[str], bytes]:
+        """Returns the ids on the wire, and the encoded members with the calls."""
         block = self._own_block(message)
         wires = [call.get("id") for call in block["tool_calls"]] if block else []
         usable = len(set(wires)) == len(wires) and all(
@@ -109,8 +109,7 @@ class _Transcript:
         self._used.update(wires)
         key = " ".join((_TEXT, "own" if block else "calls", *wires))
         encoded = remembered(message, key, lambda: _encode_calls(message, block, wires))
-        ids = {call.id: wire for call, wire in zip(message.tool_calls, wires, strict=True)}
-        return ids, encoded
+        return wires, encoded
 
     def _own_block(self, message: Message) -> Mapping[str, Any] | None:
         data = message.provider_data

@@ -14,13 +14,13 @@ from typing import Any
 
 from searchloop.agent.calls.as_text import TextCalls
 from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
-from searchloop.agent.providers._common import CodecBase, DecoderBase
+from searchloop.agent.providers._common import CodecBase, DecoderBase, member, text_in
 from searchloop.agent.providers._thinking import ThinkSplitter
 from searchloop.agent.providers.openai_chat.calls import StreamedCalls
 from searchloop.agent.providers.openai_chat.errors import find_error
 from searchloop.agent.providers.openai_chat.models import ChatServer
 from searchloop.agent.providers.openai_chat.request import PROVIDER, version
-from searchloop.agent.search.citations import locate, numbered, sources
+from searchloop.agent.search.citations import locate, numbered
 from searchloop.agent.search.vendor_marks import page_date
 from searchloop.agent.transport.sse import incomplete
 from searchloop.agent.types import (
@@ -76,7 +76,7 @@ def read_times(times: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _count(counts: Any, name: str) -> int | None:
-    value = counts.get(name) if isinstance(counts, dict) else None
+    value = member(counts, name)
     return value if type(value) is int and value >= 0 else None
 
 
@@ -140,8 +140,8 @@ class ChatAnswer(ShownAnswer):
         out: list[StreamEvent] = []
         for piece in self._splitter.close():
             self._put(piece, out)
-        out += said(self.close(self._answer))
-        out += said(super()._show(self._answer, self._written.close()))
+        rest = self._written.feed(self._answer.residue.close()) + self._written.close()
+        out += said(self.put(self._answer, rest))
         return out
 
     def note(self, chunk: Mapping[str, Any]) -> None:
@@ -153,9 +153,9 @@ class ChatAnswer(ShownAnswer):
         results = chunk.get("search_results")
         if isinstance(results, list):
             self._consulted = [
-                Source(url, _string(page, "title"), published=page_date(page.get("date")))
+                Source(url, text_in(page, "title"), published=page_date(page.get("date")))
                 for page in results
-                if (url := _string(page, "url"))
+                if (url := text_in(page, "url"))
             ]
 
     def result(self) -> tuple[Message, StopReason, Usage]:
@@ -170,16 +170,8 @@ class ChatAnswer(ShownAnswer):
                 for name, arguments in self._written.calls
             )
         citations, found = self._citations()
-        message = Message(
-            "assistant",
-            self.text,
-            thinking=self.thinking,
-            tool_calls=calls,
-            citations=citations,
-            sources=sources((*self._consulted, *found), citations),
-            details=details,
-            provider_data=self._block(raw) if raw else None,
-        )
+        consulted, block = (*self._consulted, *found), self._block(raw) if raw else None
+        message = self.message(calls, citations, consulted, block, details)
         return message, "tool_calls" if calls else stop, self._usage
 
     def _add_rest(self, delta: Mapping[str, Any], out: list[StreamEvent], *, whole: bool) -> None:
@@ -187,7 +179,7 @@ class ChatAnswer(ShownAnswer):
         if isinstance(details, list):
             self._keep_details(details)
         for name in _REASONING:
-            if text := _string(delta, name):
+            if text := text_in(delta, name):
                 self._reasoning.setdefault(name, []).append(text)
                 out += thought(self.think(text))
                 break
@@ -199,7 +191,7 @@ class ChatAnswer(ShownAnswer):
         annotations = delta.get("annotations")
         if isinstance(annotations, list):
             self._annotations += [note for note in annotations if isinstance(note, dict)]
-        if refusal := _string(delta, "refusal"):
+        if refusal := text_in(delta, "refusal"):
             self._refused = True
             self._text(refusal, out)
 
@@ -212,21 +204,20 @@ class ChatAnswer(ShownAnswer):
                 self._put(piece, out)
 
     def _put(self, piece: Delta, out: list[StreamEvent]) -> None:
+        """Shows text except marks and printed calls, and thinking."""
         if type(piece) is ThinkingDelta:
             out += thought(self.think(piece.text))
-        else:
-            out += said(self.show(self._answer, self._answer.add(piece.text)))
-
-    def _show(self, stretch: Stretch, text: str) -> str:
-        """Shows text, except what may be a printed call."""
-        return super()._show(stretch, self._written.feed(text)) if text else ""
+            return
+        text = self._answer.residue.feed(self._answer.add(piece.text))
+        if text and (text := self._written.feed(text)):
+            out.append(TextDelta(self.put(self._answer, text)))
 
     def _parts(self, content: Any, out: list[StreamEvent]) -> None:
         """Adds content as a list of parts, which some servers stream too."""
         for part in content if isinstance(content, list) else ():
             if not isinstance(part, dict):
                 continue
-            if text := _string(part, "text"):
+            if text := text_in(part, "text"):
                 self._text(text, out)
             elif isinstance(part.get("thinking"), list):
                 for inner in part["thinking"]:
@@ -260,7 +251,7 @@ class ChatAnswer(ShownAnswer):
         named: list[Source] = []
         for note in self._annotations:
             note = _citation(note)
-            url, title = _string(note, "url"), _string(note, "title")
+            url, title = text_in(note, "url"), text_in(note, "title")
             if not url:
                 continue
             named.append(Source(url, title))
@@ -287,13 +278,8 @@ def _number(note: Mapping[str, Any], name: str) -> int:
     return value if type(value) is int else 0
 
 
-def _string(value: Any, key: str) -> str:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
-
-
 def _thought(detail: Any) -> str:
-    return _string(detail, "text") or _string(detail, "summary")
+    return text_in(detail, "text") or text_in(detail, "summary")
 
 
 class ChatDecoder(DecoderBase):

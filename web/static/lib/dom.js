@@ -137,6 +137,7 @@ function grouped(nodes, cite, depth) {
 }
 
 function moreChips(chips) {
+  if (chips.some((chip) => chip.matches(".contradicted, .misquoted"))) return h("span", {}, chips); // no doubt is hidden
   const rest = h("span", { hidden: true }, chips);
   const label = t("cite.more", { n: chips.length });
   const button = h("button", { type: "button", class: "chip", "aria-label": label, title: label, "aria-expanded": "false" }, `+${chips.length}`);

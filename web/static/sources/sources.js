@@ -131,9 +131,13 @@ function cardContent(source, marks, claim, open) {
       h("span", { class: "muted" }, [placeAndDate(source), state].filter(Boolean).join(" · ")),
       source.unseen ? h("p", { class: "muted" }, t("page.unseen", { n: source.unseen })) : null,
     ),
-    isWeb(source.url)
-      ? outLink(source.url, { class: "quiet small" }, words)
-      : h("button", { type: "button", class: "quiet small", onclick: () => open({ ...source, quote: placeIn(marks) }) }, words),
+    h(
+      "div",
+      { class: "card-tools" },
+      isWeb(source.url)
+        ? outLink(source.url, { class: "quiet small" }, words)
+        : h("button", { type: "button", class: "quiet small", onclick: () => open({ ...source, quote: placeIn(marks) }) }, words),
+    ),
   ];
 }
 

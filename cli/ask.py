@@ -135,8 +135,8 @@ def run(args: argparse.Namespace) -> int:
             )
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
-            numbers, before = args.verbose or sys.stderr.isatty(), agent.log.read(session or "")
-            return as_text(events, numbers=numbers, before=before)
+            before = agent.log.read(session) if session and sys.stdout.isatty() else ()
+            return as_text(events, numbers=args.verbose or sys.stderr.isatty(), before=before)
         return as_one_object(events) if args.output == "json" else as_lines(events)
 
 

@@ -40,15 +40,12 @@ def told(marks: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def evidence(mark: Mapping[str, Any]) -> str:
-    """Returns the verdict on one place in words, and what it rests on; "" where there is none."""
+    """Returns what one place rests on and its verdict in words; "" where there is neither."""
     verdict, quote, passage = mark.get("verdict"), mark.get("quote"), mark.get("passage")
-    said = WORDS.get(verdict or "", "")
-    if quote and (not said or verdict in ("misquoted", "unread")):
-        said = f"{said}: “{quote}”".removeprefix(": ")
-    if said and passage:
-        near = "; nearest there" if verdict in ("misquoted", "unclear") else ""
-        said += f"{near}: “{plain(passage)}”"
-    return said
+    words, near = WORDS.get(verdict or "", ""), verdict in ("misquoted", "unclear")
+    said = plain(passage) if words and passage and not near else quote
+    words += f"; nearest there: “{plain(passage)}”" if near and passage else ""
+    return f"{f'“{said}”' if said else ''} {f'({words})' if words else ''}".strip()
 
 
 def plain(markdown: str) -> str:

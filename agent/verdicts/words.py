@@ -41,10 +41,11 @@ def told(marks: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def evidence(mark: Mapping[str, Any]) -> str:
     """Returns what one place rests on and its verdict in words; "" where there is neither."""
-    verdict, quote, passage = mark.get("verdict"), mark.get("quote"), mark.get("passage")
-    words, near = WORDS.get(verdict or "", ""), verdict in ("misquoted", "unclear")
-    said = plain(passage) if words and passage and not near else quote
-    words += f"; nearest there: “{plain(passage)}”" if near and passage else ""
+    verdict = mark.get("verdict") or ""
+    quote, passage = (plain(mark.get(name) or "") for name in ("quote", "passage"))
+    words, near = WORDS.get(verdict, ""), verdict in ("misquoted", "unclear")
+    said = passage if words and passage and not near else quote
+    words += f"; nearest there: “{passage}”" if near and passage else ""
     return f"{f'“{said}”' if said else ''} {f'({words})' if words else ''}".strip()
 
 

@@ -349,8 +349,8 @@ def test_the_page_view_has_passages_as_text(tmp_path: Path) -> None:
         (frames(body)[1]["citations"], 4),
         (events[1].data["citations"], 3),
     ):
-        had = [mark["passage"] for cited in citations for mark in cited["marks"]]
-        assert had == [place[passage] for place in six_verdicts.PLACES]
+        had = [mark["passage"] or "" for cited in citations for mark in cited["marks"]]
+        assert had == [place[passage] or "" for place in six_verdicts.PLACES]
 
 
 def test_a_link_to_an_earlier_turns_source_is_a_link(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 `PageView` folds a session's events: it knows which sources the page has met and what the unfinished
 message says. A `message` and a `run_finished` get all their blocks; a delta gets the blocks that it
-changes. Passages of sources lose their Markdown. Deltas that arrive together become one.
+changes. Words of sources lose their Markdown. Deltas that arrive together become one.
 """
 
 from __future__ import annotations
@@ -157,6 +157,7 @@ class PageView:
 
 
 def _readable(citation: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a citation whose passages are text."""
-    marks = [{**m, "passage": plain(m.get("passage") or "")} for m in citation["marks"]]
+    """Returns a citation whose quotes and passages are text."""
+    names = ("quote", "passage")
+    marks = [{**m, **{k: plain(m[k]) for k in names if m.get(k)}} for m in citation["marks"]]
     return {**citation, "marks": marks}

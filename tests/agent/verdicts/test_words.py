@@ -57,7 +57,7 @@ def test_a_source_is_summed_up_by_its_places() -> None:
         ({"verdict": "contradicted", "passage": "so"}, "“so” (*)"),
         ({"verdict": "unclear", "passage": "so"}, "(*; nearest there: “so”)"),
         ({"verdict": "unclear", "passage": None}, "(*)"),
-        ({"verdict": "unread", "quote": "so"}, "“so” (*)"),
+        ({"verdict": "unread", "quote": "[*so*](u)"}, "“so” (*)"),
     ],
 )
 def test_a_place_shows_what_its_verdict_rests_on(mark: dict[str, Any], words: str) -> None:

@@ -164,7 +164,7 @@ const SPECIAL = {
   table: (attrs, children) =>
     h(
       "div",
-      { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("table.label") },
+      { class: "scroll-x", tabindex: "0", role: "group", "aria-label": t("table.label") },
       h("table", {}, children()),
     ),
   th: (attrs, children) => h("th", { scope: "col", class: alignOf(attrs) }, children()),
@@ -199,7 +199,7 @@ function codeBlock(lang, text, content) {
     "div",
     { class: "code" },
     h("div", { class: "code-bar" }, h("span", {}, lang ?? ""), copy),
-    h("pre", { tabindex: "0", role: "region", "aria-label": label, dir: "ltr" }, h("code", {}, content)),
+    h("pre", { tabindex: "0", role: "group", "aria-label": label, dir: "ltr" }, h("code", {}, content)),
   );
 }
 

@@ -118,8 +118,8 @@ def run(args: argparse.Namespace) -> int:
             raise
         events = asking(agent, events) if approve == "ask" else events
         if args.output == "text":
-            numbers, before = args.verbose or sys.stderr.isatty(), agent.log.read(session or "")
-            return as_text(events, numbers=numbers, before=before)
+            before = agent.log.read(session) if session and sys.stdout.isatty() else ()
+            return as_text(events, numbers=args.verbose or sys.stderr.isatty(), before=before)
         return as_json_lines(events, every=args.output != "json")
 
 

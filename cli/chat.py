@@ -127,7 +127,7 @@ class Chat:
             turn: Turn = {"approve": self._approve, **more}
             events = self._agent.stream(text, session=self._session, **turn)
             shown = asking(self._agent, events) if self._approve == "ask" else events
-            before = self._agent.log.read(self._session)
+            before = self._agent.log.read(self._session) if sys.stdout.isatty() else ()
             as_text(shown, numbers=sys.stderr.isatty(), before=before)
         except KeyboardInterrupt:
             self._stop(events)

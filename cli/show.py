@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from searchloop.agent.log.events import Event, public_data
-from searchloop.agent.search.marks import Place, find
+from searchloop.agent.search.citations import settle
+from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools.web_search import trail
+from searchloop.agent.types import Message, Source
 from searchloop.agent.verdicts.words import told
 from searchloop.cli.arguments import as_json, number, one_line, safe, warn
 from searchloop.cli.main import FAILED, LIMIT, OK, STOPPED
@@ -44,7 +46,7 @@ class _Screen:
     """
 
     def __init__(self, before: Iterable[Event]) -> None:
-        self._known: set[int] = set()
+        self._table = SourceTable()
         self._said = self._shown = ""
         self._done = 0  # characters of what was said that are shown or removed
         for event in before:
@@ -52,55 +54,43 @@ class _Screen:
 
     def learn(self, event: Event) -> None:
         """Takes the numbers of an event's sources."""
-        self._known.update(s["n"] for s in event.data.get("sources", ()) if s.get("n"))
+        for source in event.data.get("sources", ()):
+            self._table.restore(Source(source["url"], n=source.get("n")))
 
     def add(self, text: str) -> None:
         """Prints what no further text can change."""
         self._said += text
-        while self._show(self._doubtful()) < len(self._said):
-            end = self._said.rfind("\n\n", self._done)
-            if end < 0 or (marks := self._marks(end)) != self._marks(end, sure=False):
+        while (start := self._doubtful()) < len(self._said):
+            self._show(start, self._said[self._done : start])
+            end = self._said.rfind("\n\n", start)
+            if end < 0 or not self._settled(end, marked=True).startswith(self._settled(end)):
                 return
-            self._show(end, marks)
+            self._show(end, self._settled(end)[len(self._shown) :])
+        self._show(start, self._said[self._done :])
 
     def _doubtful(self) -> int:
         """Returns where the first bracket begins that may change, or the text ends."""
         for bracket in _BRACKET.finditer(self._said, self._done):
-            end = bracket.end()
-            if not bracket[1] or any(mark.end == end for mark in self._marks(end, sure=False)):
+            settled = self._settled(bracket.end(), marked=True).partition("\n\n\0")[0]
+            if not bracket[1] or not settled.endswith(bracket[0]):
                 return bracket.start()
         return len(self._said)
 
-    def _marks(self, end: int, *, sure: bool = True) -> list[Place]:
-        """Returns the marks before `end` that are written otherwise; if not `sure`, that may be."""
-        if not self._known:
-            return []
-        text = self._said[:end] + ("" if sure else f"\n\nSo it is [{min(self._known)}].")
-        found = find(text, self._known, max(self._known))
-        return [m for m in found if m.end <= end and _written(m) != text[m.start : m.end]]
+    def _settled(self, end: int, *, marked: bool = False) -> str:
+        """Returns the text up to `end` as a finished answer has it; `marked`: if a mark follows."""
+        more = f"\n\n\0It is so [{min(self._table.numbers, default=1)}]." if marked else ""
+        return settle(Message("assistant", self._said[:end] + more), self._table).content
 
-    def _show(self, end: int, marks: Iterable[Place] = ()) -> int:
-        out = ""
-        for mark in marks:
-            if mark.start >= self._done:
-                before = self._said[self._done : mark.start]
-                out += (before if mark.numbers else before.rstrip(" \t")) + _written(mark)
-                self._done = mark.end
-        out += self._said[self._done : end]
+    def _show(self, end: int, text: str) -> None:
         self._done = end
-        self._shown += out
-        print(safe(out), end="", flush=True)
-        return end
+        self._shown += text
+        print(safe(text), end="", flush=True)
 
     def finish(self, text: str) -> None:
         """Prints what is missing of the finished text; one that broke off keeps all its marks."""
         rest = self._said[self._done :] if text == self._said else f"\n{text}"
         print(safe(text.removeprefix(self._shown) if text.startswith(self._shown) else rest))
         self._said, self._shown, self._done = "", "", 0
-
-
-def _written(mark: Place) -> str:
-    return "".join(f"[{n}]" for n in mark.numbers)
 
 
 def as_text(events: Iterator[Event], *, numbers: bool, before: Iterable[Event] = ()) -> int:

@@ -38,8 +38,8 @@ def language(text: str) -> str:
     if counts["ja"] * 8 >= counts["zh"] and counts["ja"]:  # kanji alone would count as Chinese
         counts["ja"] += counts.pop("zh")
     best = max(counts, key=lambda lang: counts[lang])
-    if best:
-        return best
+    if best or not counts[best]:
+        return best if counts[best] else ""
     for lang, count in counts.items():  # Latin names and terms stand in texts of any script
         if lang and count * 5 >= counts[""] and count:
             return lang

@@ -1,7 +1,4 @@
-"""Says in words what the check of a source's marks found, the same wherever Python shows it.
-
-The page has these words in each language, in `web/static/locales`.
-"""
+"""Says in words what the check of marks found; the page's words are in `web/static/locales`."""
 
 from __future__ import annotations
 
@@ -13,16 +10,17 @@ from typing import Any
 WORDS = {  # in the order in which several are told
     "contradicted": "The source says otherwise",
     "misquoted": "These words are not in the source",
-    "quoted": "These words stand in the source",
-    "supported": "The source says so",
     "unclear": "The check cannot tell",
     "unread": "Not read here, only found",
+    "supported": "The source says so",
+    "quoted": "These words stand in the source",
 }
 
 _ROW = re.compile(r"^[ \t]*\|(.*?)\|?[ \t]*$", re.M)
+_BAR = re.compile(r"[ \t]*(?<!\\)\|[ \t]*")
 _RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}[-:| \t]*$|^[ \t]*(?:```|~~~)\S*[ \t]*$", re.M)
 _LEAD = re.compile(r"^[ \t]*(?:>[ \t]?|#{1,6}[ \t]+|[-*+][ \t]+)+", re.M)
-_MARKUP = re.compile(
+_SIGN = re.compile(
     r"\\(?P<escaped>[!-/:-@\[-`{-~])"
     r"|(?P<ticks>`+)(?P<code>[^`\n]+)(?P=ticks)|`+"
     r"|!?\[(?P<words>(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]\((?:[^()\n]|\([^()\n]*\))*(?:\)|\Z)"
@@ -42,31 +40,20 @@ def told(marks: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def evidence(mark: Mapping[str, Any]) -> str:
-    """Returns the verdict on one place in words, and what it rests on; "" where there is none."""
-    verdict, quote, passage = mark.get("verdict"), mark.get("quote"), mark.get("passage")
-    said = WORDS.get(verdict or "", "")
-    if quote and (not said or verdict in ("misquoted", "unread")):
-        said = f"{said}: “{quote}”".removeprefix(": ")
-    if said and passage:
-        near = "; nearest there" if verdict in ("misquoted", "unclear") else ""
-        said += f"{near}: “{plain(passage)}”"
-    return said
+    """Returns what one place rests on and its verdict in words; "" where there is neither."""
+    verdict = mark.get("verdict") or ""
+    quote, passage = (plain(mark.get(name) or "") for name in ("quote", "passage"))
+    words, near = WORDS.get(verdict, ""), verdict in ("misquoted", "unclear")
+    said = passage if words and passage and not near else quote
+    words += f"; nearest there: “{passage}”" if near and passage else ""
+    return f"{f'“{said}”' if said else ''} {f'({words})' if words else ''}".strip()
 
 
 def plain(markdown: str) -> str:
-    """Returns the words of a passage on one line, without the signs of Markdown.
-
-    A passage is cut out of a page, so that signs may have lost their other half.
-    """
-    text = _LEAD.sub("", _ROW.sub(_cells, _RULE.sub("", markdown)))
-    return " ".join(_MARKUP.sub(_kept, text).split())
-
-
-def _cells(row: re.Match[str]) -> str:
-    cells = (cell.strip() for cell in re.split(r"(?<!\\)\|", row[1]))
-    return " · ".join(cell for cell in cells if cell)
+    """Returns a passage on one line, without signs of Markdown, whose other half may be missing."""
+    text = _ROW.sub(lambda row: _BAR.sub(" · ", row[1]), _RULE.sub("", markdown))
+    return " ".join(_SIGN.sub(_kept, _LEAD.sub("", text)).split())
 
 
 def _kept(sign: re.Match[str]) -> str:
-    inner = sign["words"]
-    return sign["escaped"] or sign["code"] or sign["address"] or (plain(inner) if inner else "")
+    return sign["escaped"] or sign["code"] or sign["address"] or plain(sign["words"] or "")

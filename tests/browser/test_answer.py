@@ -46,11 +46,11 @@ def shown(page: Page, house: House) -> None:
         for n, place in enumerate(PLACES, 1)
     ]
     sources[0] |= {"published": "2026-03-09", "state": "opened"}
-    spans = {1: TEXT.index("[1]"), 2: TEXT.index("[2]"), 3: TEXT.index("[3]"), 4: TEXT.index("[4]")}
+    spans = {n: [list(m.span()) for m in re.finditer(rf"\[{n}\]", TEXT)] for n in (1, 2, 3, 4)}
     citations = [
         {"n": n, "url": sources[n - 1]["url"], "title": sources[n - 1]["title"], "quote": None,
-         "verified": None, "spans": [[at, at + 3]]}
-        for n, at in spans.items()
+         "verified": None, "spans": places}
+        for n, places in spans.items()
     ]  # fmt: skip
     log = EventLog(house.home / "data" / "sessions.sqlite3")
     chat = log.create_session(model=f"ollama:{MODEL}").id

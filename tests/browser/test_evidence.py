@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from searchloop.agent.log import EventLog
 from searchloop.agent.types import NOTHING
 from tests import six_verdicts
-from tests.browser.conftest import Enter
+from tests.browser.conftest import DESKTOP, Enter
 from tests.browser.house import House
 
 URL = "https://tide.example/table"
@@ -289,6 +289,48 @@ def test_shared_words_are_found_in_scripts_without_spaces(page: Page, house: Hou
     assert any("首都" in words for words in marked)
     assert "中心" not in "".join(marked)
     expect(page.locator("#card blockquote")).to_have_text("东京的中心是日本首都的政府所在地。")
+
+
+def test_no_doubt_is_folded_away(page: Page, house: House) -> None:
+    """Of many chips side by side only the first is shown, unless one of the others is in doubt."""
+    for verdict, shown in (("supported", ["1", "+2"]), ("contradicted", ["1", "2", "3"])):
+        citations = []
+        for n in (1, 2, 3):
+            at = 3 * n + 1
+            mark = {"span": [at, at + 3], "quote": None, "passage": "So.", "verified": True}
+            judged = {**mark, "verdict": verdict if n == 3 else "supported"}
+            citations.append({"n": n, "url": f"{URL}/{n}", "title": "Tides", "marks": [judged]})
+        show(page, house, answered(house, text="Ebb [1][2][3].", citations=citations))
+        expect(page.locator(".answer .chip:visible")).to_have_text(shown)
+
+
+STARTS = """() => {
+  const left = document.querySelector(".answer p").getBoundingClientRect().left;
+  return [...document.querySelectorAll(".answer .chip")]
+    .filter((chip) => chip.getBoundingClientRect().left < left + 8).length;
+}"""
+
+
+def test_no_chip_starts_a_line(page: Page, house: House) -> None:
+    """At any width the chip stays with the word before it, with and without a blank between."""
+    text = "Ebb is at six [1] or so[1]. 首都[1]。 " * 6
+    marks = [
+        {
+            "span": [at, at + 3],
+            "quote": None,
+            "verdict": "quoted",
+            "passage": "So.",
+            "verified": True,
+        }
+        for at in (found.start() for found in re.finditer(r"\[1\]", text))
+    ]
+    cited = {"n": 1, "url": URL, "title": "Tides", "marks": marks}
+    show(page, house, answered(house, text=text, citations=[cited]))
+    expect(page.locator(".answer .chip")).to_have_count(18)
+    for width in range(320, 760, 11):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate(STARTS) == 0, width
+    page.set_viewport_size(DESKTOP)
 
 
 def test_what_was_never_checked_has_no_verdict(page: Page, house: House) -> None:

@@ -18,7 +18,9 @@ from searchloop.agent.types import NOTHING, Message
 from searchloop.cli.show import as_text
 from tests.six_verdicts import PLACES, TEXT, WORDS, answer, url
 
-FOUND = Event(1, "tool_result", {"sources": [{"n": 1}, {"n": 2}, {"n": None}]}, 0.0)
+URLS = ("https://s1.example/", "https://s2.example/", "https://s3.example/")
+SOURCES = [{"url": URLS[0], "n": 1}, {"url": URLS[1], "n": 2}, {"url": URLS[2]}]
+FOUND = Event(1, "tool_result", {"sources": SOURCES}, 0.0)
 
 
 class Terminal(io.StringIO):
@@ -32,8 +34,8 @@ class Terminal(io.StringIO):
 def settled(text: str) -> str:
     """The text as its message has it, in a session with two sources."""
     table = SourceTable()
-    for n in (1, 2):
-        table.meet(f"https://s{n}.example/")
+    for address in URLS[:2]:
+        table.meet(address)
     return settle(Message("assistant", text), table).content
 
 

@@ -19,6 +19,7 @@ from searchloop.web.gate import Access, Gate
 from searchloop.web.stream.streams import Streams
 from searchloop.web.stream.view import FrameCache, PageView, encode_event
 from searchloop.web.text.markdown import render
+from tests import six_verdicts
 from tests.web.house import (
     ANSWER,
     PORT,
@@ -333,6 +334,22 @@ def test_the_page_view_adds_blocks(tmp_path: Path) -> None:
     blocks = [{"t": "p", "c": ["It is ", {"t": "cite", "a": {"n": "1", "m": "0"}}, "."]}]
     assert (message["text"], message["blocks"], finished["blocks"]) == (ANSWER, blocks, blocks)
     assert b"OPAQUE" not in answer.body
+
+
+def test_the_page_view_has_passages_as_text(tmp_path: Path) -> None:
+    """Their Markdown is for programs, which get it from the plain view."""
+    house = make_house(tmp_path)
+    session = session_of(house)
+    said = ("message", {**answer_events("r")[0][1], **six_verdicts.answer()})
+    house.log.append(session, [("user_message", {"text": "q"}), said])
+    events = house.log.read(session)
+    body = asyncio.run(read(house, f"/api/sessions/{session}/events?view=page", 2)).body
+    for citations, passage in (
+        (frames(body)[1]["citations"], 4),
+        (events[1].data["citations"], 3),
+    ):
+        had = [mark["passage"] or "" for cited in citations for mark in cited["marks"]]
+        assert had == [place[passage] or "" for place in six_verdicts.PLACES]
 
 
 def test_a_link_to_an_earlier_turns_source_is_a_link(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Turns events into the bytes of an event stream, and adds the rendered text that the page shows.
 
-A `message` and a `run_finished` get all their blocks, a delta the blocks that it changes. Passages
+A `message` and a `run_finished` get all their blocks, a delta the blocks that it changes. Words
 of sources lose their Markdown. Deltas that arrive together become one.
 """
 
@@ -159,6 +159,7 @@ class PageView:
 
 
 def _readable(citation: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a citation whose passages are text."""
-    marks = [{**m, "passage": plain(m.get("passage") or "")} for m in citation["marks"]]
+    """Returns a citation whose quotes and passages are text."""
+    names = ("quote", "passage")
+    marks = [{**m, **{k: plain(m[k]) for k in names if m.get(k)}} for m in citation["marks"]]
     return {**citation, "marks": marks}

@@ -104,7 +104,7 @@ def language_of(text: str) -> str:
     found = language(text)
     if found in ("", "it") and _VIETNAMESE.search(text):
         return "vi"
-    return found if found != "ja" or _KANA.search(text) else ""  # so it calls unknown letters
+    return found
 
 
 def _plain(text: str) -> str:

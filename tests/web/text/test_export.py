@@ -26,10 +26,10 @@ def test_footnotes_carry_each_verdict_and_its_passage() -> None:
     """Each place in words, with the source's own text without signs of Markdown."""
     notes = dict(re.findall(r"^\[\^(\d)\]: (.*)$", markdown(SESSION, events()), re.M))
     assert notes["1"] == (
-        f"Tides <{url(1)}> These words stand in the source: “Low water is at six sharp.”; "
-        "These words are not in the source: “at noon”; nearest there: “The flood is at one.”"
+        f"Tides <{url(1)}> “Low water is at six sharp.” (These words stand in the source); "
+        "“at noon” (These words are not in the source; nearest there: “The flood is at one.”)"
     )
-    assert notes["4"] == f"Parking <{url(4)}> Not read here, only found"
+    assert notes["4"] == f"Parking <{url(4)}> (Not read here, only found)"
     for n, verdict, _, _, passage in PLACES:
         assert WORDS[verdict] in notes[str(n)]
         assert passage in notes[str(n)]

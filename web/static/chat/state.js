@@ -81,9 +81,10 @@ export function sourceOf(chat, index, n) {
 }
 
 /** Whether a page was read: by us, as a verdict on it tells too, or as the provider says of itself. */
-export function wasRead(turn, { url, state, marks = [] }) {
+export function wasRead({ sources, steps }, { url, marks = [] }) {
   const compared = marks.some(({ verdict }) => verdict && verdict !== "unread");
-  return compared || state === "opened" || turn.steps.some((step) => isRead(step) && step.url === url);
+  const opened = sources.filter(({ state }) => state === "opened");
+  return compared || [...opened, ...steps.filter(isRead)].some((page) => page.url === url);
 }
 
 function newTurn(event) {

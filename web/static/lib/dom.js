@@ -137,6 +137,7 @@ function grouped(nodes, cite, depth) {
 }
 
 function moreChips(chips) {
+  if (chips.some((chip) => chip.matches(".contradicted, .misquoted"))) return h("span", {}, chips); // no doubt is hidden
   const rest = h("span", { hidden: true }, chips);
   const label = t("cite.more", { n: chips.length });
   const button = h("button", { type: "button", class: "chip", "aria-label": label, title: label, "aria-expanded": "false" }, `+${chips.length}`);
@@ -163,7 +164,7 @@ const SPECIAL = {
   table: (attrs, children) =>
     h(
       "div",
-      { class: "scroll-x", tabindex: "0", role: "region", "aria-label": t("table.label") },
+      { class: "scroll-x", tabindex: "0", role: "group", "aria-label": t("table.label") },
       h("table", {}, children()),
     ),
   th: (attrs, children) => h("th", { scope: "col", class: alignOf(attrs) }, children()),
@@ -198,7 +199,7 @@ function codeBlock(lang, text, content) {
     "div",
     { class: "code" },
     h("div", { class: "code-bar" }, h("span", {}, lang ?? ""), copy),
-    h("pre", { tabindex: "0", role: "region", "aria-label": label, dir: "ltr" }, h("code", {}, content)),
+    h("pre", { tabindex: "0", role: "group", "aria-label": label, dir: "ltr" }, h("code", {}, content)),
   );
 }
 

@@ -49,6 +49,7 @@ class _Screen:
         self._table = SourceTable()
         self._said = self._shown = ""
         self._done = 0  # characters of what was said that are shown or removed
+        self._gap: int | None = None  # while text waits: the last end of a paragraph so far
         for event in before:
             self.learn(event)
 
@@ -60,19 +61,22 @@ class _Screen:
     def add(self, text: str) -> None:
         """Prints what no further text can change."""
         self._said += text
+        if (gap := self._said.rfind("\n\n")) == self._gap:
+            return
         while (start := self._doubtful()) < len(self._said):
             self._show(start, self._said[self._done : start])
-            end = self._said.rfind("\n\n", start)
-            if end < 0 or not self._settled(end, marked=True).startswith(self._settled(end)):
+            self._gap = gap if "]" in self._said[start:] else None  # an open one may close soon
+            if gap < start or not self._settled(gap, marked=True).startswith(self._settled(gap)):
                 return
-            self._show(end, self._settled(end)[len(self._shown) :])
+            self._show(gap, self._settled(gap)[len(self._shown) :])
+        self._gap = None
         self._show(start, self._said[self._done :])
 
     def _doubtful(self) -> int:
         """Returns where the first bracket begins that may change, or the text ends."""
         for bracket in _BRACKET.finditer(self._said, self._done):
-            settled = self._settled(bracket.end(), marked=True).partition("\n\n\0")[0]
-            if not bracket[1] or not settled.endswith(bracket[0]):
+            known = bracket[1] and self._settled(bracket.end(), marked=True).partition("\n\n\0")[0]
+            if not known or not known.endswith(bracket[0]):
                 return bracket.start()
         return len(self._said)
 
@@ -90,7 +94,7 @@ class _Screen:
         """Prints what is missing of the finished text; one that broke off keeps all its marks."""
         rest = self._said[self._done :] if text == self._said else f"\n{text}"
         print(safe(text.removeprefix(self._shown) if text.startswith(self._shown) else rest))
-        self._said, self._shown, self._done = "", "", 0
+        self._said, self._shown, self._done, self._gap = "", "", 0, None
 
 
 def as_text(events: Iterator[Event], *, numbers: bool, before: Iterable[Event] = ()) -> int:

@@ -52,7 +52,9 @@ def words_of(text: str, lang: str, joined: frozenset[int] = frozenset()) -> Word
     for piece in PIECE.finditer(text):
         start, end = piece.span()
         inside = ends and text[ends[-1] : start] in _EMPHASIS and piece.lastgroup == "word"
-        if words and (start in joined or (inside and words[-1][-1].isalpha())):
+        power = piece.lastgroup == "number" and text[start - 1 : start] == "^"  # `km^2` is km²
+        goes_on = inside or (power and ends and ends[-1] == start - 1)
+        if words and (start in joined or (goes_on and words[-1][-1].isalpha())):
             words[-1] += folded(piece[0])
             ends[-1] = end
             continue

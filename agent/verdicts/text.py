@@ -109,13 +109,14 @@ PIECE = re.compile(
     re.IGNORECASE,
 )
 _BLANKED = re.compile(
-    r"\[\d{1,4}(?:[,;]\s?\d{1,4})*\](?![(:])|(?<=\])\(\s*<?[a-z]+:[^()\s]*\)|\\(?=[*_\[\]#`])",
+    r"\[\d{1,4}(?:[,;]\s?\d{1,4})*\](?![(:])|(?<=[\w.,])\[(?:[a-z]|[†‡§¶]{1,3})\]"
+    r"|(?<=\])\((?:[^()\s]|\([^()\s]*\)){1,2000}\)|\\(?=[*_\[\]#`])|~~(?=\S)[^~\n]{1,300}(?<=\S)~~",
     re.IGNORECASE,
 )
 
 
 def blanked(text: str) -> str:
-    """Returns the text with citation marks and the addresses of links as spaces of equal length."""
+    """Returns the text with spaces for notes, the addresses of links, and what is struck out."""
     return _BLANKED.sub(lambda match: " " * len(match[0]), text)
 
 

@@ -117,8 +117,14 @@ def _plain(text: str) -> str:
             heading = line.lstrip().startswith("#")
             kept.append("" if code else f"\n{line}\n" if heading else line)
     paragraphs = re.split(r"\n\s*\n|\n(?=\s*(?:[-*+|]|\d+[.)])\s)", "\n".join(kept))
-    flat = (_MARKS.sub("", _LINK.sub(r"\1", " ".join(each.split()))) for each in paragraphs)
+    said = (" ".join(each.split()) for each in paragraphs)
+    flat = (_MARKS.sub("", _LINK.sub(r"\1", each)) for each in said if not _is_menu(each))
     return "\n\n".join(" ".join(blanked(each).split()) for each in flat)
+
+
+def _is_menu(paragraph: str) -> bool:
+    """Tells whether most of a paragraph's words are links."""
+    return 2 * len(_LINK.sub("", paragraph)) < len(_LINK.sub(r"\1", paragraph))
 
 
 def _quotable(text: str) -> bool:

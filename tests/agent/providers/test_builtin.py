@@ -423,3 +423,13 @@ def test_a_choice_is_stable_and_bounded(texts: list[str], question: str) -> None
     assert found == best_quotes(question, pages)
     assert len(found) <= 5
     assert [quote.n for quote in found] == sorted(quote.n for quote in found)
+
+
+def test_a_row_of_links_is_no_sentence() -> None:
+    """A menu holds the question's words, and says nothing."""
+    menu = "[How the tide turns](a.md) · [When the tide turns](b.md) · [Tides](c.md)."
+    text = f"{menu}\n\nThe tide turns twice a day, as the [moon](d.md) wants it.\n"
+    quotes = best_quotes("How does the tide turn?", [(1, text)])
+    assert [quote.text for quote in quotes] == [
+        "The tide turns twice a day, as the moon wants it.",
+    ]

@@ -272,3 +272,24 @@ def test_joiners_inside_words_do_not_count(claim: str) -> None:
     """Persian is written with and without them."""
     page = Page("او هر روز می‌نویسد. او می‌خواهد کتاب‌های خوب بخواند. او شاد است.")
     assert check(f"«{claim}»", page).verdict == "quoted"
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "verdict"),
+    [
+        ("“has 12 km2 in all”", "It has 12 km² in all.", "quoted"),
+        ("“has 12 km² in all”", "It has 12 km^2 in all.", "quoted"),
+        ("“it weighs 10^24 grams now”", "It weighs 1024 grams now.", "misquoted"),
+        ("“it weighs 1024 grams now”", "It weighs 10^24 grams now.", "misquoted"),
+        ("“the ticket costs 20 euros here”", "The ticket costs ~~20~~ 15 euros here.", "misquoted"),
+        ("“the ticket costs 15 euros here”", "The ticket costs ~~20~~ 15 euros here.", "quoted"),
+        ("“how it decides and what it asks”", "[How it decides](docs/a.md) and [what](b) it asks.",
+         "quoted"),
+        ("“see the old town of York first”", "See the [old town](a.html#x_(y)) of York first.",
+         "quoted"),
+        ("“the bridge was built in 1931”", "The bridge[a] was built in 1931[†].", "quoted"),
+    ],
+)  # fmt: skip
+def test_marks_of_a_page_are_no_words(claim: str, text: str, verdict: str) -> None:
+    """Powers, struck prices, addresses of links and notes, as pages are written for models."""
+    assert check(claim, Page(text)).verdict == verdict

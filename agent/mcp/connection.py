@@ -48,19 +48,18 @@ def meaning(
     if isinstance(error, AgentError):
         return error
     who, why = f"The MCP server {server.name!r}", f"See why: searchloop mcp test {server.name}"
-    if isinstance(
-        error, ValueError
-    ):  # of the SDK's validation: its second and third line say where
+    if isinstance(error, ValueError):  # of the SDK's validation: lines 2 and 3 say where
         said = " ".join(str(error).splitlines()[1:3]).partition(" [type=")[0]
         what = f"{who} breaks the protocol: {line(said or str(error), 300)}."
         return ToolError("mcp_bad_answer", what, "Tell its authors; until then disable it.")
     if isinstance(error, TimeoutError):
-        what = f"{who} was not ready within {server.startup_seconds:g} seconds."
+        within = f"{server.startup_seconds:g}"
+        what = f"The MCP server {server.name!r} was not ready within {within} seconds."
         return ToolError("mcp_timeout", what, why)
     if ended:
         return ended
     if status in (401, 403):
-        what = f"{who} wants a login (status {status})."
+        what = f"The MCP server {server.name!r} wants a login (status {status})."
         return ConfigError("mcp_login", what, f"searchloop mcp login {server.name}")
     if server.kind == "http":
         told = f" (status {status})" if status else ""

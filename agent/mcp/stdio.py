@@ -48,14 +48,16 @@ class Launch:
 def launch_of(server: Server, ours: Mapping[str, str]) -> Launch:
     """Checks the server's command and folder. Raises ConfigError."""
     clear = {key: ours[key] for key in INHERITED if ours.get(key)} | dict(server.env)
-    start = f"The MCP server {server.name!r} cannot be started: there is no"
+    name = server.name
     found = shutil.which(os.path.expanduser(server.command), path=clear.get("PATH"))
     if found is None:
-        what, remedy = f"{start} program {server.command!r}.", "Install it, or write its full path."
-        raise ConfigError("missing_command", what, remedy)
+        program = server.command
+        what = f"The MCP server {name!r} cannot be started: there is no program {program!r}."
+        raise ConfigError("missing_command", what, "Install it, or write its full path.")
     folder = os.path.expanduser(server.cwd) if server.cwd else None
     if folder and not Path(folder).is_dir():
-        raise ConfigError("missing_folder", f"{start} folder {folder!r}.", 'Correct its "cwd".')
+        what = f"The MCP server {name!r} cannot be started: there is no folder {folder!r}."
+        raise ConfigError("missing_folder", what, 'Correct its "cwd".')
     return Launch(found, server.args, clear, folder)
 
 

@@ -113,7 +113,7 @@ def page_notes(url: str, page: Mapping[str, Any]) -> list[dict[str, str]]:
     """Returns what changes the meaning of a page's text, for the model and for the user."""
     notes = []
     final, web = page.get("final_url") or url, url.startswith(_WEB)
-    if web and _place(final) != _place(url):
+    if web and url_key(final) != url_key(url):
         notes.append(Notice("redirected", f"This address led to another: {final}"))
     stale, age = page.get("stale"), page.get("age", 0)
     if stale:
@@ -125,11 +125,6 @@ def page_notes(url: str, page: Mapping[str, Any]) -> list[dict[str, str]]:
     if page.get("cut"):
         notes.append(Notice("cut", "The source is longer than what can be read of it."))
     return noted(notes)
-
-
-def _place(url: str) -> str:
-    """Returns an address without what sites redirect in silence: scheme, `www.`, last slash."""
-    return url_key(url).partition("://")[2].removeprefix("www.").rstrip("/")
 
 
 def _extent(page: Mapping[str, Any]) -> str:

@@ -12,9 +12,10 @@ from functools import cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from searchloop.search_backend.readers._html.styles import MOST_STEPS, Sheets, Style
+from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade, Rule, Style
 from searchloop.search_backend.readers._html.visibility import (
-    PROPERTIES,
+    MAY_HIDE,
+    NAMES,
     WHITE,
     Colour,
     alike,
@@ -29,18 +30,14 @@ _NO_TEXT = (
     "input,textarea,progress,meter,noembed,noframes,annotation,annotation-xml,fencedframe,"
     "body title"
 )
-_STYLED = "[style],[hidden],dialog:not([open]),[popover],[aria-hidden=true],[bgcolor],font[color]"
-# What stands in every style that may hide, in lower case: most have none of it.
-_MAY_HIDE = re.compile(
-    r"\\|/\*|none|hidden|collapse|var\(|opacity|clip|transform|scale|translate|colou?r|fill|font"
-    r"|-\d*\.?\d|\d{3}v|[:\s]\+?(?:0|\.|1(?:\.\d*)?(?:p|q|%))|\d{3}%|\de\d"
-)
+_HIDDEN = "[hidden],dialog:not([open]),[popover]"
 _NONE: frozenset[str] = frozenset()
-_PLAIN = ("", "", "")
 # A sheet that hides most of a page does so until a script shows it: that is the page's text.
 MOST_HIDDEN_SHARE, BETTER_PART = 0.3, 0.5
 # Shorter than any page that was worth hiding.
 LONGEST_HIDDEN = 500
+# Steps for the second look at what some rule may hide.
+RESERVED = MOST_STEPS // 4
 _INLINE_TAGS = "a abbr b bdi bdo big cite code em font i mark q s small span strong u"
 _INLINE = frozenset(_INLINE_TAGS.split())
 _BOXED = frozenset({"display", "position", "float"})
@@ -67,103 +64,150 @@ _FOLDING = frozenset({"display", "visibility", "size", "opacity"})
 _FURNITURE = frozenset({"nav", "header", "footer"})
 # What opens something is not long. Shorter text in it is a label; with more links it is a menu.
 LONGEST_LABEL, LEAST_FOLDED, MOST_LINKED = 300, 40, 1 / 8
+_COLOURED = re.compile(r"[;{/]\s*+(?:-webkit-text-fill-)?color\s*:")
+_DEAR = re.compile(r"[:~+]|\S\s+(?=[^\s,])")
 
 
 def remove_hidden(tree: LexborHTMLParser) -> int:
     """Remove elements without text or without any that is shown. Changes `tree`; returns the steps
-    that its sheets cost, at most MOST_STEPS."""
-    sheets = Sheets(tree)
+    that its sheets and styles cost, at most MOST_STEPS."""
+    cascade = Cascade(tree, MAY_HIDE)
     _show_streamed(tree)
     _drop(tree.css(_NO_TEXT))
     _drop([node for node in tree.css("rp") if len(_text(node).strip()) > _LONGEST_RP])
     _unfold_noscript(tree)
     if tree.body is not None:
-        _Hidden(tree, sheets).take_out()
-    return MOST_STEPS - sheets.left
+        _Hidden(tree, cascade).take_out()
+    return MOST_STEPS - cascade.left
 
 
 class _Hidden:
     """The hidden elements of one page, by their index in it."""
 
-    def __init__(self, tree: LexborHTMLParser, sheets: Sheets) -> None:
+    def __init__(self, tree: LexborHTMLParser, cascade: Cascade) -> None:
         self._tree = tree
-        self._sheets = sheets
-        self._nodes = tree.css("*")
-        self._place = {node.mem_id: place for place, node in enumerate(self._nodes)}
+        self._cascade = cascade
+        # The styles of elements inside hidden ones.
+        self._inside: dict[int, Style] = {}
         self._emptied: dict[int, frozenset[str]] = {}
-        self._grounds: dict[int, Colour | None] = {-1: WHITE}
-        self._style, self._axes = cache(sheets.style), cache(self._axes_of)
-        # What the browser, the sheets and the element itself say.
-        self._own = {
-            self._place[node.mem_id]: (_defaults(node), "", node.attributes.get("style") or "")
-            for node in tree.css(_STYLED)
-        }
-        ruled = sheets.applied(self._nodes, PROPERTIES)
-        self._all = self._own | {
-            place: (self._own.get(place, _PLAIN)[0], text, self._own.get(place, _PLAIN)[2])
-            for place, text in ruled.items()
-        }
+        self._styled = [(node, node.attributes.get("style") or "") for node in tree.css("[style]")]
 
     def take_out(self) -> None:
         """Remove what is hidden on any axis."""
-        hidden = {
-            place: axes
-            for place in sorted(self._all)
-            if (axes := self._confirmed(place)) and _text(self._nodes[place]).strip()
+        own, ruled = self._by_attributes(), self._by_sheets()
+        nodes, place_of = self._cascade.nodes, self._cascade.place
+        suspects = {
+            place: own.get(place, _NONE) | ruled.get(place, _NONE)
+            for place in sorted({*own, *ruled})
+            if _text(nodes[place]).strip()
         }
+        hidden = self._confirmed(suspects) if suspects else {}
         inherited: list[int] = []
-        for place in sorted(self._for_good(hidden)):
+        for place in sorted(self._for_good(hidden, own)):
             if hidden[place] <= _INHERITED.keys():
                 inherited.append(place)
             else:
-                _drop([self._nodes[place]])
+                _drop([nodes[place]])
+        inside: set[int] = set()
         for place in inherited:
-            self._empty(self._nodes[place], hidden[place])
-            if not _text(self._nodes[place]).strip():
-                _drop([self._nodes[place]])
+            if place not in inside:
+                inside.update(place_of[one.mem_id] for one in nodes[place].css("*"))
+        speaks = {axis for place in inherited for axis in hidden[place]}
+        self._inside = self._cascade.computed(inside, map(_speaks_of, speaks)) if inside else {}
+        for place in inherited:
+            self._empty(nodes[place], hidden[place])
+            if not _text(nodes[place]).strip():
+                _drop([nodes[place]])
 
-    def _axes_of(self, *texts: str) -> frozenset[str]:
-        """The axes on which a style hides, whatever is around it."""
-        if not _MAY_HIDE.search(" ".join(texts).lower()):
+    def _by_attributes(self) -> dict[int, frozenset[str]]:
+        """The elements that their own attributes may hide, and on which axes."""
+        found = [(node, _NONE) for node in self._tree.css("[aria-hidden=true]")]
+        found += [(node, frozenset({"display"})) for node in self._tree.css(_HIDDEN)]
+        found += [(node, frozenset({"colour"})) for node in self._tree.css("font[color]")]
+        axes_of = cache(self._axes)
+        found += [(node, axes) for node, style in self._styled if (axes := axes_of(style))]
+        return {self._cascade.place[node.mem_id]: axes for node, axes in found}
+
+    def _axes(self, style: str) -> frozenset[str]:
+        """The axes on which an inline style may hide."""
+        text = ";" + style.lower()
+        coloured = _COLOURED.search(text) is not None
+        if not coloured and "/*" not in text and MAY_HIDE.search(text) is None:
             return _NONE
-        return hiding(self._style(*texts), self._sheets.whole)
+        axes = hiding(self._cascade.plain(style), self._cascade.whole)
+        return axes | {"colour"} if coloured and self._cascade.whole else axes
 
-    def _confirmed(self, place: int) -> frozenset[str]:
-        """The axes on which an element is hidden after the whole cascade."""
-        node, texts, whole = self._nodes[place], self._all[place], self._sheets.whole
-        axes = self._axes(*texts)
-        style = self._style(*texts)
-        if whole and (colour := colour_of(style)) and (behind := self._ground(place)):
-            axes |= {"colour"} if alike(colour, behind) else _NONE
-        if _is_silent(node):
-            axes |= {"display"}
-        if whole and node.tag in _INLINE and not _BOXED & style.keys():
-            axes -= {"size", "content-visibility"}  # mean nothing to text within a line
-        # Transparent and moved by a little, it flies in when a visitor comes to it.
-        is_moved = "transform" in style and words(style, "transform") != {"none"}
-        return _NONE if node.tag in _ROOTS or (is_moved and axes == {"opacity"}) else axes
+    def _by_sheets(self) -> dict[int, frozenset[str]]:
+        """The elements that some rule may hide, whatever the others say."""
+        cascade = self._cascade
+        hides = cascade.rules_at(match.start() for match in MAY_HIDE.finditer(cascade.text))
+        coloured = cascade.rules_at(match.start() for match in _COLOURED.finditer(cascade.text))
+        if not cascade.whole:  # a colour counts only with a background in the same rule
+            coloured = [rule for rule in coloured if "background" in rule.block]
+        found: dict[int, frozenset[str]] = {}
+        cascade.left -= RESERVED
+        # Simple rules first, so that they count however dear the rest is.
+        for rule in sorted(dict.fromkeys([*hides, *coloured]), key=_price):
+            if not cascade.selectors(rule) or not cascade.pay(1 + len(rule.block) // 8):
+                continue
+            axes = hiding(cascade.plain(rule.block), cascade.whole)
+            if cascade.whole and rule in coloured:
+                axes |= {"colour"}
+            for selector in cascade.selectors(rule) if axes else ():
+                for place in cascade.matched(selector):
+                    found[place] = found.get(place, _NONE) | axes
+        cascade.left += RESERVED
+        return found
 
-    def _ground(self, place: int) -> Colour | None:
-        """The colour behind an element and all around it; None where it is unknown."""
-        path: list[int] = []
-        while place not in self._grounds:
-            path.append(place)
-            parent = self._nodes[place].parent
-            place = self._place.get(parent.mem_id, -1) if parent is not None else -1
-        behind = self._grounds[place]
-        for at in reversed(path):
-            own = ground(self._style(*self._all.get(at, _PLAIN)))
-            behind = self._grounds[at] = own if own is None or own[3] > 0 else behind
-        return behind
+    def _confirmed(self, suspects: Mapping[int, frozenset[str]]) -> dict[int, frozenset[str]]:
+        """The suspects that stay hidden after the whole cascade, and on which axes."""
+        cascade = self._cascade
+        speaks = map(_speaks_of, frozenset().union(*suspects.values()))
+        styles = cascade.computed(suspects, speaks)
+        coloured = [place for place in suspects if cascade.whole and colour_of(styles[place])]
+        behind = self._grounds(coloured) if coloured else {}
+        found: dict[int, frozenset[str]] = {}
+        for place, style in styles.items():
+            node = cascade.nodes[place]
+            axes = hiding(style, cascade.whole)
+            text, under = colour_of(style), behind.get(place)
+            if text and under and alike(text, under):
+                axes |= {"colour"}
+            if node.attributes.get("aria-hidden") == "true":
+                axes |= {"display"}
+            if cascade.whole and node.tag in _INLINE and not _BOXED & style.keys():
+                axes -= {"size", "content-visibility"}  # mean nothing to text within a line
+            # Transparent and moved by a little, it flies in when a visitor comes to it.
+            is_moved = "transform" in style and words(style, "transform") != {"none"}
+            if axes and node.tag not in _ROOTS and not (is_moved and axes == {"opacity"}):
+                found[place] = axes
+        return found
 
-    def _for_good(self, hidden: Mapping[int, frozenset[str]]) -> list[int]:
+    def _grounds(self, places: Iterable[int]) -> dict[int, Colour | None]:
+        """The colour behind each element and all around it; None where it is unknown."""
+        parent = self._cascade.parent
+        around: set[int] = set()
+        for place in places:
+            while place >= 0 and place not in around:
+                around.add(place)
+                place = parent(place)
+        found: dict[int, Colour | None] = {-1: WHITE}
+        styles = self._cascade.computed(around, [_speaks_of("colour")])
+        for place in sorted(around):
+            own = ground(styles[place])
+            found[place] = own if own is None or own[3] > 0 else found[parent(place)]
+        return found
+
+    def _for_good(
+        self, hidden: Mapping[int, frozenset[str]], own: Mapping[int, frozenset[str]]
+    ) -> list[int]:
         """The hidden elements that no script or visitor is going to show.
 
         A page that fades in, or that arrives in pieces which a script puts in place, hides the
         better part of itself at first: one element with most of the text, or many that are merely
         transparent, or that a sheet takes away.
         """
-        nodes = self._nodes
+        nodes = self._cascade.nodes
         total = len(_text(self._tree.body))
         opened = _opened_ids(self._tree)
         size = {place: len(_text(nodes[place])) for place in hidden}
@@ -173,8 +217,7 @@ class _Hidden:
         for place, axes in hidden.items():
             if unfolds(nodes[place], axes, opened):
                 continue
-            by_itself = self._axes(*self._own.get(place, _PLAIN)) or _is_silent(nodes[place])
-            if not by_itself and not axes & _LASTING:
+            if place not in own and not axes & _LASTING:
                 ruled.append(place)
             elif size[place] <= max(total * BETTER_PART, LONGEST_HIDDEN):
                 (faded if axes == {"opacity"} else kept).append(place)
@@ -191,25 +234,19 @@ class _Hidden:
         for child in list(node.iter(include_text=True)):
             if not child.is_element_node:
                 child.remove()
-                continue
-            texts = self._all.get(self._place[child.mem_id], _PLAIN)
-            if not _undoes(self._style(*texts), axes):
+            elif not _undoes(self._inside[self._cascade.place[child.mem_id]], axes):
                 self._empty(child, axes)
 
 
-def _is_silent(node: LexborNode) -> bool:
-    return node.attributes.get("aria-hidden") == "true"
+@cache
+def _speaks_of(axis: str) -> re.Pattern[str]:
+    """A pattern for declarations of an axis. One for each: compiling takes milliseconds."""
+    return re.compile(rf"[;{{/]\s*+(?:{NAMES.get(axis, axis)})\s*:|\\")
 
 
-def _defaults(node: LexborNode) -> str:
-    """Return the style that a browser gives an element for its attributes."""
-    attributes = node.attributes
-    is_closed = node.tag == "dialog" and "open" not in attributes
-    text = f"background-color:{attributes['bgcolor']};" if attributes.get("bgcolor") else ""
-    if node.tag == "font" and attributes.get("color"):
-        text += f"color:{attributes['color']};"
-    # Last, so that no attribute before it brings in another one.
-    return text + "display:none;" * (is_closed or "hidden" in attributes or "popover" in attributes)
+def _price(rule: Rule) -> tuple[int, int]:
+    """Rank a rule by how dear its selectors may be."""
+    return len(_DEAR.findall(rule.selectors)), len(rule.selectors)
 
 
 def _undoes(style: Style, axes: Iterable[str]) -> bool:

@@ -1,8 +1,9 @@
-"""Style sheets of a page: their rules, and what these declare for each element.
+"""Style sheets of a page: the rules, the elements that each rule matches, and the cascade.
 
-tinycss2 parses; css_inline matches elements and weighs rules. Each selector is charged to the
-budget of the page. One that costs more than what is left is skipped, as if its rule did not exist:
-text that only this rule hides is read.
+tinycss2 parses declarations and lexbor matches compound selectors (`p.a:not(.b)`). This module
+follows the combinators between compounds, because lexbor's own search backtracks without bound.
+Each step is charged to the budget of the page. A step that costs more than what is left is skipped,
+as if its rule did not exist: text that only this rule hides is read.
 
 Spec: https://www.w3.org/TR/css-syntax-3/, https://www.w3.org/TR/css-cascade-4/
 """
@@ -10,34 +11,55 @@ Spec: https://www.w3.org/TR/css-syntax-3/, https://www.w3.org/TR/css-cascade-4/
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from functools import cached_property
-from itertools import pairwise
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Set
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from operator import itemgetter
 from typing import NamedTuple
 from urllib.parse import unquote
 
-import css_inline
 import tinycss2  # type: ignore[import-untyped]
-from selectolax.lexbor import LexborHTMLParser, LexborNode
-from tinycss2.ast import Node, QualifiedRule  # type: ignore[import-untyped]
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+from tinycss2.ast import Declaration, Node  # type: ignore[import-untyped]
 
 # A step takes about a microsecond at most.
 MOST_STEPS = 500_000
-# Characters of all sheets of a page; selectors of a rule; words of a value; brackets in brackets;
-# custom properties that name each other.
-LONGEST_SHEET, MOST_SELECTORS, LONGEST_VALUE, DEEPEST, MOST_ROUNDS = 200_000, 400, 40, 6, 4
+# Characters: of all sheets of a page, of the selectors and the block of one rule; words of a value.
+LONGEST_SHEET, LONGEST_SELECTORS, LONGEST_BLOCK, LONGEST_VALUE = 400_000, 4_000, 8_000, 40
+# Characters of all sheets in a page; most pages have less. In larger ones only rules of one class
+# or id count, and only those that hide.
+LARGEST_THOROUGH = 32 * 1024
+LONGEST_CHAIN = 16
+# Custom properties that name each other.
+MOST_ROUNDS = 4
 SCREEN_WIDTH = 1280.0
-_SIMPLE = re.compile(r"(?<![^{};/])([^][(){}@\"'\\/;]+)\{[^{}@\"'\\/]*\}")
-_NAMES = re.compile(r"[.#][\w-]+")
-_DIGITS = re.compile(r"(\d{99})\d+")
+_QUOTED = r"\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?"
+_OPAQUE = re.compile(
+    rf"/\*.*?(?:\*/|\Z)|{_QUOTED}|url\(\s*+[^\s\"')][^)]*+\)?|\\[{{}};]", re.DOTALL | re.IGNORECASE
+)
+_BLANK = str.maketrans("{};\\", "    ")
+_INSIDE = r"\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\)|\[[^\]]*+\]"
+_brackets = re.compile(_INSIDE)
+_SELECTOR = re.compile(rf"(?:[^,()\[\]\"'\\]|\\.|{_QUOTED}|{_INSIDE})++", re.DOTALL)
+_COMPOUND = re.compile(rf"(?:[^\s>+~()\[\]\\]|\\[0-9a-fA-F]{{1,6}}\s?|\\.|{_INSIDE})++|[>+~]")
 _WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d{1,5}(?:\.\d{1,4})?)(px|r?em)\s*\)")
+_CUSTOM = re.compile(r"(--[\w-]++)\s*:([^;{}]{0,200}+)")
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]++)\s*(?:,([^()]*+))?\)")
+_is_simple = re.compile(r"[a-zA-Z0-9]*[.#][\w-]+").fullmatch
 _of_the_page = re.compile(r":root|:host|\bhtml\b|\bbody\b|\*").search
 # States that a visitor causes, and parts that are no element.
 _ELSEWHERE = re.compile(
     r"::|:(?:before|after|first-l|hover|focus|active|visited|target|has|-)", re.IGNORECASE
 )
+_NAME = re.compile(r"[.#](?:[\w-]|[^\x00-\x7f])++")
+_PSEUDO = re.compile(r":([a-z-]+)", re.IGNORECASE)
+# Pseudo-classes that look at one element alone; others may look at all of its siblings.
+_QUICK = frozenset({"not", "is", "where", "root", "empty", "first-child", "link", "checked"})
+# A combinator inside :not() or :is(), which lexbor follows by itself.
+_COMBINED = re.compile(r"\([^()]*[^\s,(>+~]\s*[\s>+~]\s*[^\s,)]")
+_ID, _TAG = re.compile(r"#[\w\\-]"), re.compile(r"(?:^|[\s>+~(])[a-z]", re.IGNORECASE)
+_CLASS = re.compile(r"\.[\w\\-]|\[|(?<!:):(?!not|is|where|:)[a-z]", re.IGNORECASE)
 # Other ways to write a property, for text that runs from left to right.
 _ALIASES = {
     "inset-inline-start": "left",
@@ -50,245 +72,132 @@ _ALIASES = {
     "-webkit-background-clip": "painted",
 }
 _SIDES = ("top", "right", "bottom", "left")
-_MARK = "data-place"
 # Property to the tokens of its value, without white space.
 Tokens = tuple[Node, ...]
 Style = dict[str, Tokens]
+# What a block declares, and what it declares with `!important`.
+Declared = tuple[Style, Style]
 
 
 class Rule(NamedTuple):
-    """The selectors that may match and what each costs; what is declared, and declared with
-    `!important`; whether all other rules are stronger."""
+    """The selectors and the declarations of a rule, as written."""
 
-    selectors: dict[str, int]
-    normal: Style
-    important: Style
-    weak: bool
+    selectors: str
+    block: str
 
 
-class Sheets:
-    """The rules of the sheets inside a page."""
-
-    def __init__(self, tree: LexborHTMLParser, steps: int = MOST_STEPS) -> None:
-        self.left = steps
-        self._tree = tree
-        self._styles: dict[str, tuple[Style, Style]] = {}
-        texts, self.whole = _sheets(tree)
-        # Most of a sheet is about other pages, and parsing it would take the longest.
-        texts = [_SIMPLE.sub(self._if_used, text) for text in texts]
-        found = [rule for text in texts for rule in _rules(text)]
-        self._variables: dict[str, str] = {}
-        for rule in found if any("var(" in text for text in texts) else ():
-            if _of_the_page(_written(rule.prelude)[:200]):
-                self._variables |= _custom(_block(rule.content))
-        self.rules = [
-            Rule(selectors, *_declared(_block(rule.content), self._variables), _is_weak(rule))
-            for rule in found
-            if (selectors := self._selectors(rule.prelude))
-        ]
-
-    def _if_used(self, rule: re.Match[str]) -> str:
-        """Return a rule of a few names, nothing if the page has none of them."""
-        heads = map(_NAMES.findall, rule[1].split(","))
-        return rule[0] if any(all(map(self._counts.__getitem__, head)) for head in heads) else ""
-
-    def pay(self, steps: int) -> bool:
-        """Charge the budget; return False, and charge nothing, if too little is left."""
-        if steps > self.left:
-            return False
-        self.left -= steps
-        return True
-
-    def style(self, *texts: str) -> Style:
-        """Merge styles, the weakest first, and then the same of what is important."""
-        parsed = [self._parsed(text) for text in texts]
-        layers = [part for parts in zip(*parsed, strict=True) for part in parts]
-        return {name: value for layer in layers for name, value in layer.items()}
-
-    def _parsed(self, text: str) -> tuple[Style, Style]:
-        if (found := self._styles.get(text)) is None:  # pages repeat a few
-            block = _block(_DIGITS.sub(r"\1", text))
-            found = self._styles[text] = _declared(block, self._variables)
-        return found
-
-    def applied(self, nodes: Sequence[LexborNode], names: Set[str]) -> dict[int, str]:
-        """Return what all rules together say for the elements, of the properties `names`. Takes
-        the elements' own styles away."""
-        found: dict[int, str] = {}
-        kept: dict[int, str] = {}
-        # Cheap rules come first, so that they count however dear the rest is.
-        for at in sorted(range(len(self.rules)), key=lambda at: sum(self.rules[at][0].values())):
-            prices, *styles, _ = self.rules[at]
-            text = "".join(
-                f"{name}:{_written(tokens)}{mark};"
-                for style, mark in zip(styles, ("", "!important"), strict=True)
-                for name, tokens in style.items()
-                if name in names
-            )
-            times = 1 + len(text) // 64
-            heads = [one for one, price in prices.items() if text and self.pay(price * times)]
-            if heads:
-                kept[at] = f"{','.join(heads)}{{{text}}}"
-        for place, node in enumerate(nodes if kept else ()):
-            node.attrs[_MARK] = str(place)
-        for node in self._tree.css("[style]") if kept else ():
-            del node.attrs["style"]
-        # Rules with `:where()` are weaker than all others; css_inline would weigh what is in it.
-        for weak in (True, False):
-            sheet = "".join(kept[at] for at in sorted(kept) if self.rules[at].weak is weak)
-            inliner = css_inline.CSSInliner(False, load_remote_stylesheets=False, extra_css=sheet)
-            text = inliner.inline(self._tree.html or "") if sheet else ""
-            for node in LexborHTMLParser(text).css(f"[style][{_MARK}]"):
-                place = int(node.attributes[_MARK] or 0)
-                found[place] = f"{found.get(place, '')};{node.attributes['style']}"
-        for node in nodes if kept else ():
-            del node.attrs[_MARK]
-        return found
-
-    @cached_property
-    def _counts(self) -> Counter[str]:
-        """How many elements of the page have each class and id, with its mark, and each tag."""
-        names = [str(node.tag) for node in self._tree.css("*")]
-        found = Counter([*names, *("#" + str(n.attributes["id"]) for n in self._tree.css("[id]"))])
-        for node in self._tree.css("[class]"):
-            found.update({f".{name}" for name in (node.attributes["class"] or "").split()})
-        found["*"] = len(names)
-        return found
-
-    def _selectors(self, head: Sequence[Node]) -> dict[str, int]:
-        """The selectors that match elements in any state, by names that the page has."""
-        found: dict[str, int] = {}
-        for part in _cut(head)[:MOST_SELECTORS]:
-            while part and part[-1].type == "whitespace":
-                part.pop()
-            text = "".join(map(_modern, part)).strip()
-            if ":::" in text:
-                return {}
-            names, last = [], 0
-            for before, token in pairwise(["", *part]):
-                if token.type == "hash" or (token.type == "ident" and before != ":"):
-                    mark = {"hash": "#"}.get(token.type, "." if before == "." else "")
-                    names.append(mark + (token.value if mark else token.lower_value))
-                elif token.type == "whitespace" or token in (">", "+", "~"):
-                    last = len(names)
-            if text and not _ELSEWHERE.search(text) and all(self._counts[one] for one in names):
-                size = self._counts["*"]
-                most = min(self._counts[one] for one in (*names[last:], "*"))
-                found[text] = 1 + size // 64 + most * (1 + ("~" in text) * size // 256)
-        return found
-
-
-def _is_weak(rule: QualifiedRule) -> bool:
-    return any(one.type == "function" and one.lower_name == "where" for one in rule.prelude)
-
-
-def _block(css: str | Sequence[Node]) -> list[Node]:
-    """Parse what stands in a block."""
-    return list(tinycss2.parse_blocks_contents(css, skip_comments=True, skip_whitespace=True))
-
-
-def _cut(head: Sequence[Node]) -> list[list[Node]]:
-    """Cut a list of selectors at its commas."""
-    parts: list[list[Node]] = [[]]
-    for token in head:
-        if token == ",":
-            parts.append([])
-        elif token.type != "comment":
-            parts[-1].append(token)
-    return parts
-
-
-def _modern(token: Node) -> str:
-    """Return a token of a selector as text; `:is()` in other words, as css_inline has no such."""
-    if token.type == "function" and token.lower_name in ("is", "where"):
-        return f"not(:not({_written(token.arguments)}))"
-    simple = token.type in ("ident", "literal", "whitespace", "hash")
-    return str(token.serialize()) if simple else _written([token])
-
-
-def _written(tokens: Sequence[Node]) -> str:
-    """Return the text of tokens; none of those that lie too deep in brackets."""
-    inside = tokens
-    for _ in range(DEEPEST):
-        inside = [
-            one
-            for token in inside
-            for one in getattr(token, "arguments", None) or getattr(token, "content", None) or ()
-        ]
-    return "" if inside else str(tinycss2.serialize(tokens))
-
-
-def _sheets(tree: LexborHTMLParser) -> tuple[list[str], bool]:
+def sheets(tree: LexborHTMLParser) -> tuple[list[str], bool]:
     """Return the sheets inside a page that apply on a screen, and whether it links to no others."""
     found: list[str] = []
-    left, whole = LONGEST_SHEET, True
+    left = LONGEST_SHEET
+    linked = tree.css("link[rel~=stylesheet i]")
+    inside = [node for node in linked if (node.attributes.get("href") or "").startswith("data:")]
     unread = {node.mem_id for node in tree.css("noscript style")}
-    for node in tree.css("style,link[rel~=stylesheet i]"):
-        kind, media, href = (node.attributes.get(name) or "" for name in ("type", "media", "href"))
-        if node.tag == "link" and not href.startswith("data:"):
-            whole = False
-        elif kind.strip().lower() in ("", "text/css") and _on_screen(media.lower()):
-            text = unquote(href.partition(",")[2]) if node.tag == "link" else node.text() or ""
-            if node.mem_id not in unread:
-                found.append(_DIGITS.sub(r"\1", text[:left]))
-                left -= len(found[-1])
-                whole = whole and left > 0 and "@import" not in text.lower()
-    return found, whole
+    for node in [*tree.css("style"), *inside]:
+        attributes = node.attributes
+        kind = (attributes.get("type") or "text/css").strip().lower()
+        applies = kind == "text/css" and on_screen((attributes.get("media") or "").lower())
+        if applies and node.mem_id not in unread:
+            data = unquote((attributes.get("href") or "").partition(",")[2])
+            found.append((data if node.tag == "link" else node.text() or "")[:left])
+            left -= len(found[-1])
+    imports = any("@import" in sheet.lower() for sheet in found)
+    return found, len(linked) == len(inside) and not imports and left > 0
 
 
-def _rules(sheet: str) -> Iterator[QualifiedRule]:
-    """Yield the rules that apply on a wide screen; those inside other rules are left out."""
-    pending = tinycss2.parse_stylesheet(sheet, skip_comments=True, skip_whitespace=True)[::-1]
-    while pending:
-        rule = pending.pop()
-        if rule.type == "qualified-rule":
-            yield rule
-        elif rule.type == "at-rule" and rule.content is not None:
-            name, query = rule.lower_at_keyword, _written(rule.prelude).lower()
-            if name == "layer" or (name == "media" and query and _on_screen(query)):
-                pending += tinycss2.parse_rule_list(rule.content, True, True)[::-1]
+def rules(sheet: str, thorough: bool) -> Iterator[Rule]:
+    """Yield the rules that apply on a wide screen; unless `thorough`, those for all widths.
+
+    Rules inside rules are left out. tinycss2 would take longer to cut up a sheet than all the rest
+    of a page takes.
+    """
+    sheet = sheet.replace("<!--", "").replace("-->", "")
+    parts = re.split("([{}])", _OPAQUE.sub(_without_marks, sheet))
+    # The selectors of the open blocks: empty for a condition, None for a block that is skipped.
+    around: list[str | None] = []
+    stray = False
+    for piece, mark in zip(parts[::2], [*parts[1::2], "}"], strict=True):
+        outer = around[-1] if around else ""
+        block, _, head = piece.rpartition(";") if mark == "{" else (piece, "", "")
+        if outer and block:
+            yield Rule(outer, block[:LONGEST_BLOCK])
+        if mark == "{":
+            around.append(_opened(head, thorough) if outer == "" and not stray else None)
+            continue
+        stray = not around
+        if around:
+            around.pop()
 
 
-def _on_screen(media: str) -> bool:
+def _without_marks(found: re.Match[str]) -> str:
+    """Blank the signs in a comment, string, address or escape that would end a rule."""
+    text = found[0]
+    return "/**/" if text[:2] == "/*" else text.translate(_BLANK)
+
+
+def _opened(head: str, thorough: bool) -> str | None:
+    """Return the selectors before a block, nothing for a condition that holds, else None."""
+    head = head.replace("/**/", "").strip()
+    if head[:1] != "@":
+        return head if len(head) <= LONGEST_SELECTORS and ":::" not in head else None
+    name, _, query = head.lower().replace("(", " (").partition(" ")
+    if name == "@media" and (thorough or "(" not in query) and on_screen(query):
+        return ""
+    return "" if name == "@layer" and thorough else None
+
+
+@lru_cache(maxsize=256)
+def on_screen(media: str) -> bool:
     """Tell whether a list of media queries in lower case holds on a wide screen."""
     return len(media) < 300 and (not media.strip() or any(map(_asks, media.split(","))))
 
 
 def _asks(query: str) -> bool:
-    rooms = [
-        (SCREEN_WIDTH - float(size) * (1 if unit == "px" else 16)) * (1 if bound == "min" else -1)
-        for bound, size, unit in _WIDTH.findall(query)
-    ]
     words = set(_WIDTH.sub(" ", query).split()) - {"only", "and", "screen", "all"}
-    holds = words <= {"not"} and all(room >= 0 for room in rooms)
-    return holds != ("not" in words) and not any("(" in word for word in words)
+    if any("(" in word for word in words):
+        return False
+    holds = words <= {"not"}
+    for bound, size, unit in _WIDTH.findall(query):
+        room = SCREEN_WIDTH - float(size) * (1 if unit == "px" else 16)
+        holds = holds and (room >= 0 if bound == "min" else room <= 0)
+    return holds != ("not" in words)
 
 
-def _declared(block: Iterable[Node], variables: Mapping[str, str]) -> tuple[Style, Style]:
-    """Read parsed declarations; put the values of custom properties in, also their own."""
-    styles: tuple[Style, Style] = ({}, {})
-    known = {**variables, **_custom(block)}
-    for one in block:
-        value = one.value if one.type == "declaration" else ()
-        if any(token.type == "function" for token in value) and "var(" in (text := _written(value)):
-            for _ in range(MOST_ROUNDS):
-                text = _VARIABLE.sub(lambda found: known.get(found[1], found[2] or ""), text)[:999]
-            value = tinycss2.parse_component_value_list(text)
-        tokens = tuple(token for token in value if token.type not in ("whitespace", "comment"))
+def split_selectors(text: str) -> list[str]:
+    """Cut a list of selectors at the commas outside brackets."""
+    if not any(sign in text for sign in "([\\\"'"):
+        return [part.strip() for part in text.split(",")]
+    return [part.strip() for part in _SELECTOR.findall(text)]
+
+
+def declared(block: str, variables: Mapping[str, str]) -> Declared:
+    """Parse a block or an inline style; put the values of custom properties in, also its own."""
+    if "var(" in block:
+        known = {**variables, **dict(_CUSTOM.findall(block))}
+        for _ in range(MOST_ROUNDS):
+            block = _VARIABLE.sub(lambda one: str(known.get(one[1], one[2] or "")), block)
+            block = block[:LONGEST_BLOCK]
+    normal: Style = {}
+    important: Style = {}
+    for one in _parsed(block) if len(block) < 500 else _parse(block[:LONGEST_BLOCK]):
+        tokens = tuple(one for one in one.value if one.type not in ("whitespace", "comment"))
         if 0 < len(tokens) <= LONGEST_VALUE:
             name = _ALIASES.get(one.lower_name, one.lower_name.removeprefix("-webkit-"))
-            styles[one.important].update(_longhands(name, tokens))
-    return styles
+            (important if one.important else normal).update(_longhands(name, tokens))
+    return normal, important
 
 
-def _custom(block: Iterable[Node]) -> dict[str, str]:
-    """Return the custom properties that parsed declarations set."""
-    found = (one for one in block if one.type == "declaration" and one.name.startswith("--"))
-    return {one.name: _written(one.value)[:200] for one in found}
+def _parse(block: str) -> tuple[Declaration, ...]:
+    found = tinycss2.parse_blocks_contents(block, skip_comments=True, skip_whitespace=True)
+    return tuple(one for one in found if isinstance(one, Declaration))
+
+
+# Pages of one site, and of many, write the same few.
+_parsed = lru_cache(maxsize=2048)(_parse)
 
 
 def _longhands(name: str, tokens: Tokens) -> dict[str, Tokens]:
-    """Return the properties that a shorthand sets, as far as they matter."""
+    """The properties that a shorthand sets, as far as they matter."""
     match name:
         case "margin" | "padding" | "inset":
             sides = list(tokens[:4])
@@ -304,3 +213,209 @@ def _longhands(name: str, tokens: Tokens) -> dict[str, Tokens]:
         case "overflow-x" | "overflow-y":
             return {"overflow": tokens}
     return {name: tokens}
+
+
+class Cascade:
+    """The declarations of one page. Elements go by their index in the order of the document."""
+
+    def __init__(self, tree: LexborHTMLParser, hides: re.Pattern[str], steps: int = MOST_STEPS):
+        """Read the sheets of a page. `hides` finds declarations that hide."""
+        self.left = steps
+        self._tree = tree
+        texts, self.whole = sheets(tree)
+        self._thorough = sum(map(len, texts)) <= LARGEST_THOROUGH
+        self._know([rule for text in texts for rule in rules(text, self._thorough)])
+        if not self._thorough:
+            # What large sheets hide in other ways, a sheet elsewhere could hide as well.
+            self.whole = False
+            self._know(self.rules_at(match.start() for match in hides.finditer(self.text)))
+        # A cache of a method would keep the page until the garbage is collected.
+        self._matches: dict[str, frozenset[int]] = {}
+        self._styles: dict[str, Declared] = {}
+        self._selectors: dict[str, list[str]] = {}
+
+    def _know(self, rules: list[Rule]) -> None:
+        """Store these rules, and their blocks as one text, which is searched at once."""
+        self._rules = rules
+        self.text = "".join([f"{{{rule.block}" for rule in rules]).lower()
+        self._starts = list(accumulate([len(rule.block) + 1 for rule in rules]))
+
+    def pay(self, steps: int) -> bool:
+        """Charge the budget; return False, and charge nothing, if too little is left."""
+        if steps > self.left:
+            return False
+        self.left -= steps
+        return True
+
+    @cached_property
+    def nodes(self) -> list[LexborNode]:
+        """The elements of the page in their order."""
+        return self._tree.css("*")
+
+    @cached_property
+    def place(self) -> Mapping[int, int]:
+        """The index of each element by its `mem_id`."""
+        return {node.mem_id: place for place, node in enumerate(self.nodes)}
+
+    @cached_property
+    def _used(self) -> frozenset[str]:
+        """The classes and ids of the page, with their marks."""
+        classes = {node.attributes.get("class") for node in self._tree.css("[class]")}
+        names = {"." + name for name in " ".join(filter(None, classes)).split()}
+        ids = {f"#{node.attributes.get('id')}" for node in self._tree.css("[id]")}
+        return frozenset(names | ids)
+
+    @cached_property
+    def _variables(self) -> dict[str, str]:
+        """The custom properties of the whole page."""
+        found: dict[str, str] = {}
+        for rule in self._rules if "var(" in self.text else ():
+            of_all = "--" in rule.block and _of_the_page(rule.selectors[:200])
+            if of_all and self.pay(len(rule.block) // 8):
+                found |= _CUSTOM.findall(rule.block)
+        return found
+
+    def rules_at(self, places: Iterable[int]) -> list[Rule]:
+        """The rules whose blocks contain these places of `text`, in their order."""
+        return [self._rules[at] for at in sorted({bisect_right(self._starts, at) for at in places})]
+
+    def style(self, block: str) -> Declared:
+        """Parse a block or an inline style; each is parsed once."""
+        if (found := self._styles.get(block)) is None:
+            found = self._styles[block] = declared(block, self._variables)
+        return found
+
+    def plain(self, block: str) -> Style:
+        """The style that a block alone gives."""
+        normal, important = self.style(block)
+        return {**normal, **important}
+
+    def selectors(self, rule: Rule) -> list[str]:
+        """The selectors of a rule that match elements in any state, by names that the page has."""
+        if (known := self._selectors.get(rule.selectors)) is not None:
+            return known
+        found = self._selectors[rule.selectors] = []
+        for selector in split_selectors(rule.selectors):
+            if not self._thorough and _is_simple(selector) is None:
+                continue
+            if ":" in selector and _ELSEWHERE.search(selector):
+                continue
+            names = _NAME.findall(_brackets.sub("", selector))
+            if "\\" in selector or self._used.issuperset(names):
+                found.append(selector)
+        return found
+
+    def computed(
+        self, places: Iterable[int], speaks: Iterable[re.Pattern[str]]
+    ) -> dict[int, Style]:
+        """The style of these elements, by the rules in which any of `speaks` finds something."""
+        layers: dict[int, list[tuple[tuple[object, int], Declared]]] = {at: [] for at in places}
+        found = self.rules_at(match.start() for one in speaks for match in one.finditer(self.text))
+        ranked = [
+            (_is_simple(selector) is None, (specificity(selector), order), selector)
+            for order, rule in enumerate(found)
+            for selector in self.selectors(rule)
+        ]
+        # Simple selectors come first, so that they count however dear the rest is.
+        for _, rank, selector in sorted(ranked, key=itemgetter(0)):
+            if fitting := self.matched(selector, layers):
+                style = self.style(found[rank[1]].block)
+                for place in fitting:
+                    layers[place].append((rank, style))
+        return {
+            place: self._merged(place, [style for _, style in sorted(own, key=itemgetter(0))])
+            for place, own in layers.items()
+        }
+
+    def _merged(self, place: int, layers: list[Declared]) -> Style:
+        """Merge the browser's own style, rules by weight and the inline style; then the same of
+        what is important."""
+        node = self.nodes[place]
+        attributes = node.attributes
+        is_closed = node.tag == "dialog" and "open" not in attributes
+        text = f"background-color:{attributes['bgcolor']};" if attributes.get("bgcolor") else ""
+        if node.tag == "font" and attributes.get("color"):
+            text += f"color:{attributes['color']};"
+        # Last, so that no attribute before it brings in another one.
+        text += "display:none" * (is_closed or "hidden" in attributes or "popover" in attributes)
+        merged = dict(declared(text, {})[0]) if text else {}
+        if attributes.get("style"):
+            layers = [*layers, self.style(attributes["style"] or "")]
+        for important in (0, 1):
+            for layer in layers:
+                merged |= layer[important]
+        return merged
+
+    def matched(self, selector: str, among: Mapping[int, object] | None = None) -> Set[int]:
+        """The elements that a selector matches, of all or of `among`."""
+        chain = _chain(selector)
+        found: Set[int] = frozenset()
+        for at, (sign, compound) in enumerate(chain):
+            own: Set[int] = self._of_compound(compound)
+            if among is not None and at == len(chain) - 1:
+                own = own & among.keys() if self.pay(min(len(own), len(among))) else frozenset()
+            if not own or not self.pay(len(own)):
+                return frozenset()
+            found = {
+                place
+                for place in own
+                if at == 0 or any(one in found for one in self._candidates(place, sign))
+            }
+        return found
+
+    def _candidates(self, place: int, sign: str) -> Iterator[int]:
+        """The elements that a combinator relates to the one at `place`."""
+        upwards = sign in " >"
+        node = self.nodes[place]
+        while (at := node.parent if upwards else node.prev) is not None and self.pay(1):
+            node = at
+            if node.mem_id in self.place:
+                yield self.place[node.mem_id]
+                if sign in ">+":
+                    return
+
+    def parent(self, place: int) -> int:
+        """The index of the element around one; -1 for none."""
+        parent = self.nodes[place].parent
+        return self.place.get(parent.mem_id, -1) if parent is not None else -1
+
+    def _of_compound(self, compound: str) -> frozenset[int]:
+        """The elements that a compound matches; none if that costs too much."""
+        if (found := self._matches.get(compound)) is None:
+            found = self._matches[compound] = frozenset(self._search(compound))
+        return found
+
+    def _search(self, compound: str) -> list[int]:
+        size = len(self.nodes)
+        price = 1 + size * (2 + len(compound)) // 64
+        names = [name.lower() for name in _PSEUDO.findall(compound)]
+        if not _QUICK.issuperset(names):
+            price += len(names) * size * size // 1024
+        if len(_COMBINED.findall(compound)) > 1 or not self.pay(price):
+            return []
+        try:
+            found = self._tree.css(compound)
+        except SelectolaxError:
+            return []
+        place = self.place
+        return [place[one.mem_id] for one in found if one.mem_id in place] * self.pay(len(found))
+
+
+@lru_cache(maxsize=1024)
+def _chain(selector: str) -> list[tuple[str, str]]:
+    """Cut a selector into compounds, each with the combinator before it."""
+    found: list[tuple[str, str]] = []
+    sign = " "
+    for token in _COMPOUND.findall(selector):
+        if token in (">", "+", "~"):
+            sign = token
+        else:
+            found.append((sign, token))
+            sign = " "
+    return found if len(found) <= LONGEST_CHAIN else []
+
+
+def specificity(selector: str) -> tuple[int, int, int]:
+    """The weight of a selector: ids, classes, tags."""
+    found = (_ID.findall(selector), _CLASS.findall(selector), _TAG.findall(selector))
+    return len(found[0]), len(found[1]), len(found[2])

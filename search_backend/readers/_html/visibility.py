@@ -8,8 +8,8 @@ Spec: https://www.w3.org/TR/CSS/
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import isnan, nan
 
 from tinycss2.ast import FunctionBlock, Node  # type: ignore[import-untyped]
 from tinycss2.color4 import Color, parse_color  # type: ignore[import-untyped]
@@ -25,12 +25,40 @@ SCREEN_HEIGHT = 800.0
 _BRIGHTNESS, _CHANNEL = 0.04, 0.095
 _UNITS = "px pt pc in cm mm q em rem ch ex vw vmax vh vmin"
 _SIZES = (1, 4 / 3, 16, 96, 37.8, 3.78, 0.945, 16, 16, 8, 8, 12.8, 12.8, 8, 8)
-_SIDES = ("left", "top", "right", "bottom")
 _PIXELS = dict(zip(_UNITS.split(), _SIZES, strict=True))
 # Red, green, blue, and how opaque; each 0 to 1.
 Colour = tuple[float, float, float, float]
 WHITE: Colour = (1.0, 1.0, 1.0, 1.0)
 CLEAR: Colour = (0.0, 0.0, 0.0, 0.0)
+# The properties of each axis, where they are not called as it is.
+NAMES = {
+    "font-size": "font(?:-size)?",
+    "offset": "position|left|top|right|bottom|inset[a-z-]*|margin[a-z-]*",
+    "size": "(?:max-|min-)?(?:height|width|(?:block|inline)-size)|overflow[xy-]*|padding[a-z-]*"
+    "|line-height|position|display|float",
+    "clip": "(?:-webkit-)?clip(?:-path)?|position",
+    "transform": "(?:-webkit-)?transform|scale|translate",
+    "colour": "color|-webkit-text-fill-color|text-shadow|(?:-webkit-)?background[a-z-]*",
+}
+_NOUGHT = r"[+-]?0*(?:0(?!\.?\d)|\.0)"
+_SMALL = rf"(?:{_NOUGHT}|[+-]?0?\.(?:[01]|\d*p)|1(?:\.\d*)?(?:p[xt]|q|%)|var)"
+_AWAY = r"[^;{}]*?(?:-\d{3}|-[\d.]+(?:r?em|v[wh]|%|[cm]m|in)|\d{3}(?:v[wh]|%)|var)"
+# The start of a declaration that may hide, colours apart, in lower case: most blocks have none.
+MAY_HIDE = re.compile(
+    rf"""\\|[;{{/]\s*+(?:
+    display\s*:\s*(?:none|var)|(?:content-)?visibility\s*:\s*(?:hidden|collapse|var)
+    |opacity\s*:\s*(?:{_NOUGHT}|-|[\d.]{{0,9}}e|var|[01]%)
+    |font(?:-size\s*:\s*|\s*:\s*(?:[a-z-]++\s++)*+){_SMALL}
+    |(?:max-)?(?:height|width|block-size|inline-size)\s*:\s*{_SMALL}|line-height\s*:\s*{_NOUGHT}
+    |(?:left|top|right|bottom|margin[a-z-]*+|inset[a-z-]*+)\s*:{_AWAY}
+    |text-indent\s*:\s*(?:-|\d{{3}}|var)|translate\s*:[^;{{}}]*?-\d{{3}}|scale\s*:\s*[0.]
+    |(?:-webkit-)?transform\s*:[^;{{}}]*?(?:[(,]\s{{0,9}}-?[.0]|-\d{{3}})
+    |(?:-webkit-)?clip(?:-path)?\s*:\s*(?!auto|none|unset|inherit)
+    |background-color\s*:\s*currentcolor
+    |(?:color|-webkit-text-fill-color)\s*:\s*(?:transparent|currentcolor|var|[a-z]++\([^();{{}}]*[,/]
+        \s*0?\.?0*%?\s*\)|\#(?:[0-9a-f]{{3}}0|[0-9a-f]{{6}}0[0-4])(?![0-9a-f])))""",
+    re.VERBOSE,
+)
 
 
 def hiding(style: Style, whole: bool) -> frozenset[str]:
@@ -39,25 +67,34 @@ def hiding(style: Style, whole: bool) -> frozenset[str]:
     return frozenset(axis for axis, hides in _TESTS.items() if hides(style, not whole))
 
 
+def _word(style: Style, name: str) -> str:
+    """The first word of a value; empty for none."""
+    token = style[name][0] if style.get(name) else None
+    return token.lower_value if token is not None and token.type == "ident" else ""
+
+
 def words(style: Style, name: str) -> set[str]:
     return {token.lower_value for token in style.get(name, ()) if token.type == "ident"}
 
 
-def _pixels(token: Node, whole: float = 0.0) -> float:
-    """A length in CSS pixels, a share as one of `whole`; NaN for what is no length: no comparison
-    holds for it."""
+def _pixels(token: Node, whole: float = 0.0) -> float | None:
+    """A length in CSS pixels, a share as one of `whole`; None for what is no length."""
     match token.type:
         case "number":
             return float(token.value)
         case "percentage":
             return float(token.value) * whole / 100
-        case "dimension":
-            return float(token.value) * _PIXELS.get(token.lower_unit, nan)
-    return nan
+        case "dimension" if token.lower_unit in _PIXELS:
+            return float(token.value) * _PIXELS[token.lower_unit]
+    return None
 
 
-def _length(style: Style, name: str, whole: float = 0.0) -> float:
-    return _pixels(style[name][0], whole) if style.get(name) else nan
+def _length(style: Style, name: str, whole: float = 0.0) -> float | None:
+    return _pixels(style[name][0], whole) if style.get(name) else None
+
+
+def _is_within(size: float | None, least: float, most: float) -> bool:
+    return size is not None and least <= size <= most
 
 
 def _functions(style: Style, name: str) -> Iterator[tuple[str, list[Node]]]:
@@ -69,35 +106,35 @@ def _functions(style: Style, name: str) -> Iterator[tuple[str, list[Node]]]:
 
 
 def _text_indent(style: Style, unknown: bool) -> bool:
-    size = _length(style, "text-indent", SCREEN_WIDTH)
-    is_clipped = "nowrap" in words(style, "white-space") and _clips(style, unknown)
-    return size <= -100 or (size >= FAR and is_clipped)
+    size = _length(style, "text-indent", SCREEN_WIDTH) or 0.0
+    is_out = size >= FAR and _word(style, "white-space") == "nowrap" and _clips(style, unknown)
+    return size <= -100 or is_out
 
 
 def _offset(style: Style, unknown: bool) -> bool:
-    position = words(style, "position")
-    is_moved = position & {"absolute", "fixed", "relative"} or (unknown and not position)
-    for name in _SIDES if is_moved and not style.keys().isdisjoint(_SIDES) else ():
+    position = _word(style, "position")
+    is_moved = position in ("absolute", "fixed", "relative") or (unknown and not position)
+    for name in ("left", "top", "right", "bottom") if is_moved else ():
         whole = SCREEN_WIDTH if name in ("left", "right") else SCREEN_HEIGHT
         size = _length(style, name, whole)
-        is_share = name in style and style[name][0].type == "percentage"
-        if size <= -(MANY_TIMES * whole if is_share else FAR):
+        far = MANY_TIMES * whole if size and style[name][0].type == "percentage" else FAR
+        if size is not None and (size <= -far or (position == "fixed" and size >= whole)):
             return True
-        if "fixed" in position and size >= whole:
-            return True
-    return any(_length(style, f"margin-{n}", SCREEN_WIDTH) <= -2 * FAR for n in ("left", "top"))
+    margins = (_length(style, name, SCREEN_WIDTH) for name in ("margin-left", "margin-top"))
+    return any(size is not None and size <= -2 * FAR for size in margins)
 
 
 def _size(style: Style, unknown: bool) -> bool:
     if not _clips(style, unknown):
         return False
-    said = "overflow" in style
-    for side, more in (("height", ("padding-top", "padding-bottom")), ("width", ())):
+    for side in ("height", "width"):
         sizes = [_length(style, name, 100.0) for name in (side, f"max-{side}")]
-        is_wider = any(_length(style, name) > LEAST_SIZE for name in (f"min-{side}", *more))
-        if not is_wider and any(size == 0 or (said and size < LEAST_SIZE) for size in sizes):
+        least = min((size for size in sizes if size is not None), default=LEAST_SIZE)
+        names = [f"min-{side}", *(("padding-top", "padding-bottom") if side == "height" else ())]
+        is_wider = any((_length(style, name) or 0.0) > LEAST_SIZE for name in names)
+        if not is_wider and (least == 0 or (least < LEAST_SIZE and "overflow" in style)):
             return True
-    return said and _length(style, "line-height") == 0
+    return _length(style, "line-height") == 0 and "overflow" in style
 
 
 def _clips(style: Style, unknown: bool) -> bool:
@@ -107,10 +144,10 @@ def _clips(style: Style, unknown: bool) -> bool:
 
 
 def _clip(style: Style, unknown: bool) -> bool:
-    position = words(style, "position")
-    if position & {"absolute", "fixed"} or (unknown and not position):
+    position = _word(style, "position")
+    if position in ("absolute", "fixed") or (unknown and not position):
         for _, parts in _functions(style, "clip"):
-            sides = [size for part in parts if not isnan(size := _pixels(part))]
+            sides = [size for part in parts if (size := _pixels(part)) is not None]
             if len(sides) == 4 and min(sides[2] - sides[0], sides[1] - sides[3]) < LEAST_SIZE:
                 return True
     return any(_is_empty(name, parts) for name, parts in _functions(style, "clip-path"))
@@ -118,7 +155,7 @@ def _clip(style: Style, unknown: bool) -> bool:
 
 def _is_empty(name: str, parts: Sequence[Node]) -> bool:
     """Tell whether a shape of `clip-path` has no inside."""
-    sizes = [size for part in parts if not isnan(size := _pixels(part, 100.0))]
+    sizes = [size for part in parts if (size := _pixels(part, 100.0)) is not None]
     match name:
         case "inset" if sizes and any(part.type == "percentage" for part in parts):
             top, right, bottom = (*sizes, *sizes, *sizes)[:3]
@@ -135,7 +172,7 @@ def _transform(style: Style, _: bool) -> bool:
     functions = [*_functions(style, "transform")]
     functions += [(name, list(style[name])) for name in ("scale", "translate") if name in style]
     for name, parts in functions:
-        sizes = [_pixels(part, 100.0) for part in parts[:2]]
+        sizes = [size for part in parts[:2] if (size := _pixels(part, 100.0)) is not None]
         is_flat = name.startswith("scale") and any(abs(size) < LEAST_SCALE for size in sizes)
         if is_flat or (name.startswith("translate") and any(size <= -2 * FAR for size in sizes)):
             return True
@@ -184,17 +221,18 @@ def alike(text: Colour, behind: Colour) -> bool:
 
 
 def _colour(style: Style, _: bool) -> bool:
-    text = colour_of(style)
-    is_alike = text is not None and alike(text, ground(style) or CLEAR)
-    return is_alike or "currentcolor" in words(style, "background-color")
+    if _word(style, "background-color") == "currentcolor":
+        return True
+    text, behind = colour_of(style), ground(style)
+    return text is not None and alike(text, behind or CLEAR)
 
 
 _TESTS: Mapping[str, Callable[[Style, bool], bool]] = {
-    "display": lambda style, _: "none" in words(style, "display"),
-    "visibility": lambda style, _: bool(words(style, "visibility") & {"hidden", "collapse"}),
-    "content-visibility": lambda style, _: "hidden" in words(style, "content-visibility"),
-    "opacity": lambda style, _: -99 <= _length(style, "opacity", 1.0) <= FAINTEST,
-    "font-size": lambda style, _: 0 <= _length(style, "font-size", 16.0) < LEAST_SIZE,
+    "display": lambda style, _: _word(style, "display") == "none",
+    "visibility": lambda style, _: _word(style, "visibility") in ("hidden", "collapse"),
+    "content-visibility": lambda style, _: _word(style, "content-visibility") == "hidden",
+    "opacity": lambda style, _: _is_within(_length(style, "opacity", 1.0), -99, FAINTEST),
+    "font-size": lambda style, _: _is_within(_length(style, "font-size", 16.0), 0, 1.999),
     "text-indent": _text_indent,
     "offset": _offset,
     "size": _size,
@@ -202,10 +240,3 @@ _TESTS: Mapping[str, Callable[[Style, bool], bool]] = {
     "transform": _transform,
     "colour": _colour,
 }
-_LOOKED_AT = """
-display visibility content-visibility opacity font-size text-indent white-space overflow position
-left top right bottom margin-left margin-top height width max-height max-width min-height min-width
-padding-top padding-bottom line-height float clip clip-path transform scale translate
-color fill text-shadow background-color background-image painted
-"""
-PROPERTIES = frozenset(_LOOKED_AT.split())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,9 @@ class Lying(Dying):
         super().__init__(path)
         self._spoil = spoil
 
-    def append(self, batch: Batch) -> int | None:
+    def append(self, batches: Sequence[Batch]) -> list[int | None]:
         """See SqliteDatabase."""
-        return super().append(self._spoil(batch))
+        return super().append([self._spoil(batch) for batch in batches])
 
 
 class Careless(Leases):

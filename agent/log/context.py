@@ -52,8 +52,9 @@ class Fitted:
 
 
 def tokens(text: str) -> int:
-    """Estimates tokens as a quarter of the bytes; callers check it against the real count."""
-    return len(text.encode("utf-8", "replace")) // 4 + 4
+    """Estimates a quarter of the bytes, half of the digits; callers check it by the real count."""
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return (size + sum(map(text.count, "0123456789"))) // 4 + 4
 
 
 def size_of(message: Message) -> int:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.log.context import Budget, fit
+from searchloop.agent.log.context import Budget, fit, size_of, tokens
 from searchloop.agent.providers import Features, HttpProvider
 from searchloop.agent.providers._common import LIST_SECONDS, CodecBase, dump, function_name
 from searchloop.agent.providers.openai_chat.errors import classify, find_error
@@ -270,10 +270,7 @@ class ContextWindow:
         return self._learnt.get(model) or self._known(model)
 
     def _size(self, message: Message) -> int:
-        calls = sum(self._tokens(f"{c.name}{c.arguments}") + 12 for c in message.tool_calls)
-        return self._tokens(message.content) + calls
+        return int(size_of(message) * self._factor)
 
     def _tokens(self, text: str) -> int:
-        """Estimates a quarter of the bytes, without encoding a history anew for each step."""
-        size = len(text) if text.isascii() else 3 * len(text)
-        return int((size // 4 + 4) * self._factor)
+        return int(tokens(text) * self._factor)

@@ -36,6 +36,7 @@ from searchloop.agent.types import (
 _FULL = 0.8  # of the window: a request that takes more is shortened first
 _WHOLE = 2  # turns at the end that stay as they are if they fit
 _LONGEST = 4000  # tokens of a summary
+_SHORTEST = 800  # tokens that any model takes
 _CUTS = (8000, 4000, 2000, 1000, 500, 250, 120)  # characters of a message that is summarised
 _MARK = re.compile(r"\[(\d{1,4})\]")
 _SYSTEM = (
@@ -66,11 +67,11 @@ class Summariser:
     price: Price | None = None
 
     async def cover(
-        self, messages: list[Message], keep: int, room: int, by: str = "auto"
+        self, messages: list[Message], keep: int, space: int, by: str = "auto"
     ) -> dict[str, Any] | None:
         """Puts a summary before the last `keep` turns of the transcript; returns its event's data.
 
-        `room` is what a request may take. Returns None where there is nothing to summarise.
+        `space` is what messages may take. Returns None where there is nothing to summarise.
         """
         begins = len(messages) - len(sent(messages))
         asked = [i for i, m in enumerate(messages) if m.role == "user" and not is_summary(m)]
@@ -78,9 +79,9 @@ class Summariser:
         if place <= begins + is_summary(messages[begins]):
             return None
         older = messages[begins:place]
-        text, usage = await self._written(older, room)
+        text, usage = await self._written(older, space)
         written = text is not None
-        text = text or _plain(older, room)
+        text = text or _plain(older, space)
         marked = {int(n) for n in _MARK.findall(text)} if written else _cited(older)
         urls = {s.n: s.url for m in messages[:place] for s in m.sources if s.n in marked}
         listed = "\n".join(
@@ -99,10 +100,9 @@ class Summariser:
             "usage": usage.as_dict(),
         }
 
-    async def _written(self, older: Sequence[Message], room: int) -> tuple[str | None, Usage]:
+    async def _written(self, older: Sequence[Message], space: int) -> tuple[str | None, Usage]:
         """Asks the model for a summary, in one request without tools; None if it gives none."""
-        record = _record(older, room // 2)
-        most = min(_LONGEST, room // 4)
+        record = _record(older, max(space // 2, _SHORTEST))
         if self.provider.name == "builtin":
             return None, NOTHING
         request = Request(
@@ -121,7 +121,7 @@ class Summariser:
         finally:
             current.reset(apart)
         cost = self.price(usage) if self.price else usage.cost_usd
-        return _cut(text, most) or None, replace(usage, cost_usd=cost)
+        return _cut(text, _most(space)) or None, replace(usage, cost_usd=cost)
 
     async def by_hand(self, fence: int | None) -> None:
         """Appends a summary of all turns but the last two, at the user's wish."""
@@ -181,17 +181,16 @@ class SummarisingProvider:
         room = int(window * _FULL) if window else 0
         if not refused and (not window or length <= room):
             return None  # no text has more tokens than characters
-        fixed = tokens(request.system) + tokens(offered)
-        total = fixed + _total(kept)
-        if refused:
-            room = min(room or total, total) // 2
-        elif total <= room:
+        total = _total(kept)
+        space = room - tokens(request.system) - tokens(offered) if window else total
+        if not refused and total <= space:
             return None
+        if refused:  # by a server that counts more than we do
+            space = min(space, total) // 2
         for keep in range(_WHOLE, 0, -1):
-            last = fixed + min(_LONGEST, room // 4) + _total(_last_turns(kept, keep))
-            if last > room and keep > 1:
+            if keep > 1 and _total(_last_turns(kept, keep)) > space * 3 // 4:
                 continue
-            if data := await self.writer.cover(self.messages, keep, room):
+            if data := await self.writer.cover(self.messages, keep, space):
                 await self.emit.event("summary", data)
                 await self.emit.event("notice", _SUMMARISED if data["model"] else _LISTED)
                 return Usage(**data["usage"])
@@ -212,6 +211,11 @@ def edit_summary(log: EventLog, session_id: str, text: str) -> Mapping[str, Any]
     data["usage"] = NOTHING.as_dict()
     log.append(session_id, [("summary", data)], durable=True)
     return data
+
+
+def _most(space: int) -> int:
+    """Returns the tokens that a summary may have where messages may have `space`."""
+    return min(_LONGEST, max(space, _SHORTEST) // 4)
 
 
 def _total(messages: Sequence[Message]) -> int:
@@ -253,7 +257,7 @@ def _record(older: Sequence[Message], most: int) -> str:
     return _cut(record, most)
 
 
-def _plain(older: Sequence[Message], room: int) -> str:
+def _plain(older: Sequence[Message], space: int) -> str:
     """Lists the user's questions, behind the summary that there was: what needs no model."""
     before = [m.details["summary"] for m in older if is_summary(m)]
     lines = [
@@ -262,7 +266,7 @@ def _plain(older: Sequence[Message], room: int) -> str:
         if m.role == "user" and not is_summary(m)
     ]
     head = [] if before else ["The user asked, in this order:"]
-    return _cut("\n".join([*before, *head, *lines]), min(_LONGEST, room // 4))
+    return _cut("\n".join([*before, *head, *lines]), _most(space))
 
 
 def _shortened(text: str, most: int) -> str:

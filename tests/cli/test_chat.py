@@ -87,12 +87,28 @@ def test_a_chat_in_lines(here: Cli, cli: Cli) -> None:
     """Questions, commands and mistakes, one a line; settings are kept for the session."""
     lines = [
         *("/help", "/search on", QUESTION, "/sources", "/mode root", "/nope\x1b[31m", "/model x"),
-        *("/agent planner", "/agent none", "/undo", "/run", "/search", "//slash", "/new", "/quit"),
+        *(
+            "/agent planner",
+            "/agent none",
+            "/undo",
+            "/compact",
+            "/run",
+            "/search",
+            "//slash",
+            "/new",
+            "/quit",
+        ),
         "never read",
     ]
     ran = cli("chat", stdin="\n".join(lines))
     assert ran.code == 0
-    for words in ("/undo ", "[1]", "These words stand in the source", "library://"):
+    for words in (
+        "/undo ",
+        "nothing to summarise",
+        "[1]",
+        "These words stand in the source",
+        "library://",
+    ):
         assert words in ran.out
     for words in (
         *("search auto", "no mode root", "no command /nope[31m", "'x'", "agent planner"),

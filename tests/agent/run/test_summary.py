@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError, Conflict, ProviderError
-from searchloop.agent.log.context import sent, size_of, tokens
+from searchloop.agent.log.branches import Turns
+from searchloop.agent.log.context import is_summary, sent, size_of, tokens
 from searchloop.agent.log.events import Event, messages_from
 from searchloop.agent.run.summary import edit_summary
 from searchloop.agent.search.source_numbers import SourceTable
@@ -376,3 +380,48 @@ def test_a_takeover_between_summary_and_answer_uses_the_summary(tmp_path: Path) 
     asyncio.run(scenario())
     (request,) = model.requests
     assert request.messages[0].content.startswith("[A summary")
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("ask"), st.integers(0, 8)),
+            st.tuples(st.just("summary"), st.integers(1, 6)),
+            st.tuples(
+                st.sampled_from(["branch_chosen", "turn_removed", "turn_restored"]),
+                st.integers(1, 8),
+            ),
+        ),
+        max_size=14,
+    )
+)
+def test_a_summary_covers_what_is_shown_and_hides_nothing(acts: list[tuple[str, int]]) -> None:
+    """Whatever is asked anew, hidden and summarised: the whole transcript stays in the log's fold,
+    and a model gets a summary of exactly those shown turns that it does not get themselves."""
+    events: list[Event] = []
+    asked: list[int] = []
+    for seq, (act, n) in enumerate(acts, 1):
+        data: dict[str, Any] = {"turn": asked[n % len(asked)] if asked else 0}
+        if act == "ask":
+            data = {"text": f"Q{seq}"}
+            if n < len(asked):
+                data["replaces"] = asked[n]
+            asked.append(seq)
+        elif act == "summary":
+            covered = Turns.of(events).shown()[:n]
+            if not covered:
+                continue
+            data = {"upto": covered[-1], "turns": covered, "text": f"{covered}"}
+        kind = "user_message" if act == "ask" else act
+        events.append(Event(seq, kind, data, 0.0))
+        whole = messages_from(events)
+        plain = messages_from([e for e in events if e.type != "summary"])
+        assert contents([m for m in whole if not is_summary(m)]) == contents(plain)
+        first, *rest = [*sent(whole)] or [Message("user", "")]
+        shown = [f"Q{turn}" for turn in Turns.of(events).shown()]
+        if is_summary(first):
+            replaced = [f"Q{turn}" for turn in json.loads(first.details["summary"])]
+            assert replaced + contents(rest) == shown
+        else:
+            assert contents(sent(whole)) == shown

@@ -15,7 +15,15 @@ from typing import Any
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError, busy
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.branches import Turns, summary_of
-from searchloop.agent.log.context import brief, is_summary, sent, size_of, summary_message, tokens
+from searchloop.agent.log.context import (
+    Budget,
+    brief,
+    is_summary,
+    sent,
+    size_of,
+    summary_message,
+    tokens,
+)
 from searchloop.agent.log.events import messages_from
 from searchloop.agent.observe import current
 from searchloop.agent.providers import Provider
@@ -66,6 +74,11 @@ class Summariser:
     session: str
     price: Price | None = None
 
+    def room(self) -> int:
+        """Returns the tokens that a request may take; 0 where the window is not known."""
+        window = self.provider.capabilities(self.model).context
+        return min(int(window * _FULL), Budget(window).room) if window else 0
+
     async def cover(
         self, messages: list[Message], keep: int, space: int, by: str = "auto"
     ) -> dict[str, Any] | None:
@@ -88,9 +101,9 @@ class Summariser:
             f"[{n}] {urls[n]}" for n in sorted(urls) if f"[{n}] {urls[n]}" not in text
         )
         text = f"{text}\n\n{listed}".rstrip()
-        messages.insert(place, summary_message(text))
         events = await self.log.aside(self.log.read, self.session)
         turns = list(Turns.of(events).shown()[: asked.index(place)])
+        messages.insert(place, summary_message(text))
         return {
             "upto": turns[-1],
             "turns": turns,
@@ -126,9 +139,7 @@ class Summariser:
     async def by_hand(self, fence: int | None) -> None:
         """Appends a summary of all turns but the last two, at the user's wish."""
         messages = messages_from(await self.log.aside(self.log.read, self.session))
-        window = self.provider.capabilities(self.model).context
-        room = int(window * _FULL) if window else _total(messages)
-        data = await self.cover(messages, _WHOLE, room, "user")
+        data = await self.cover(messages, _WHOLE, self.room() or _total(messages), "user")
         if data:
             append = self.log.append
             await self.log.aside(append, self.session, [("summary", data)], fence=fence)
@@ -174,15 +185,14 @@ class SummarisingProvider:
         """Summarises if the request is too long; returns what that took, None if it did not."""
         if getattr(self.writer.provider, "shortens", False):
             return None
-        window = self.writer.provider.capabilities(self.writer.model).context
+        room = self.writer.room()
         offered = "".join(f"{t.name}{t.description}{t.parameters}" for t in request.tools)
         kept = sent(self.messages)
         length = len(request.system) + len(offered) + sum(len(m.content) for m in kept)
-        room = int(window * _FULL) if window else 0
-        if not refused and (not window or length <= room):
+        if not refused and (not room or length <= room):
             return None  # no text has more tokens than characters
         total = _total(kept)
-        space = room - tokens(request.system) - tokens(offered) if window else total
+        space = room - tokens(request.system) - tokens(offered) if room else total
         if not refused and total <= space:
             return None
         if refused:  # by a server that counts more than we do

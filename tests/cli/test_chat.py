@@ -121,6 +121,16 @@ def test_a_chat_in_lines(here: Cli, cli: Cli) -> None:
     assert (session["messages"], session["mode"]) == (2, "plan")
 
 
+def test_a_chat_is_summarised_by_hand(here: Cli, cli: Cli) -> None:
+    """One line says so; the chat goes on and keeps its turns."""
+    ran = cli("chat", stdin="\n".join([QUESTION] * 4 + ["/compact", "/compact", QUESTION]))
+    assert ran.code == 0
+    assert "A summary of 2 turns now goes to the model." in ran.out
+    assert "There is nothing to summarise" in ran.out
+    (session,) = here("sessions", "-o", "json").json["sessions"]
+    assert session["messages"] == 5
+
+
 def test_an_empty_chat_leaves_nothing(here: Cli, cli: Cli) -> None:
     """A session in which nothing was asked is not kept."""
     assert cli("chat", "--agent", "editor", stdin="/mode plan\n").code == 0

@@ -231,6 +231,15 @@ class BareAgent:
             with suppress(AgentError):
                 self.log.delete_session(session)
 
+    def compact(self, session: str) -> None:
+        """Summarises all turns of a session but the last two. Raises AgentError."""
+
+        async def done() -> None:
+            await self.runner.compact(session)
+            await self.runner.wait(session)
+
+        self._wait(done())
+
     def decide(
         self,
         session: str,

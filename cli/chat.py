@@ -77,6 +77,7 @@ class Chat:
             "sources": (self._sources, "the sources met so far"),
             "run": (self._run, "carry out the plan, in agent mode"),
             "undo": (self._undo, "take back what the last answer did to files"),
+            "compact": (self._compact, "summarise all but the last two turns for the model"),
             "new": (self._new, "begin another session with these settings"),
             "help": (self._help, "this list"),
             "quit": (self._quit, "end (Ctrl-D as well)"),
@@ -191,6 +192,16 @@ class Chat:
 
     def _undo(self, _: str) -> None:
         print(undone(undo_files(self._agent.log, self._agent.settings, self._session)))
+
+    def _compact(self, _: str) -> None:
+        before = self._agent.log.last_seq(self._session) or 0
+        self._agent.compact(self._session)
+        made = self._agent.log.read(self._session, before)
+        summaries = [event for event in made if event.type == "summary"]
+        for event in summaries:
+            print(f"A summary of {len(event.data['turns'])} turns now goes to the model.")
+        if not summaries:
+            print("There is nothing to summarise: the last two turns stay whole.")
 
     def _new(self, _: str) -> None:
         session = self._agent.log.session(self._session)

@@ -53,6 +53,8 @@ class Exposure:
         added = self.messages[self._read :]
         self._read += len(added)
         for message in added:
+            if "summary" in message.details:
+                continue  # it repeats messages that are read themselves
             if message.role == "user":
                 self._open.append(message.content)
                 self._typed.update(_secrets_typed(message.content))

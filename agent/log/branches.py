@@ -107,6 +107,20 @@ def shown(events: Iterable[Event], *, before: int | None = None) -> Sequence[Eve
     return kept
 
 
+def summary_of(events: Iterable[Event], turns: Sequence[int]) -> Event | None:
+    """Returns the summary that covers most of these turns, the latest of equals, or None.
+
+    A summary counts only while the turns that it covers are those shown before it.
+    """
+    found = [
+        event
+        for event in events
+        if event.type == "summary"
+        and list(turns[: len(event.data["turns"])]) == event.data["turns"]
+    ]
+    return max(found, key=lambda event: (len(event.data["turns"]), event.seq), default=None)
+
+
 def no_turn(turn: int) -> ConfigError:
     """Makes the error for a question number that the chat does not have."""
     what = f"This chat has no question number {turn}."

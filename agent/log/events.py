@@ -23,6 +23,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | files_undone | files (what an answer changed in them was taken back) |
 | message | text, thinking, tool_calls, citations, sources, step, usage, stop_reason, partial? |
 | notice | code, message, remedy? |
+| summary | upto (the last question covered), turns (all of them), text, model, by, usage |
 | second_reading | turn, model, left; n, mark, verdict, reason, usage, or error |
 | exchange | what a provider answered, if it is recorded (see `agent.observe.replay`) |
 | run_finished | run_id, reason, answer, citations, sources, usage, search_path, error? |
@@ -44,7 +45,8 @@ from json import JSONDecoder
 from typing import Any
 from zlib import crc32
 
-from searchloop.agent.log.branches import shown
+from searchloop.agent.log.branches import shown, summary_of
+from searchloop.agent.log.context import summary_message
 from searchloop.agent.log.session import Event as Event
 from searchloop.agent.text import object_in
 from searchloop.agent.types import (
@@ -167,17 +169,28 @@ def question_text(data: Mapping[str, Any]) -> str:
 
 
 def messages_from(events: Iterable[Event], *, before: int | None = None) -> list[Message]:
-    """Returns the transcript for a model: each call has a result, in the order of the calls."""
+    """Returns the transcript: each call has a result, in the order of the calls.
+
+    A summary stands behind the turns that it covers; a model gets what `context.sent` returns.
+    """
+    events = tuple(events)
+    picked = shown(events, before=before)
+    turns = [event.seq for event in picked if event.type == "user_message"]
+    summary = summary_of(events, turns)
+    covered = len(summary.data["turns"]) if summary else 0
+    following = turns[covered] if covered < len(turns) else None
     transcript: list[Message] = []
     waiting: dict[str, Message] = {}
     answered: set[str] = set()
     partial: list[str] = []
-    for event in shown(events, before=before):
+    for event in picked:
         data = event.data
         if event.type == "run_resumed":
             partial.clear()
         elif event.type == "user_message":
             _close(transcript, waiting, partial)
+            if summary and event.seq == following:
+                transcript.append(summary_message(summary.data["text"]))
             transcript.append(dated_question(question_text(data), day_of(event.at), transcript))
         elif event.type == "text_delta":
             partial.append(data["text"])
@@ -195,6 +208,8 @@ def messages_from(events: Iterable[Event], *, before: int | None = None) -> list
             waiting[data["call_id"]] = result_message(result_from(data))
             answered.add(data["call_id"])
     _close(transcript, waiting, partial)
+    if summary and following is None:
+        transcript.append(summary_message(summary.data["text"]))
     return transcript
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
+from searchloop.agent.log.context import sent
 from searchloop.agent.log.events import Event, event_of, message_data, messages_from
 from searchloop.agent.providers import load, settings_of, split_model
 from searchloop.agent.search.citations import settle
@@ -117,7 +118,9 @@ async def _decoded(step: _Step, env: Mapping[str, str]) -> dict[str, Any]:
     provider, model = split_model(step.started["model"])
     messages = messages_from(step.before)
     native = str(step.started.get("search_path", "")).startswith("native:")
-    request = Request(model, messages, tools=step.tools, native_search=ANYWHERE if native else None)
+    request = Request(
+        model, sent(messages), tools=step.tools, native_search=ANYWHERE if native else None
+    )
     transport = _Recorded(step.exchanges)
     made_up = {each.name: "made-up-key" for each in settings_of(provider) if each.secret}
     speaker = load(provider, {**env, **made_up}, transport)

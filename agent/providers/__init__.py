@@ -58,7 +58,10 @@ class Codec(Protocol):
 
 
 class Provider(Protocol):
-    """Answers requests to models."""
+    """Answers requests to models.
+
+    One that cuts its requests to the window by itself has an attribute `shortens`, which is true.
+    """
 
     name: str
 

@@ -68,7 +68,7 @@ def system_text(
     return "\n\n".join(filter(None, (_BASE.format(date=date), own, search, _MODES[mode])))
 
 
-_PACKAGED = Path(__file__).with_name("agents.toml")
+_PACKAGED = Path(__file__).parents[1] / "settings" / "agents.toml"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _LONGEST = {"description": 300, "system": 20_000, "model": 200}
 _MOST = 100  # patterns

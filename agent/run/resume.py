@@ -98,7 +98,8 @@ class Past:
 
     def before(self, events: Sequence[Event]) -> tuple[list[Message], Message]:
         """Returns the transcript before the question, and the question."""
-        earlier = [event for event in events if event.seq < self.question.seq]
+        asked = self.question.seq
+        earlier = [event for event in events if event.seq < asked or event.type == "summary"]
         said = messages_from(earlier, before=self.question.data.get("replaces"))
         return said, dated_question(
             question_text(self.question.data), day_of(self.question.at), said

@@ -13,6 +13,7 @@ from searchloop.agent.errors import AgentError, IncompleteError, NativeSearchRej
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.guard.guard import GuardedProvider, GuardFactory
 from searchloop.agent.guard.policy import DEFAULT_POLICY, Policy
+from searchloop.agent.log.context import is_summary
 from searchloop.agent.log.contract import Pending
 from searchloop.agent.log.events import asked, citation_data, day_of, first_day, source_data
 from searchloop.agent.log.leases import Lease
@@ -23,6 +24,7 @@ from searchloop.agent.providers import Provider
 from searchloop.agent.run.prompts import agent_in, system_text
 from searchloop.agent.run.recorder import BatchWriter, Recorder
 from searchloop.agent.run.resume import Past, ResumedRun
+from searchloop.agent.run.summary import Summariser, SummarisingProvider
 from searchloop.agent.run.takeover import partial_message
 from searchloop.agent.run.turn_tools import NONE, Gathered, check_plan, waited, without_spare
 from searchloop.agent.search.source_numbers import SourceTable
@@ -162,7 +164,9 @@ class Run:
         fence, options = Fence(), question.options
         web: tuple[Tool, ...] = ()
         if path.local:
-            said = "\n".join(asked(m) for m in self.messages if m.role == "user")
+            said = "\n".join(
+                asked(m) for m in self.messages if m.role == "user" and not is_summary(m)
+            )
             search = web_search(self.backend, fence, options, said)
             web = (search, open_page(self.backend, fence, options))
         guard = self.guards.guard(session, question.policy, question.approve, table, self.messages)
@@ -186,8 +190,11 @@ class Run:
             native_search=path.native,
             session_id=session.id,
         )
-        provider: Streams = GuardedProvider(
-            ObservedProvider(question.provider, self.running), guard, recorder
+        observed = ObservedProvider(question.provider, self.running)
+        log, priced = self.batches.log, question.price
+        writer = Summariser(question.provider, question.model, log, session.id, priced)
+        provider: Streams = SummarisingProvider(
+            GuardedProvider(observed, guard, recorder), writer, self.messages, recorder
         )
         emit: Emit = recorder
         if self.past:

@@ -38,6 +38,7 @@ from searchloop.agent.run.recorder import BatchWriter
 from searchloop.agent.run.resume import Past
 from searchloop.agent.run.run import HandedOver, Question, Run
 from searchloop.agent.run.second_reading import marks_of, second_reading
+from searchloop.agent.run.summary import Summariser
 from searchloop.agent.run.takeover import LeaseRenewal, close_run
 from searchloop.agent.run.turn_tools import gathered
 from searchloop.agent.search.options import search_options
@@ -237,6 +238,26 @@ class Runner:
             self._readings[key].add_done_callback(lambda _: self._readings.pop(key))
         return {"model": wanted, "marks": len(reads)}
 
+    async def compact(self, session_id: str) -> None:
+        """Starts to summarise all turns but the last two. Raises ConfigError and Conflict."""
+        session = self._log.session(session_id)
+        provider, name = self.provider(session.model)
+        provider.check(name)
+        price = pricer(session.model, load_prices(self._settings.home))
+        writer = Summariser(provider, name, self._log, session_id, price)
+        lease = await self._leases.claim(session_id, secrets.token_hex(8), {})
+        self._tasks[session_id] = asyncio.create_task(self._compact(writer, lease))
+        await asyncio.sleep(0)  # as in `_begin`
+
+    async def _compact(self, writer: Summariser, lease: Lease) -> None:
+        try:
+            await writer.by_hand(lease.fence)
+        except AgentError as error:
+            _log.warning("searchloop: the summary is not saved: %s", error)
+        finally:
+            self._tasks.pop(lease.session, None)
+            await self._leases.release(lease)
+
     async def _begin(self, run: Run) -> None:
         session_id = run.question.session.id
         task = asyncio.create_task(self._answer(run), name=f"run {run.question.run_id}")
@@ -338,7 +359,8 @@ class Runner:
         for reading in list(self._readings.values()):
             reading.cancel()
         for session_id in list(self._tasks):
-            self._runs[session_id].leaving = hand_over
+            if run := self._runs.get(session_id):
+                run.leaving = hand_over
             await self._end(session_id)
         for source in self._bring:
             await source.aclose()

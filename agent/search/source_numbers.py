@@ -48,7 +48,7 @@ class SourceTable:
 
     def remember(self, message: Message) -> None:
         """Adds the sources, links and page text of a message."""
-        if message.role == "user":
+        if message.role == "user" and "summary" not in message.details:
             self.see(urls_in(message.content))
         for source in message.sources:
             self.restore(source)

@@ -87,12 +87,28 @@ def test_a_chat_in_lines(here: Cli, cli: Cli) -> None:
     """Questions, commands and mistakes, one a line; settings are kept for the session."""
     lines = [
         *("/help", "/search on", QUESTION, "/sources", "/mode root", "/nope\x1b[31m", "/model x"),
-        *("/agent planner", "/agent none", "/undo", "/run", "/search", "//slash", "/new", "/quit"),
+        *(
+            "/agent planner",
+            "/agent none",
+            "/undo",
+            "/compact",
+            "/run",
+            "/search",
+            "//slash",
+            "/new",
+            "/quit",
+        ),
         "never read",
     ]
     ran = cli("chat", stdin="\n".join(lines))
     assert ran.code == 0
-    for words in ("/undo ", "[1]", "These words stand in the source", "library://"):
+    for words in (
+        "/undo ",
+        "nothing to summarise",
+        "[1]",
+        "These words stand in the source",
+        "library://",
+    ):
         assert words in ran.out
     for words in (
         *("search auto", "no mode root", "no command /nope[31m", "'x'", "agent planner"),
@@ -103,6 +119,16 @@ def test_a_chat_in_lines(here: Cli, cli: Cli) -> None:
     assert "never read" not in ran.out
     (session,) = here("sessions", "-o", "json").json["sessions"]
     assert (session["messages"], session["mode"]) == (2, "plan")
+
+
+def test_a_chat_is_summarised_by_hand(here: Cli, cli: Cli) -> None:
+    """One line says so; the chat goes on and keeps its turns."""
+    ran = cli("chat", stdin="\n".join([QUESTION] * 4 + ["/compact", "/compact", QUESTION]))
+    assert ran.code == 0
+    assert "A summary of 2 turns now goes to the model." in ran.out
+    assert "There is nothing to summarise" in ran.out
+    (session,) = here("sessions", "-o", "json").json["sessions"]
+    assert session["messages"] == 5
 
 
 def test_an_empty_chat_leaves_nothing(here: Cli, cli: Cli) -> None:

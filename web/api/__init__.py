@@ -42,7 +42,10 @@ from searchloop.web.check import check_text, read_page
 from searchloop.web.compose import Services
 from searchloop.web.text.export import EXPORTS, answer
 
-_NOT_FOUND = ("no_session", "no_turn", "no_plan", "no_agent", "no_pull", "no_server", "no_tool")
+_NOT_FOUND = (
+    *("no_session", "no_turn", "no_plan", "no_agent", "no_pull", "no_server", "no_summary"),
+    "no_tool",
+)
 _STATUS: Mapping[str, int] = {
     **dict.fromkeys(_NOT_FOUND, 404),
     **dict.fromkeys(("busy", "nothing_to_approve", "agent_exists"), 409),

@@ -59,6 +59,7 @@ AgentChanges    description? system? model?:text|null mode?:mode|null search?:se
                 tools?:[text]|null servers?:[text]|null
 NewMessage      text model? mode?:mode search?:search replaces?:count
 TurnChange      shown?:true removed?:boolean
+SummaryText     text
 ModelName       model
 SettingChanges  settings:object
 Policy          review_queries?:boolean private_and_untrusted?:mixed rules?:[object]
@@ -97,6 +98,7 @@ Plan            plan_id title steps:[object] files:[text] sources:[object] by:mo
 Started         run_id session_id seq:integer
 Cancelled       cancelled:boolean
 ShownTurns      shown:[count]
+Summary         upto:count turns:[count] text model:text|null by:auto/user usage:object
 Setting         name value origin changeable:boolean default? help?
 Settings        settings:[Setting]
 Key             name set:boolean origin saved:boolean help? strayed?:text|null

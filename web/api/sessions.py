@@ -12,6 +12,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.branches import Turns, no_turn
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.question import change_session, open_session
+from searchloop.agent.run.summary import edit_summary
 from searchloop.agent.run.undo import make_plan, undo_files
 from searchloop.agent.tools.present_plan import find_plan, run_text
 from searchloop.agent.tools.workspace import Workspace
@@ -121,6 +122,19 @@ class SessionsApi(Handlers):
         turn = parse_number(call.path["turn"]) or 0
         reading = self._services.runner.read_again(call.session, turn, call.body.get("model"))
         return Reply(self._on_loop(reading), 202)
+
+    @route("post", "/api/sessions/{id}/compact", "Nothing", "Nothing", 202)
+    def compact(self, call: Call) -> Reply:
+        """Starts to summarise the older turns for the model: a `summary` event."""
+        self._on_loop(self._services.runner.compact(call.session))
+        return Reply({}, 202)
+
+    @route("patch", "/api/sessions/{id}/summary", "Summary", "SummaryText")
+    def edit_summary(self, call: Call) -> Reply:
+        """Replaces the text of the summary that the model gets."""
+        text = call.body["text"]
+        # On the loop, as in `change_turn`.
+        return Reply(self._on_loop.do(lambda: edit_summary(self._log, call.session, text)))
 
     def _record(self, session: str, kind: str, turn: int) -> Iterable[int]:
         if self._log.session(session).running:

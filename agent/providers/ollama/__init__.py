@@ -45,6 +45,7 @@ class Ollama:
     """See `Provider` and `Hosts`. `check` raises `problem`, the error of a wrong setting."""
 
     name = "ollama"
+    shortens = True
 
     def __init__(
         self, config: Config, transport: Transport, home: Path, problem: ConfigError | None = None

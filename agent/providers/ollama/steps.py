@@ -147,11 +147,11 @@ class Plan:
     def _size(self, message: Message) -> int:
         """Estimates the tokens of a message, without its thinking, by its bytes on the wire."""
         (encoded,) = encode_messages([message], "", self.words)
-        return int((len(encoded) // 4 + 4) * self.factor)
+        return int(tokens(encoded.decode()) * self.factor)
 
     def _fixed(self, request: Request) -> int:
-        listed = len(encode_tools(request.tools)) // 4 if request.tools and not self.words else 0
-        return tokens(request.system) + listed
+        listed = encode_tools(request.tools).decode() if request.tools and not self.words else ""
+        return tokens(request.system) + tokens(listed)
 
     def remember(self, request: Request) -> None:
         """Measures how much of the last prompt this request begins with: 1.0 if it only grew."""

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.log.context import Budget, fit
+from searchloop.agent.log.context import Budget, fit, size_of, tokens
 from searchloop.agent.providers import Features, HttpProvider
 from searchloop.agent.providers._common import LIST_SECONDS, CodecBase, dump, function_name
 from searchloop.agent.providers.openai_chat.errors import classify, find_error
@@ -65,10 +65,12 @@ class OpenAIChat:
         self._codec = ChatCodec(server)
         self._transport = transport
         self._http = HttpProvider(self._codec, transport)
-        self._window = ContextWindow(lambda model: self.capabilities(model).context, self._list)
+        self._window = ContextWindow(
+            lambda model: self._listed.capabilities(model).context, self._list
+        )
 
     def capabilities(self, model: str) -> Capabilities:
-        return self._listed.capabilities(model)
+        return replace(self._listed.capabilities(model), context=self._window.size(model))
 
     def check(self, model: str) -> None:
         if self._server.needs_key:
@@ -243,7 +245,7 @@ class ContextWindow:
 
     def fitted(self, request: Request) -> Request:
         """Fits a request into the window. Raises ProviderError if its question does not fit."""
-        window = self._window(request.model)
+        window = self.size(request.model)
         if window is None:
             return request
         offered = (f"{t.name}{t.description}{t.parameters}" for t in request.tools)
@@ -255,24 +257,22 @@ class ContextWindow:
         """Learns from a refusal. Returns True if another try may succeed."""
         if error.code != "context_length":
             return False
-        before, named = self._window(model), _NAMED.search(error.message)
+        before, named = self.size(model), _NAMED.search(error.message)
         if named:
             self._learnt[model] = int(named[1])
         elif before is None:
             with suppress(AgentError):
                 await self._look()
-        if before is not None and before == self._window(model):
+        if before is not None and before == self.size(model):
             self._factor *= _MORE
-        return self._window(model) is not None
+        return self.size(model) is not None
 
-    def _window(self, model: str) -> int | None:
+    def size(self, model: str) -> int | None:
+        """Returns the window in tokens: as a refusal named it, else as the list of models does."""
         return self._learnt.get(model) or self._known(model)
 
     def _size(self, message: Message) -> int:
-        calls = sum(self._tokens(f"{c.name}{c.arguments}") + 12 for c in message.tool_calls)
-        return self._tokens(message.content) + calls
+        return int(size_of(message) * self._factor)
 
     def _tokens(self, text: str) -> int:
-        """Estimates a quarter of the bytes, without encoding a history anew for each step."""
-        size = len(text) if text.isascii() else 3 * len(text)
-        return int((size // 4 + 4) * self._factor)
+        return int(tokens(text) * self._factor)

@@ -236,3 +236,19 @@ def test_tokens_of_other_scripts() -> None:
     """Scripts of several bytes a letter count more for a letter."""
     assert tokens("a" * 400) == 104
     assert tokens("奥" * 400) == 304
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("It’s “fine” – really… " * 100, 500, 900),
+        ("It's 'fine' - really.. " * 100, 500, 700),
+        ("31415926535897 " * 100, 466, 1400),
+        ("奥林匹克运动会" * 100, 500, 800),
+        ("Пример текста на русском языке. " * 100, 800, 1600),
+    ],
+)
+def test_tokens_are_estimated_by_script_and_digits(text: str, least: int, most: int) -> None:
+    """One typographic apostrophe changes nothing; digits take one token for one to three."""
+    assert least <= tokens(text) <= most
+    assert tokens(f"{'word ' * 400}’") - tokens("word " * 400) <= 1

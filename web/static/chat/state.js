@@ -24,7 +24,7 @@ export function reduce(chat, event) {
   if (tree !== chat.tree) return arranged({ ...chat, seq: event.seq, tree }, event);
   const change = CHANGES[event.type];
   if (!change || !chat.current) return { ...chat, seq: event.seq };
-  const owner = event.type === "files_undone" ? lastChanged(chat) : event.type === "second_reading" ? event.turn : chat.current;
+  const owner = event.type === "files_undone" ? lastChanged(chat) : (event.turn ?? event.upto ?? chat.current);
   const at = chat.turns.findLastIndex((turn) => turn.id === owner);
   const old = chat.turns[at] ?? chat.others[owner];
   if (!old) return { ...chat, seq: event.seq };
@@ -113,6 +113,7 @@ function newTurn(event) {
     citations: [],
     sources: [],
     suggestions: [],
+    summary: "", // of all turns up to this one, which the model gets instead of them
     reading: null, // by a model that judges the marks: {model, left, marks, cost, error}
     usage: null,
     performance: null,
@@ -229,6 +230,8 @@ const CHANGES = {
     },
     citations: turn.citations.map((c) => (c.n === e.n ? { ...c, marks: c.marks.map(readAt(e)) } : c)),
   }),
+
+  summary: (turn, e) => ({ summary: e.text }),
 
   approval_requested: (turn, e) => ({
     approvals: [

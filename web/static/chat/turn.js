@@ -18,13 +18,14 @@ export function turnView(first, on) {
   const cite = (n, marks) => on.chip(n, () => on.find(turn, n), marks);
   const activity = activityView(cite);
   const sources = sourcesView(on.open);
-  const thoughts = thoughtsView();
+  const thoughts = textView(t("turn.thought"), (turn) => [turn.thinking, turn.draftThinking].filter(Boolean).join("\n\n"));
   const approvals = approvalsView(on.decide);
   const answer = answerView(cite);
   const work = workView(cite, on);
   const question = questionView(first, on);
   const related = h("div", { class: "related" });
   const ending = h("div", { class: "ending" });
+  const summary = textView(t("turn.summary"), (turn) => turn.summary);
   const foot = h("footer", { class: "turn-foot" });
   const element = h(
     "article",
@@ -43,6 +44,7 @@ export function turnView(first, on) {
       sources.element,
       related,
       foot,
+      summary.element,
     ),
   );
   let shown = null;
@@ -53,6 +55,7 @@ export function turnView(first, on) {
     question.update(turn);
     activity.update(turn);
     thoughts.update(turn);
+    summary.update(turn);
     if (turn.approvals !== shown?.approvals) approvals.update(turn.approvals);
     answer.update(turn, shown);
     work.update(turn, shown);
@@ -74,13 +77,14 @@ function ends(turn, shown) {
   return !shown || turn.running !== shown.running || turn.notices !== shown.notices || turn.reason !== shown.reason;
 }
 
-function thoughtsView() {
+// A text that is read only if somebody opens it.
+function textView(title, textOf) {
   const body = h("div", { class: "thoughts-text", dir: "auto" });
-  const element = h("details", { class: "thoughts" }, h("summary", {}, t("turn.thought")), body);
+  const element = h("details", { class: "thoughts" }, h("summary", {}, title), body);
   return {
     element,
     update(turn) {
-      const text = [turn.thinking, turn.draftThinking].filter(Boolean).join("\n\n");
+      const text = textOf(turn);
       element.hidden = !text;
       setText(body, text);
     },

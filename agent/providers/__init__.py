@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import pkgutil
 from base64 import b64decode
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -18,11 +19,30 @@ from typing import Any, Protocol, runtime_checkable
 
 from searchloop.agent.calls.arguments import with_own_ids
 from searchloop.agent.errors import ConfigError, ProviderError
-from searchloop.agent.transport.refusals import Delays
+from searchloop.agent.transport.refusals import Delays, blaming_search, with_delay
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Capabilities, Finished, ModelInfo, Request, StreamEvent
+from searchloop.agent.types import (
+    Capabilities,
+    Finished,
+    ModelInfo,
+    Notice,
+    Replay,
+    Request,
+    StreamEvent,
+)
 
 SECRET = 8  # characters; a shorter key may be part of ordinary words
+_SESSIONS = 256
+# How to replay a history that was refused, by the code of the error and the replay so far.
+_LESS: Mapping[tuple[str, Replay], Replay] = {
+    ("thinking_refused", "whole"): "unsigned",
+    ("history_refused", "whole"): "neutral",
+    ("history_refused", "unsigned"): "neutral",
+}
+_AS_TEXT = Notice(
+    "history_as_text",
+    "The provider refused hidden parts of earlier answers; this session goes on without them.",
+)
 
 
 class Decoder(Protocol):
@@ -79,7 +99,11 @@ class Provider(Protocol):
 
 
 class HttpProvider:
-    """Runs a codec on the transport; retries, but only before the first visible event."""
+    """Runs a codec on the transport; retries, but only before the first visible event.
+
+    If the server refuses a history for its opaque parts, sends it once more without them; later
+    requests of the session begin that way.
+    """
 
     def __init__(
         self, codec: Codec, transport: Transport, *, sleep: Callable[[float], Any] = asyncio.sleep
@@ -87,8 +111,11 @@ class HttpProvider:
         self._codec = codec
         self._transport = transport
         self._sleep = sleep
+        self._replays: OrderedDict[str, Replay] = OrderedDict()
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        known = self._replays.get(request.session_id or "")
+        request = replace(request, replay=known or request.replay)
         body = self._codec.encode(request)
         waits = Delays()
         while True:
@@ -100,11 +127,26 @@ class HttpProvider:
                         yield event
                 return
             except ProviderError as error:
+                less = None if shown else _LESS.get((error.code, request.replay))
+                if less:
+                    if request.replay == "whole":
+                        yield _AS_TEXT
+                    request = self._remember(replace(request, replay=less))
+                    body = self._codec.encode(request)
+                    continue
                 wait = None if shown or not error.retryable else waits.next(error.retry_after)
                 if wait is None:
-                    explained = self._codec.explain(error)
+                    explained = with_delay(self._codec.explain(error))
                     raise without_secrets(explained, self._codec.headers()) from error
                 await self._sleep(wait)
+
+    def _remember(self, request: Request) -> Request:
+        """Remembers how to replay the history of this session."""
+        if request.session_id:
+            self._replays[request.session_id] = request.replay
+            if len(self._replays) > _SESSIONS:
+                self._replays.popitem(last=False)
+        return request
 
     async def _attempt(self, request: Request, body: bytes) -> AsyncGenerator[StreamEvent, None]:
         """Yields `Finished` last, when the connection is free: callers read no further."""
@@ -113,7 +155,9 @@ class HttpProvider:
         data: bytes | None = b""
         async with self._transport.post(codec.url(request), codec.headers(), body) as response:
             if response.status >= 400:
-                raise codec.error(response.status, response.headers, await response.read())
+                said = await response.read()
+                error = codec.error(response.status, response.headers, said)
+                raise blaming_search(error, said) if request.native_search else error
             decoder = codec.decoder(request, response.headers.get("content-type", ""))
             chunks = aiter(response.chunks())
             while last is None and data is not None:

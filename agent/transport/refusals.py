@@ -21,8 +21,13 @@ _KEY_LIKE = re.compile(
     r"|\bBearer\s+\S+|\bkey=[^\s&]+",
     re.IGNORECASE,
 )
+_TOOL = re.compile(r"tool|function|search|grounding|url.?context", re.IGNORECASE)
+_CHOSEN = re.compile(r"domain|country|invalid schema for function", re.IGNORECASE)
+_HTML = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
 _QUOTE = 240
 _SHORTEST_KEY = 8  # what is shorter may be an ordinary word
+_LIMITS = ("rate_limited", "usage_limit", "overloaded")
+_UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 TRIES = 3
 FIRST = 0.5
 CAP = 8.0
@@ -75,6 +80,16 @@ class Refusal:
         remedy = "Start a new session, or choose a model with a larger context."
         return self.error("context_length", what, remedy)
 
+    def no_thinking(self) -> ProviderError:
+        """Refuses signed or encrypted thinking of an earlier answer."""
+        what = f"{self.server} refused thinking of an earlier answer."
+        return self.error("thinking_refused", what, "Start a new session.")
+
+    def no_history(self) -> ProviderError:
+        """Refuses what stands in for earlier answers."""
+        what = f"{self.server} refused the conversation so far."
+        return self.error("history_refused", what, "Start a new session.")
+
     def no_model(self, where: str = " for this key") -> ProviderError:
         what = f"{self.server} has no such model{where}."
         return self.error(
@@ -104,10 +119,29 @@ def quoted(message: object, key: str = "") -> str:
     if not isinstance(message, str):
         return ""
     text = message.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else message
-    text = " ".join(_KEY_LIKE.sub("[key]", text).split())
-    if not text:
-        return ""
-    return f" It says: {text[: _QUOTE - 1]}…" if len(text) > _QUOTE else f" It says: {text}"
+    return f" It says: {text}" if (text := sentence(text)) else ""
+
+
+def sentence(text: str) -> str:
+    """Returns a server's words in short, with a full stop and nothing like a key; "" for HTML."""
+    text = "" if _HTML.search(text) else " ".join(_KEY_LIKE.sub("[key]", text).split())
+    if len(text) > _QUOTE:
+        return f"{text[: _QUOTE - 1]}…"
+    return f"{text}." if text and text[-1] not in ".!?…。！？" else text
+
+
+def blaming_search(error: ProviderError, body: bytes) -> ProviderError:
+    """Returns the error for a request with the provider's own search, whose tool `body` may blame.
+
+    Servers of the same API word this in their own ways. A wrong guess costs one try without it.
+    """
+    text = body.decode("utf-8", "replace")
+    if error.code != "bad_request" or _CHOSEN.search(text) or not _TOOL.search(text):
+        return error
+    remedy = "Choose local search, or another model."
+    return NativeSearchRejected(
+        "native_search_rejected", error.message, remedy, status=error.status
+    )
 
 
 def with_wishes(error: ProviderError, headers: Mapping[str, str]) -> ProviderError:
@@ -118,6 +152,21 @@ def with_wishes(error: ProviderError, headers: Mapping[str, str]) -> ProviderErr
     if wish in ("true", "false") and error.code != "quota":
         error.retryable = wish == "true"
     return error
+
+
+def with_delay(error: ProviderError) -> ProviderError:
+    """Says in the remedy how long to wait, if the server said it."""
+    if error.retry_after and error.code in _LIMITS:
+        other = error.remedy.partition(", or ")[2]
+        remedy = f"Try again in {_span(error.retry_after)}"
+        error.remedy = f"{remedy}, or {other}" if other else f"{remedy}."
+    return error
+
+
+def _span(seconds: float) -> str:
+    size, unit = next((s, u) for s, u in _UNITS if seconds >= s or s == 1)
+    count = math.ceil(seconds / size)
+    return f"{count} {unit}{'s' * (count != 1)}"
 
 
 class Delays:

@@ -4,9 +4,10 @@ A step that is refused before any text is sent again: with a smaller plan if the
 long, one rung lower if the model has no tool calls. The rungs are `native` (the server returns
 calls), `text` (our parser takes printed calls out), `envelope` (the server's grammar makes the
 model write one JSON object) and `search-first` (the program searches). models.json caches the rung
-of each model version. The window is OLLAMA_CONTEXT_LENGTH, else that of the loaded model; each
-request names it, because another number would load the model again. Until it is known nothing is
-cut: the server is forbidden to cut, and the sizes in its refusal correct the plan.
+of each model version; calls that the server could not parse lower it for the session alone, and a
+call that it returns raises it again. The window is OLLAMA_CONTEXT_LENGTH, else that of the loaded
+model; each request names it, because another number would load the model again. Until it is known
+nothing is cut: the server is forbidden to cut, and the sizes in its refusal correct the plan.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from searchloop.agent.log.context import Budget, Fitted, fit, tokens
 from searchloop.agent.providers import HttpProvider
 from searchloop.agent.providers.ollama.codec import OllamaCodec, Style
 from searchloop.agent.providers.ollama.config import Config
-from searchloop.agent.providers.ollama.models import ModelCatalog, full_name
+from searchloop.agent.providers.ollama.models import ModelCatalog, full_name, names_cloud
 from searchloop.agent.providers.ollama.request import (
     FOUND,
     answering,
@@ -111,8 +112,12 @@ _MOST = 4.0
 
 @dataclass
 class Plan:
-    """The token plan of one session. `factor` corrects our estimate of this model's tokens."""
+    """The token plan of one session. `factor` corrects our estimate of this model's tokens.
 
+    `rung` is set while the session is below the model's rung, because its calls could not be read.
+    """
+
+    rung: Rung | None = None
     words: bool = False
     window: int | None = None
     tried: int = 0
@@ -230,6 +235,7 @@ def with_details(end: Finished, **more: Any) -> Finished:
 
 
 _SESSIONS = 256
+_REMOTE = {"remote_host", "remote_model"}  # details of an answer from the cloud
 _TRIES = 3
 _SMALLEST = 4096  # tokens: the smallest window that a server gives by default
 _SAFE = 2048  # tokens that fit any default window: a request for the window can wait
@@ -255,15 +261,17 @@ class Steps:
 
     async def stream(self, request: Request) -> Events:
         plan = self._plan(request)
-        rung = self._rung(request.model)
+        rung = self._rung(request.model, plan)
         while True:
             shown = False
             try:
                 async with aclosing(self._on(rung, request, plan)) as events:
                     async for event in events:
                         shown = shown or type(event) is not Notice
-                        if type(event) is Finished and request.tools:
-                            event = with_details(event, calls=self._rung(request.model))
+                        if type(event) is Finished:
+                            event = self._priced(event, request.model)
+                            if request.tools:
+                                event = with_details(event, calls=self._rung(request.model, plan))
                         yield event
                 return
             except ProviderError as error:
@@ -271,10 +279,19 @@ class Steps:
                 if lower is None:
                     raise
                 rung = lower
-                self._ladder.learn(request.model, rung)
+                if error.code == "tool_call_slip":
+                    plan.rung = rung
+                self._keep(request.model, rung, plan)
 
-    def _rung(self, model: str) -> Rung:
-        return self._ladder.rung(model, self._catalog.capabilities(model).tools)
+    def _priced(self, end: Finished, model: str) -> Finished:
+        """Says that an answer costs nothing if its model runs on this machine."""
+        cloud = names_cloud(model) or self._catalog.is_remote(model)
+        if cloud or not self._config.address.loopback or _REMOTE & end.message.details.keys():
+            return end
+        return replace(end, usage=replace(end.usage, cost_usd=0.0))
+
+    def _rung(self, model: str, plan: Plan) -> Rung:
+        return plan.rung or self._ladder.rung(model, self._catalog.capabilities(model).tools)
 
     def _plan(self, request: Request) -> Plan:
         key = (request.session_id or "", request.model)
@@ -305,14 +322,14 @@ class Steps:
             return self._envelope(request, plan)
         if rung == "search-first":
             return self._search_first(request, plan)
-        return self._calls(rung, request, plan)
+        return self._calls(request, plan)
 
-    async def _calls(self, rung: Rung, request: Request, plan: Plan) -> Events:
+    async def _calls(self, request: Request, plan: Plan) -> Events:
         async with aclosing(self._send(request, plan, "calls")) as events:
             async for event in events:
                 if type(event) is Finished and event.message.tool_calls:
                     written = bool(event.message.details.get("calls_as_text"))
-                    for notice in self._learn(request.model, "text" if written else rung, plan):
+                    for notice in self._learn(request.model, "text" if written else "native", plan):
                         yield notice
                 yield event
 
@@ -331,11 +348,14 @@ class Steps:
                     else:
                         yield event
             if end.message.tool_calls:
+                if not end.message.details.get("calls_as_text"):
+                    plan.rung = None
+                    self._ladder.learn(request.model, "native")
                 yield replace(end, message=replace(end.message, content=""))
                 return
             whole = end.stop_reason != "length"
             if whole and not is_envelope(text) and first_calls(request):
-                self._ladder.learn(request.model, "search-first")
+                self._keep(request.model, "search-first", plan)
                 async with aclosing(self._search_first(request, plan)) as events:
                     async for event in events:
                         yield event
@@ -358,9 +378,16 @@ class Steps:
                 yield event
 
     def _learn(self, model: str, rung: Rung, plan: Plan) -> list[Notice]:
-        self._ladder.learn(model, rung)
+        self._keep(model, rung, plan)
         what = f"The model {model} {SAID.get(rung)}."
         return list(plan.tell(f"calls_{rung}", what)) if rung in SAID else []
+
+    def _keep(self, model: str, rung: Rung, plan: Plan) -> None:
+        """Remembers the rung of the model, or that of a session which is below it."""
+        if plan.rung is None:
+            self._ladder.learn(model, rung)
+        else:
+            plan.rung = rung
 
     async def _send(self, request: Request, plan: Plan, style: Style) -> Events:
         """Sends a request that fits the window; once more if the server finds it too long."""

@@ -20,6 +20,7 @@ Search = Literal["auto", "native", "local", "off"]
 SEARCHES: tuple[Search, ...] = ("auto", "native", "local", "off")
 SourceState = Literal["found", "opened", "cited"]
 VerdictName = Literal["quoted", "misquoted", "supported", "contradicted", "unclear", "unread"]
+Replay = Literal["whole", "unsigned", "neutral"]
 StopReason = Literal["stop", "tool_calls", "length", "refusal", "pause"]
 RunReason = Literal["stop", "limit", "cancelled", "error", "incomplete"]
 
@@ -221,9 +222,9 @@ ANYWHERE = NativeSearch()
 class Request:
     """One model step, as a codec gets it.
 
-    `messages` is append-only from step to step. `answer_now` asks for an answer without further
-    calls; the tools stay listed where a provider needs them to read the history. `context_limit`
-    is the session's window in tokens, for a server that needs one.
+    `messages` is append-only from step to step. With `answer_now`, tools stay listed where the
+    provider needs them to read the history. `context_limit` is the session's window, if one is set.
+    `replay` limits what goes back of raw answers: all, all but thinking, text and calls only.
     """
 
     model: str
@@ -235,6 +236,7 @@ class Request:
     session_id: str | None = None
     max_output_tokens: int | None = None
     context_limit: int | None = None
+    replay: Replay = "whole"
 
 
 @dataclass(frozen=True, slots=True)

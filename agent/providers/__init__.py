@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import pkgutil
 from base64 import b64decode
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -20,9 +21,28 @@ from searchloop.agent.calls.arguments import with_own_ids
 from searchloop.agent.errors import ConfigError, ProviderError
 from searchloop.agent.transport.refusals import Delays
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Capabilities, Finished, ModelInfo, Request, StreamEvent
+from searchloop.agent.types import (
+    Capabilities,
+    Finished,
+    ModelInfo,
+    Notice,
+    Replay,
+    Request,
+    StreamEvent,
+)
 
 SECRET = 8  # characters; a shorter key may be part of ordinary words
+_SESSIONS = 256
+# How to replay a history that was refused, by the code of the error and the replay so far.
+_LESS: Mapping[tuple[str, Replay], Replay] = {
+    ("thinking_refused", "whole"): "unsigned",
+    ("history_refused", "whole"): "neutral",
+    ("history_refused", "unsigned"): "neutral",
+}
+_AS_TEXT = Notice(
+    "history_as_text",
+    "The provider refused hidden parts of earlier answers; this session goes on without them.",
+)
 
 
 class Decoder(Protocol):
@@ -76,7 +96,11 @@ class Provider(Protocol):
 
 
 class HttpProvider:
-    """Runs a codec on the transport; retries, but only before the first visible event."""
+    """Runs a codec on the transport; retries, but only before the first visible event.
+
+    If the server refuses a history for its opaque parts, sends it once more without them; later
+    requests of the session begin that way.
+    """
 
     def __init__(
         self, codec: Codec, transport: Transport, *, sleep: Callable[[float], Any] = asyncio.sleep
@@ -84,8 +108,11 @@ class HttpProvider:
         self._codec = codec
         self._transport = transport
         self._sleep = sleep
+        self._replays: OrderedDict[str, Replay] = OrderedDict()
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        known = self._replays.get(request.session_id or "")
+        request = replace(request, replay=known or request.replay)
         body = self._codec.encode(request)
         waits = Delays()
         while True:
@@ -97,11 +124,26 @@ class HttpProvider:
                         yield event
                 return
             except ProviderError as error:
+                less = None if shown else _LESS.get((error.code, request.replay))
+                if less:
+                    if request.replay == "whole":
+                        yield _AS_TEXT
+                    request = self._remember(replace(request, replay=less))
+                    body = self._codec.encode(request)
+                    continue
                 wait = None if shown or not error.retryable else waits.next(error.retry_after)
                 if wait is None:
                     explained = self._codec.explain(error)
                     raise without_secrets(explained, self._codec.headers()) from error
                 await self._sleep(wait)
+
+    def _remember(self, request: Request) -> Request:
+        """Remembers how to replay the history of this session."""
+        if request.session_id:
+            self._replays[request.session_id] = request.replay
+            if len(self._replays) > _SESSIONS:
+                self._replays.popitem(last=False)
+        return request
 
     async def _attempt(self, request: Request, body: bytes) -> AsyncGenerator[StreamEvent, None]:
         """Yields `Finished` last, when the connection is free: callers read no further."""

@@ -75,6 +75,16 @@ class Refusal:
         remedy = "Start a new session, or choose a model with a larger context."
         return self.error("context_length", what, remedy)
 
+    def no_thinking(self) -> ProviderError:
+        """Refuses signed or encrypted thinking of an earlier answer."""
+        what = f"{self.server} refused thinking of an earlier answer."
+        return self.error("thinking_refused", what, "Start a new session.")
+
+    def no_history(self) -> ProviderError:
+        """Refuses what stands in for earlier answers."""
+        what = f"{self.server} refused the conversation so far."
+        return self.error("history_refused", what, "Start a new session.")
+
     def no_model(self, where: str = " for this key") -> ProviderError:
         what = f"{self.server} has no such model{where}."
         return self.error(

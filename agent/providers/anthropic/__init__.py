@@ -11,20 +11,17 @@ Spec: https://platform.claude.com/docs/en/api/messages
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers import Features, HttpProvider
+from searchloop.agent.providers import Features
 from searchloop.agent.providers._common import CodecBase, KeyedProvider, dump
-from searchloop.agent.providers.anthropic.errors import REPLAY_AFTER, SPENT, classify
+from searchloop.agent.providers.anthropic.errors import SPENT, classify
 from searchloop.agent.providers.anthropic.models import OFFERED, capabilities, known
 from searchloop.agent.providers.anthropic.request import (
     CACHED,
-    Replay,
     ReplayView,
     assemble,
     container,
@@ -35,7 +32,7 @@ from searchloop.agent.providers.anthropic.response import MessagesDecoder
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.sse import document_of
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Capabilities, Request, StreamEvent
+from searchloop.agent.types import Capabilities, Request
 
 __all__ = ["FEATURES", "SETTINGS", "Anthropic", "create"]
 
@@ -45,8 +42,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("ANTHROPIC_API_KEY", "Key for Claude: https://platform.claude.com", secret=True),
     Setting("ANTHROPIC_BASE_URL", "Another server of the Messages API", DEFAULT_BASE),
 )
-_REMEMBERED = 256  # sessions whose history is known to be refused as it is
-_LESS: dict[Replay, int] = {"whole": 0, "unsigned": 1, "neutral": 2}
 FEATURES = Features(
     needs="ANTHROPIC_API_KEY",
     pages="its own tool",
@@ -56,70 +51,31 @@ FEATURES = Features(
 
 
 class Anthropic(KeyedProvider):
-    """See `agent.providers.Provider`.
-
-    If the server refuses a history because of its opaque blocks, the provider sends it once more
-    without them, as long as nothing was shown; later requests of the session begin that way.
-    """
+    """See `agent.providers.Provider`."""
 
     name, key_setting = "anthropic", "ANTHROPIC_API_KEY"
     list_path, offered = "models?limit=1000", OFFERED
 
-    def __init__(self, key: str, base_url: str, transport: Transport) -> None:
-        super().__init__(MessagesCodec(key, base_url), transport)
-        self._https: dict[Replay, HttpProvider] = {
-            replay: HttpProvider(MessagesCodec(key, base_url, replay), transport)
-            for replay in _LESS
-        }
-        self._refused: OrderedDict[str, Replay] = OrderedDict()
-
     def capabilities(self, model: str) -> Capabilities:
         return capabilities(model)
-
-    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        replay: Replay = self._refused.get(request.session_id or "", "whole")
-        while True:
-            shown = False
-            try:
-                async with aclosing(self._https[replay].stream(request)) as events:
-                    async for event in events:
-                        shown = True
-                        yield event
-                return
-            except ProviderError as error:
-                less = REPLAY_AFTER.get(error.code)
-                if shown or less is None or _LESS[less] <= _LESS[replay]:
-                    raise
-                replay = less
-                if request.session_id:
-                    self._refused[request.session_id] = replay
-                    while len(self._refused) > _REMEMBERED:
-                        self._refused.popitem(last=False)
 
 
 def create(env: Mapping[str, str], transport: Transport) -> Anthropic:
     """Returns the provider as the settings describe it."""
     key = (env.get("ANTHROPIC_API_KEY") or "").strip()
-    return Anthropic(key, env.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE, transport)
+    return Anthropic(MessagesCodec(key, env.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE), transport)
 
 
 class MessagesCodec(CodecBase):
-    """See `agent.providers.Codec`. Without a key no authorization is sent.
-
-    `replay` limits what is sent back of earlier raw answers: `whole`, `unsigned` (no thinking) or
-    `neutral` (text and calls only).
-    """
+    """See `agent.providers.Codec`. Without a key no authorization is sent."""
 
     vendor, home, setting = "Anthropic", DEFAULT_BASE, "ANTHROPIC_BASE_URL"
     classify = staticmethod(classify)
 
-    def __init__(
-        self, key: str = "", base_url: str = DEFAULT_BASE, replay: Replay = "whole"
-    ) -> None:
+    def __init__(self, key: str = "", base_url: str = DEFAULT_BASE) -> None:
         base = base_url.rstrip("/")
         # Both forms are in use: the vendor's own without the version, proxies' with it.
         super().__init__(key, base if base.endswith("/v1") else f"{base}/v1")
-        self._replay = replay
 
     def url(self, request: Request) -> str:
         return self.endpoint.address("messages")
@@ -135,7 +91,7 @@ class MessagesCodec(CodecBase):
             prefix,
             searching=request.native_search is not None,
             cites=known(request.model).cites,
-            replay=self._replay,
+            replay=request.replay,
         )
         messages = assemble(request.messages, view)
         return b"".join((head[:-1], b',"messages":[', messages, b"],", dump(_tail(request))[1:]))

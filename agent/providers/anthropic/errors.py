@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.providers.anthropic.request import Replay
 from searchloop.agent.transport.refusals import Refusal
 
 _STATUS = {
@@ -41,8 +40,6 @@ _BLOCKS = (
 _SEARCH = ("web_search", "web search", "web_fetch", "web fetch", "allowed_callers")
 _SEARCH_OPTION = ("domain", "country", "user_location", "max_uses")
 SPENT = "has no credit left, or reached its limit"
-# How to replay a history that was refused, by the code of the error.
-REPLAY_AFTER: Mapping[str, Replay] = {"thinking_refused": "unsigned", "history_refused": "neutral"}
 
 
 def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
@@ -73,11 +70,9 @@ def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
     if means == 413 or says(_LONG):
         return refusal.too_long()
     if says(_THINKING) or _SIGNATURE.search(text):
-        what = f"{refusal.server} refused thinking of an earlier answer."
-        return refusal.error("thinking_refused", what, "Start a new session.")
+        return refusal.no_thinking()
     if says(_BLOCKS):
-        what = f"{refusal.server} refused the conversation so far."
-        return refusal.error("history_refused", what, "Start a new session.")
+        return refusal.no_history()
     if says(_SEARCH) and not says(_SEARCH_OPTION):
         return refusal.no_search()
     return refusal.bad_request()

@@ -18,7 +18,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from searchloop.agent.providers._common import (
     dump,
@@ -30,7 +30,7 @@ from searchloop.agent.providers._common import (
 )
 from searchloop.agent.providers.anthropic.models import BASIC, FETCH_TOKENS, FETCHES, ClaudeModel
 from searchloop.agent.providers.anthropic.passages import Block, passages
-from searchloop.agent.types import Message, NativeSearch, ProviderData, ToolCall, ToolSpec
+from searchloop.agent.types import Message, NativeSearch, ProviderData, Replay, ToolCall, ToolSpec
 
 CACHED = {"type": "ephemeral"}
 PROVIDER = "anthropic"
@@ -38,7 +38,6 @@ VERSION = "1"
 LOOKBACK = 16  # blocks: a cache mark is found again up to 20 blocks later
 _MARK = b',"cache_control":' + dump(CACHED)
 
-Replay = Literal["whole", "unsigned", "neutral"]
 Piece = tuple[str, bytes, int]  # role, JSON, number of blocks
 _NOT_ON_TOP = frozenset({"anyOf", "oneOf", "allOf"})  # refused there; the tool checks by itself
 _COUNTRY = re.compile(r"[A-Za-z]{2}")

@@ -70,9 +70,9 @@ class GeminiCodec(CodecBase):
         known = model(request.model)
         _check_search(request, both=known.can.tools_with_native_search)
         searching = request.native_search is not None
-        contents = encode_contents(
-            request.messages, request.model, searching=searching, signs=known.signs
-        )
+        own = request.model if request.replay == "whole" else ""
+        signs = known.signs or request.replay == "neutral"
+        contents = encode_contents(request.messages, own, searching=searching, signs=signs)
         head = dump(_head(request, reads=known.reads))[1:-1]
         tail = dump(_tail(request, contents, thinking=known.can.thinking))[1:-1]
         conversation = b'"contents":[%s]' % contents.body

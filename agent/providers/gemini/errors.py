@@ -23,6 +23,7 @@ _SEARCH_WORDS = re.compile(
     r"|built-in tools|server_?side_?tool|tool use with function calling",
     re.IGNORECASE,
 )
+_SIGNATURE = re.compile(r"thought[\s_-]*signature|continuation[\s_-]*token", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"exceeds the maximum number of (?:input )?tokens|token count .{0,40}exceeds|context length",
     re.IGNORECASE,
@@ -48,6 +49,8 @@ def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
     if status == 404 or name == "NOT_FOUND":
         remedy = "Check GEMINI_BASE_URL; it usually ends in /v1beta."
         return refusal.no_model() if details else refusal.wrong_address("the Gemini API", remedy)
+    if _SIGNATURE.search(text):  # a missing one gets the documented placeholder
+        return refusal.no_history() if "missing" in text.lower() else refusal.no_thinking()
     if _SEARCH_WORDS.search(text):
         return refusal.no_search(" here")
     return refusal.too_long() if _TOO_LONG.search(text) else refusal.bad_request()

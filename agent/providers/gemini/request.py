@@ -69,7 +69,7 @@ class Contents:
 def encode_contents(
     messages: Sequence[Message], model: str, *, searching: bool, signs: bool
 ) -> Contents:
-    """Encodes the conversation, each message once."""
+    """Encodes the conversation, each message once; replays answers of `model`, none for ""."""
     contents = Contents()
     messages, contents.token = _resumed(messages, model)
     question = b""

@@ -19,6 +19,7 @@ from searchloop.agent.providers._answer import said, thought
 from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
 from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding, Part
 from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION, FunctionCalls
+from searchloop.agent.transport.refusals import Refusal
 from searchloop.agent.transport.sse import SseSplitter, incomplete
 from searchloop.agent.types import (
     Finished,
@@ -169,9 +170,7 @@ class GeminiDecoder(DecoderBase):
             remedy = "Try again, or choose another model."
             raise ProviderError("model_stumbled", text, remedy, retryable=True)
         if reason == "MISSING_THOUGHT_SIGNATURE":
-            text = f"{server} misses a signature of an earlier step in this session."
-            remedy = "Start a new session, or choose another model."
-            raise ProviderError("bad_request", text, remedy)
+            raise Refusal(server).no_history()
         if reason in WITHHELD:
             yield from self._refuse(reason, question=False)
             return

@@ -115,9 +115,8 @@ class ResponsesCodec(CodecBase):
         return self.endpoint.address("responses")
 
     def encode(self, request: Request) -> bytes:
-        items = encode_items(
-            request.messages, request.model, searching=request.native_search is not None
-        )
+        own = request.model if request.replay == "whole" else ""
+        items = encode_items(request.messages, own, searching=request.native_search is not None)
         head = dump(_head(request))[:-1]
         tail = dump(_tail(request))[1:]
         return b"".join((head, b',"input":[', items, b"]", b"," if len(tail) > 1 else b"", tail))

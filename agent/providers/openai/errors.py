@@ -5,12 +5,20 @@ A rate limit or an empty account may also show inside a stream that began with s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers._common import CREDIT_CODES, OVERLOAD_CODES, RATE_CODES
 from searchloop.agent.transport.refusals import Refusal
+
+# Items that the server cannot decrypt, find or match. What someone wrote into them is not meant.
+_HISTORY = re.compile(
+    r"encrypted[ _]content|without its required|item (?:with id )?\S{1,80} not found"
+    r"|items are not persisted|duplicate item|no tool (?:output|call) found|an id that begins with"
+    r"|\binput\[\d+\](?!\.(?:content|output|arguments|name))"
+)
 
 
 def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
@@ -27,6 +35,8 @@ def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
         return refusal.failed()
     if status == 403:
         return refusal.forbidden("Use a key of a project that has access, or another model.")
+    if _HISTORY.search(f"{param} {text} {' '.join(codes)}"):
+        return refusal.no_history()
     if "context_length_exceeded" in codes or "context window" in text:
         return refusal.too_long()
     if "model_not_found" in codes or (status == 404 and param == "model"):

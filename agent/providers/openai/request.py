@@ -33,7 +33,10 @@ Item = dict[str, Any]
 
 
 def encode_items(messages: Sequence[Message], model: str, searching: bool) -> bytes:
-    """Returns the elements of `input`, joined by commas. Encodes each message once."""
+    """Returns the elements of `input`, joined by commas. Encodes each message once.
+
+    Answers of `model` are replayed as they came, none for "".
+    """
     pieces: list[bytes] = []
     for step in steps(messages):
         if step.message is not None:

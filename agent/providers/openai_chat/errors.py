@@ -26,6 +26,11 @@ _MODEL = re.compile(
     r"|(?:unknown|invalid|no such) model|no endpoints found for|is not a valid model",
     re.IGNORECASE | re.DOTALL,
 )
+_OPAQUE = re.compile(
+    r"thought[\s_-]*signature|encrypted[ _]content|reasoning_(?:content|details)"
+    r"|(?:invalid|corrupted) [`'\"]?signature",
+    re.IGNORECASE,
+)
 _TOOLS = re.compile(
     r"(?:does not|doesn't|not) support (?:tool|function)|support tool use"
     r"|tool choice requires|tools param requires|tool-call-parser",
@@ -87,6 +92,8 @@ def _lasting(
         return refusal.error("usage_refused", what, "Use a newer server.")
     if "web_search_options" in low + param or "web search options" in low:
         return refusal.no_search()
+    if _OPAQUE.search(" ".join((text, *codes))):
+        return refusal.no_history()
     if "context_length_exceeded" in codes or _CONTEXT.search(" ".join((text, *codes))):
         return refusal.too_long()
     if _TOOLS.search(text):

@@ -39,7 +39,8 @@ def version(host: str) -> str:
 
 def encode_messages(request: Request, host: str) -> bytes:
     """Returns the elements of `messages`, joined by commas. Encodes each message once."""
-    out = _Transcript(request.model, version(host))
+    own = request.model if request.replay == "whole" else ""
+    out = _Transcript(own, version(host))
     if request.system:
         out.items.append(b'{"role":"system","content":"' + _text(request.system) + b'"}')
     for step in steps(request.messages):

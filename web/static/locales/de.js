@@ -683,6 +683,7 @@ export default {
   "error.filtered": "Alle Treffer liegen außerhalb der gewählten Seiten oder Zeit. Lockern Sie die Auswahl.",
   "error.forbidden": "Der Anbieter lehnt die Anfrage ab. Prüfen Sie, ob Ihr Konto das darf.",
   "error.foreign_origin": "Die Anfrage kam von einer anderen Webseite und wurde abgewiesen.",
+  "error.history_as_text": "Verborgene Teile früherer Antworten wurden weggelassen.",
   "error.history_refused": "Der Anbieter nimmt den bisherigen Verlauf nicht an. Beginnen Sie einen neuen Chat.",
   "error.http": "Die Gegenseite hat mit einem Fehlerstatus geantwortet.",
   "error.http_error": "Die Gegenseite hat mit einem Fehlerstatus geantwortet. Prüfen Sie Schlüssel und Adresse.",

@@ -628,6 +628,7 @@ export default {
   "error.filtered": "All results were filtered out.",
   "error.forbidden": "The request is refused.",
   "error.foreign_origin": "Requests of other sites are not answered.",
+  "error.history_as_text": "Hidden parts of earlier answers were left out.",
   "error.history_refused": "The history is refused.",
   "error.http": "The answer has an error status.",
   "error.http_error": "The answer has an error status.",

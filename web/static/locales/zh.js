@@ -679,6 +679,7 @@ export default {
   "error.filtered": "所有结果都不在所选网站或时间范围内。请放宽条件。",
   "error.forbidden": "提供方拒绝了请求。请检查你的账户是否有权限。",
   "error.foreign_origin": "请求来自其他网站，已被拒绝。",
+  "error.history_as_text": "已省去先前回答中的隐藏部分。",
   "error.history_refused": "提供方不接受之前的对话。请开始新对话。",
   "error.http": "对方返回了错误状态。",
   "error.http_error": "对方返回了错误状态。请检查密钥和地址。",

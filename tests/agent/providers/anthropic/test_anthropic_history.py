@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -20,6 +20,7 @@ from searchloop.agent.types import (
     Message,
     NativeSearch,
     ProviderData,
+    Replay,
     Request,
     ToolCall,
     ToolSpec,
@@ -30,8 +31,6 @@ OURS = Path(__file__).resolve().parents[3] / "recordings" / "anthropic"
 LARGE = Path(__file__).resolve().parents[5] / "shared" / "recordings" / "anthropic"
 MODEL = "claude-sonnet-5-5"
 CODEC = MessagesCodec("key")
-UNSIGNED = MessagesCodec("key", replay="unsigned")
-NEUTRAL = MessagesCodec("key", replay="neutral")
 FERRY = ToolSpec("ferry_times", "When ferries leave.", {"type": "object", "properties": {}})
 LOCAL = ToolSpec("web_search", "Search.", {"type": "object", "properties": {}})
 USER = Message("user", "When is high water?")
@@ -39,10 +38,10 @@ NATIVE = NativeSearch()
 TIDES, HARBOUR = "https://tides.example/lindhoj", "https://harbour.example/news"
 
 
-def ask(*messages: Message, codec: MessagesCodec = CODEC, **more: Any) -> dict[str, Any]:
+def ask(*messages: Message, **more: Any) -> dict[str, Any]:
     """The body of a request with these messages, which the vendor would take."""
     request = Request(more.pop("model", MODEL), messages, **more)
-    sent: dict[str, Any] = json.loads(codec.encode(request))
+    sent: dict[str, Any] = json.loads(CODEC.encode(request))
     check(sent)
     return sent
 
@@ -126,13 +125,13 @@ def test_less_of_a_history() -> None:
     """Without thinking, or as text and calls alone."""
     answer = recorded("calls_parallel_stream", tools=(FERRY,))
     turn = (USER, answer, *results(answer))
-    assert kinds(ask(*turn, codec=UNSIGNED)["messages"][1]) == ["text", *["tool_use"] * 3]
-    assert kinds(ask(*turn, codec=NEUTRAL)["messages"][1]) == ["text", *["tool_use"] * 3]
+    assert kinds(ask(*turn, replay="unsigned")["messages"][1]) == ["text", *["tool_use"] * 3]
+    assert kinds(ask(*turn, replay="neutral")["messages"][1]) == ["text", *["tool_use"] * 3]
     search = recorded("web_search_stream", native_search=NATIVE)
-    body = json.dumps(ask(USER, search, USER, native_search=NATIVE, codec=UNSIGNED))
+    body = json.dumps(ask(USER, search, USER, native_search=NATIVE, replay="unsigned"))
     assert "EncA+tide==" in body
     assert "SigOne" not in body
-    body = json.dumps(ask(USER, search, USER, native_search=NATIVE, codec=NEUTRAL))
+    body = json.dumps(ask(USER, search, USER, native_search=NATIVE, replay="neutral"))
     assert "EncA+tide==" not in body
 
 
@@ -416,15 +415,15 @@ def raw(message: Message) -> tuple[Any, ...]:
     TURNS,
     st.sampled_from([MODEL, "claude-opus-4-1", "claude-3-haiku", "other"]),
     st.sampled_from(TOLD),
-    st.sampled_from([CODEC, UNSIGNED, NEUTRAL]),
+    st.sampled_from(get_args(Replay)),
 )
 def test_no_history_is_refused(
-    turns: list[tuple[Message, str]], model: str, told: dict[str, Any], codec: MessagesCodec
+    turns: list[tuple[Message, str]], model: str, told: dict[str, Any], replay: Replay
 ) -> None:
     """Any mix of makers, models, switches, stops and lost results keeps the vendor's rules."""
     messages = transcript(turns)
-    ask(*messages, model=model, codec=codec, **told)
-    ask(*messages, USER, model=model, codec=codec, answer_now=True, **told)
+    ask(*messages, model=model, replay=replay, **told)
+    ask(*messages, USER, model=model, replay=replay, answer_now=True, **told)
 
 
 def without_marks(data: bytes) -> bytes:
@@ -532,8 +531,8 @@ def test_recorded_conversations_can_go_on(exchanges: list[dict[str, Any]]) -> No
         more = [message, *results(message)]
         messages += more if message.tool_calls or message.details else [*more, USER]
         for told in TOLD:
-            for codec in (CODEC, UNSIGNED, NEUTRAL):
-                ask(*messages, codec=codec, **told)
+            for replay in get_args(Replay):
+                ask(*messages, replay=replay, **told)
 
 
 # --- the rules themselves ---

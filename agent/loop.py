@@ -23,6 +23,7 @@ from searchloop.agent.types import (
     Price,
     Request,
     RunReason,
+    StopReason,
     Streams,
     TextDelta,
     ThinkingDelta,
@@ -38,12 +39,16 @@ _LATE = "Not run: a limit was reached, and an answer was asked for."
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a run: its last message, usage and reason, and the limit that it reached."""
+    """The end of a run: its last message, usage and reason, and the limit that it reached.
+
+    `error` says what an incomplete answer lacks.
+    """
 
     message: Message
     usage: Usage
     reason: RunReason
     limit: str | None = None
+    error: IncompleteError | None = None
 
 
 async def run_agent_loop(
@@ -93,9 +98,27 @@ async def run_agent_loop(
             late = bool(limit or tools.exhausted)
             request, paused = replace(request, tools=tools.specs, answer_now=late), []
             continue
-        reason: RunReason = "incomplete" if cut and why != "refusal" else "stop"
         whole = joined([*paused, reply])
-        return Outcome(whole, meter.usage, "limit" if limit else reason, limit)
+        error = None if limit else _lack(why, whole.content)
+        reason: RunReason = "limit" if limit else "incomplete" if error else "stop"
+        return Outcome(whole, meter.usage, reason, limit, error)
+
+
+def _lack(why: StopReason, text: str) -> IncompleteError | None:
+    """Returns what an answer lacks that ended for this reason; None if it is whole."""
+    if why == "length":
+        what = "The model reached the most that it may write; the answer is cut off."
+        return IncompleteError("answer_cut", what, "Ask it to go on, or start a new session.")
+    if why == "refusal":
+        what = "The answer, or the rest of it, was withheld."
+        return IncompleteError("withheld", what, "Ask in other words, or choose another model.")
+    if why == "pause":
+        what = "The provider paused the answer again and again."
+        return IncompleteError("endless_pause", what, "Ask it to go on, or choose another model.")
+    if not text.strip():
+        what = "The model answered with nothing."
+        return IncompleteError("empty_answer", what, "Ask again, or choose another model.")
+    return None
 
 
 async def _ask(provider: Streams, request: Request, emit: Emit) -> Finished:

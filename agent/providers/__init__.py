@@ -19,7 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from searchloop.agent.calls.arguments import with_own_ids
 from searchloop.agent.errors import ConfigError, ProviderError
-from searchloop.agent.transport.refusals import Delays
+from searchloop.agent.transport.refusals import Delays, with_delay
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,
@@ -133,7 +133,7 @@ class HttpProvider:
                     continue
                 wait = None if shown or not error.retryable else waits.next(error.retry_after)
                 if wait is None:
-                    explained = self._codec.explain(error)
+                    explained = with_delay(self._codec.explain(error))
                     raise without_secrets(explained, self._codec.headers()) from error
                 await self._sleep(wait)
 

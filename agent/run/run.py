@@ -108,7 +108,8 @@ class Run:
         reason: RunReason = "error"
         try:
             outcome = await self._attempt(recorder, table)
-            reason = outcome.reason
+            reason, lack = outcome.reason, outcome.error
+            error = lack.as_dict() if lack else None
             self.clean = True
         except asyncio.CancelledError:
             if self.leaving:

@@ -23,6 +23,8 @@ _KEY_LIKE = re.compile(
 )
 _QUOTE = 240
 _SHORTEST_KEY = 8  # what is shorter may be an ordinary word
+_LIMITS = ("rate_limited", "usage_limit", "overloaded")
+_UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 TRIES = 3
 FIRST = 0.5
 CAP = 8.0
@@ -128,6 +130,21 @@ def with_wishes(error: ProviderError, headers: Mapping[str, str]) -> ProviderErr
     if wish in ("true", "false") and error.code != "quota":
         error.retryable = wish == "true"
     return error
+
+
+def with_delay(error: ProviderError) -> ProviderError:
+    """Says in the remedy how long to wait, if the server said it."""
+    if error.retry_after and error.code in _LIMITS:
+        other = error.remedy.partition(", or ")[2]
+        remedy = f"Try again in {_span(error.retry_after)}"
+        error.remedy = f"{remedy}, or {other}" if other else f"{remedy}."
+    return error
+
+
+def _span(seconds: float) -> str:
+    size, unit = next((s, u) for s, u in _UNITS if seconds >= s or s == 1)
+    count = math.ceil(seconds / size)
+    return f"{count} {unit}{'s' * (count != 1)}"
 
 
 class Delays:

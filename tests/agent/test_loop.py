@@ -65,6 +65,11 @@ class Played:
         )
 
     @property
+    def error(self) -> str | None:
+        """The code of what the answer lacks."""
+        return self.outcome.error.code if self.outcome.error else None
+
+    @property
     def roles(self) -> list[str]:
         """The transcript in brief."""
         return [message.role for message in self.messages]
@@ -145,16 +150,35 @@ def test_endless_pauses_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "reason"), [("length", "incomplete"), ("refusal", "stop"), ("pause", "incomplete")]
+    ("why", "code"),
+    [("length", "answer_cut"), ("refusal", "withheld"), ("pause", "endless_pause")],
 )
-def test_a_cut_off_step_runs_no_tool(why: StopReason, reason: str) -> None:
+def test_a_cut_off_step_runs_no_tool(why: StopReason, code: str) -> None:
     """Arguments may be cut in half there: every call gets an error result and none is run."""
     made = calls(call("note", 1, word="a"), call("note", 2, word="b"), why=why)
     played = Played(made)
     assert ran == []
-    assert played.outcome.reason == reason
+    assert (played.outcome.reason, played.error) == ("incomplete", code)
     results = [m for m in played.messages if m.role == "tool"]
     assert [(m.tool_call_id, m.is_error) for m in results] == [("call-1", True), ("call-2", True)]
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\u3000"])
+@pytest.mark.parametrize("before", [[], [calls(call("note", word="a"))]])
+def test_an_answer_of_nothing_is_told(text: str, before: list[Step]) -> None:
+    """Whatever came before it: an end without a word is no answer."""
+    played = Played(*before, says(text))
+    assert (played.outcome.reason, played.error) == ("incomplete", "empty_answer")
+
+
+@pytest.mark.parametrize("why", ["length", "refusal", "pause"])
+def test_an_answer_that_is_not_whole_keeps_its_text(why: StopReason) -> None:
+    """What came stays the answer, beside the reason and what to do."""
+    played = Played(*[says("Half.", why=why) for _ in range(9)])
+    assert played.outcome.reason == "incomplete"
+    assert played.outcome.message.content.startswith("Half.")
+    assert played.outcome.error
+    assert played.outcome.error.remedy
 
 
 def test_a_stream_that_just_ends_is_an_error() -> None:

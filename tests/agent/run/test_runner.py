@@ -252,11 +252,13 @@ def test_a_deleted_session_ends_its_run(tmp_path: Path) -> None:
     [
         (ProviderError("quota", "The quota is used up.", "Wait."), "error", "quota"),
         (None, "incomplete", "incomplete"),
+        (says("So far", why="length")[-1], "incomplete", "answer_cut"),
+        (says("So far", why="refusal")[-1], "incomplete", "withheld"),
         (RuntimeError("/home/someone/secret"), "error", "internal"),
     ],
 )
 def test_a_failing_model_is_said_in_one_sentence(
-    tmp_path: Path, fault: Exception | None, reason: str, code: str
+    tmp_path: Path, fault: object, reason: str, code: str
 ) -> None:
     """What came is kept, the end says who must act, and no inner detail is shown."""
 

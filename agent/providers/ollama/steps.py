@@ -5,7 +5,8 @@ too long, one rung lower if the model has no tool calls. The rungs are `native` 
 calls), `text` (our parser takes printed calls out), `envelope` (the server's grammar makes the
 model write one JSON object) and `search-first` (the program searches).
 
-SEARCHLOOP_HOME/models.json caches the rung of each model version. The window is
+SEARCHLOOP_HOME/models.json caches the rung of each model version; calls that the server could not
+parse lower it for the session alone, and a call that it returns raises it again. The window is
 OLLAMA_CONTEXT_LENGTH, else that of the loaded model. Once known, each request of the session names
 it, because another number would load the model again. Until then nothing is cut: the request
 forbids the server to cut, and the sizes in its refusal correct the plan.
@@ -113,8 +114,12 @@ _MOST = 4.0
 
 @dataclass
 class Plan:
-    """The token plan of one session. `factor` corrects our estimate of this model's tokens."""
+    """The token plan of one session. `factor` corrects our estimate of this model's tokens.
 
+    `rung` is set while the session is below the model's rung, because its calls could not be read.
+    """
+
+    rung: Rung | None = None
     words: bool = False
     window: int | None = None
     tried: int = 0
@@ -257,7 +262,7 @@ class Steps:
 
     async def stream(self, request: Request) -> Events:
         plan = self._plan(request)
-        rung = self._rung(request.model)
+        rung = self._rung(request.model, plan)
         while True:
             shown = False
             try:
@@ -265,7 +270,7 @@ class Steps:
                     async for event in events:
                         shown = shown or type(event) is not Notice
                         if type(event) is Finished and request.tools:
-                            event = with_details(event, calls=self._rung(request.model))
+                            event = with_details(event, calls=self._rung(request.model, plan))
                         yield event
                 return
             except ProviderError as error:
@@ -273,10 +278,12 @@ class Steps:
                 if lower is None:
                     raise
                 rung = lower
-                self._ladder.learn(request.model, rung)
+                if error.code == "tool_call_slip":
+                    plan.rung = rung
+                self._keep(request.model, rung, plan)
 
-    def _rung(self, model: str) -> Rung:
-        return self._ladder.rung(model, self._catalog.capabilities(model).tools)
+    def _rung(self, model: str, plan: Plan) -> Rung:
+        return plan.rung or self._ladder.rung(model, self._catalog.capabilities(model).tools)
 
     def _plan(self, request: Request) -> Plan:
         key = (request.session_id or "", request.model)
@@ -307,14 +314,14 @@ class Steps:
             return self._envelope(request, plan)
         if rung == "search-first":
             return self._search_first(request, plan)
-        return self._calls(rung, request, plan)
+        return self._calls(request, plan)
 
-    async def _calls(self, rung: Rung, request: Request, plan: Plan) -> Events:
+    async def _calls(self, request: Request, plan: Plan) -> Events:
         async with aclosing(self._send(request, plan, "calls")) as events:
             async for event in events:
                 if type(event) is Finished and event.message.tool_calls:
                     written = bool(event.message.details.get("calls_as_text"))
-                    for notice in self._learn(request.model, "text" if written else rung, plan):
+                    for notice in self._learn(request.model, "text" if written else "native", plan):
                         yield notice
                 yield event
 
@@ -333,11 +340,14 @@ class Steps:
                     else:
                         yield event
             if end.message.tool_calls:
+                if not end.message.details.get("calls_as_text"):
+                    plan.rung = None
+                    self._ladder.learn(request.model, "native")
                 yield replace(end, message=replace(end.message, content=""))
                 return
             whole = end.stop_reason != "length"
             if whole and not is_envelope(text) and first_calls(request):
-                self._ladder.learn(request.model, "search-first")
+                self._keep(request.model, "search-first", plan)
                 async with aclosing(self._search_first(request, plan)) as events:
                     async for event in events:
                         yield event
@@ -360,9 +370,16 @@ class Steps:
                 yield event
 
     def _learn(self, model: str, rung: Rung, plan: Plan) -> list[Notice]:
-        self._ladder.learn(model, rung)
+        self._keep(model, rung, plan)
         what = f"The model {model} {SAID.get(rung)}."
         return list(plan.tell(f"calls_{rung}", what)) if rung in SAID else []
+
+    def _keep(self, model: str, rung: Rung, plan: Plan) -> None:
+        """Remembers the rung of the model, or that of a session which is below it."""
+        if plan.rung is None:
+            self._ladder.learn(model, rung)
+        else:
+            plan.rung = rung
 
     async def _send(self, request: Request, plan: Plan, style: Style) -> Events:
         """Sends a request that fits the window; once more if the server finds it too long."""

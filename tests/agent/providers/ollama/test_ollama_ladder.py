@@ -318,6 +318,39 @@ def test_a_model_whose_calls_break_goes_down_a_rung(tmp_path: Path) -> None:
     assert session.notices() == ["calls_envelope"]
 
 
+@pytest.mark.parametrize("rung", ["envelope", "search-first"])
+def test_calls_that_break_lower_one_session_alone(tmp_path: Path, rung: str) -> None:
+    """The session keeps the form that works; the next one, of this or a later process, calls."""
+    asked = [envelope("answer")] if rung == "envelope" else [say("I had better not.")]
+    again = [envelope("answer")] if rung == "envelope" else []
+    script = [slip(), slip(), slip(), *asked, say("One."), *again, say("Two.")]
+    called = [call("web_search", {"query": "ferry"}), say("Three.")]
+    script += [*called, *called]
+    with FakeOllama([SMALL], script) as server:
+        with desk(server, tmp_path, lake()) as session:
+            session.ask("When?", "ollama:qwen3:4b", search="local")
+            before = len(server.chats)
+            session.ask("When?", "ollama:qwen3:4b", search="local")
+            assert not any("tools" in chat for chat in server.chats[before:])
+        assert not (tmp_path / "models.json").exists()
+        for _ in range(2):
+            before = len(server.chats)
+            with desk(server, tmp_path) as session:
+                assert session.ask("When?", "ollama:qwen3:4b").text == "Three."
+            assert all("tools" in chat for chat in server.chats[before:])
+
+
+def test_a_call_that_the_server_returns_raises_the_model_again(tmp_path: Path) -> None:
+    """A model that once printed its calls is known as native once one comes as it should."""
+    printed = say('{"name": "web_search", "arguments": {"query": "x"}}')
+    script = [printed, say("One."), call("web_search", {"query": "y"}), say("Two.")]
+    with FakeOllama([SMALL], script) as server, desk(server, tmp_path) as session:
+        for rung in ("text", "native"):
+            session.ask("When?", "ollama:qwen3:4b")
+            kept = json.loads((tmp_path / "models.json").read_text("utf-8"))
+            assert [entry["calls"] for entry in kept.values()] == [rung]
+
+
 def test_without_search_nobody_notices(tmp_path: Path) -> None:
     """A model without tools, asked without search, is sent a plain question and answers."""
     with FakeOllama([TOOLLESS], [say("Hello.")]) as server, desk(server, tmp_path) as session:

@@ -19,7 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from searchloop.agent.calls.arguments import with_own_ids
 from searchloop.agent.errors import ConfigError, ProviderError
-from searchloop.agent.transport.refusals import Delays, with_delay
+from searchloop.agent.transport.refusals import Delays, blaming_search, with_delay
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,
@@ -152,7 +152,9 @@ class HttpProvider:
         data: bytes | None = b""
         async with self._transport.post(codec.url(request), codec.headers(), body) as response:
             if response.status >= 400:
-                raise codec.error(response.status, response.headers, await response.read())
+                said = await response.read()
+                error = codec.error(response.status, response.headers, said)
+                raise blaming_search(error, said) if request.native_search else error
             decoder = codec.decoder(request, response.headers.get("content-type", ""))
             chunks = aiter(response.chunks())
             while last is None and data is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,7 @@ from searchloop.agent.types import ANYWHERE, Limits, Message, ModelInfo, NativeS
 
 _log = logging.getLogger(__name__)
 _TAKEOVERS = 3  # how often a run may outlive its process: more, and it is what kills them
+_REJECTED_S = 3600.0  # a model that rejects its provider's own search is asked again later
 
 
 class Runner:
@@ -82,7 +84,7 @@ class Runner:
         self._starting: dict[str, asyncio.Future[None]] = {}  # sessions without a task yet
         self._stopped: set[str] = set()  # those of them that were cancelled meanwhile
         self._readings: dict[str, asyncio.Task[None]] = {}  # second readings, by answer
-        self._rejecting: set[str] = set()  # models that reject their provider's own search
+        self._rejecting: dict[str, float] = {}  # models that reject their provider's search: until
 
     def use(self, settings: Settings) -> None:
         """Applies new settings; a turn under way ends with those that it began with."""
@@ -198,7 +200,7 @@ class Runner:
             provider.capabilities(question.model),
             tools=question.gathered.beside_search(session.mode),
             offline=self._settings.offline,
-            rejected=rejected or session.model in self._rejecting,
+            rejected=rejected or time.monotonic() < self._rejecting.get(session.model, 0),
             review=question.policy.review(private=holds_private(before)),
         )
         path = choose_path(facts, question.options)
@@ -249,7 +251,7 @@ class Runner:
         try:
             await run.answer()
             if run.rejected:
-                self._rejecting.add(run.question.session.model)
+                self._rejecting[run.question.session.model] = time.monotonic() + _REJECTED_S
             if run.clean:
                 self._transcripts.keep(session_id, run.messages, run.table)
             await self._leases.release(run.lease)

@@ -21,6 +21,8 @@ _KEY_LIKE = re.compile(
     r"|\bBearer\s+\S+|\bkey=[^\s&]+",
     re.IGNORECASE,
 )
+_TOOL = re.compile(r"tool|function|search|grounding|url.?context", re.IGNORECASE)
+_CHOSEN = re.compile(r"domain|country|invalid schema for function", re.IGNORECASE)
 _QUOTE = 240
 _SHORTEST_KEY = 8  # what is shorter may be an ordinary word
 _LIMITS = ("rate_limited", "usage_limit", "overloaded")
@@ -120,6 +122,20 @@ def quoted(message: object, key: str = "") -> str:
     if not text:
         return ""
     return f" It says: {text[: _QUOTE - 1]}…" if len(text) > _QUOTE else f" It says: {text}"
+
+
+def blaming_search(error: ProviderError, body: bytes) -> ProviderError:
+    """Returns the error for a request with the provider's own search, whose tool `body` may blame.
+
+    Servers of the same API word this in their own ways. A wrong guess costs one try without it.
+    """
+    text = body.decode("utf-8", "replace")
+    if error.code != "bad_request" or _CHOSEN.search(text) or not _TOOL.search(text):
+        return error
+    remedy = "Choose local search, or another model."
+    return NativeSearchRejected(
+        "native_search_rejected", error.message, remedy, status=error.status
+    )
 
 
 def with_wishes(error: ProviderError, headers: Mapping[str, str]) -> ProviderError:

@@ -114,6 +114,20 @@ def test_a_refused_native_search_falls_back_once_and_says_so(tmp_path: Path) -> 
     asyncio.run(scenario())
 
 
+def test_a_refusal_is_not_for_ever(tmp_path: Path) -> None:
+    """After an hour the model may have learnt to search: it is asked again."""
+
+    async def scenario() -> None:
+        script = [[REFUSED], says("a"), native("b", "https://tide.example/")]
+        async with open_house(tmp_path, model := Scripted(script, SEARCHER)) as house:
+            await house.ask("one", search="auto")
+            house.runner._rejecting[house.log.session(house.session).model] -= 3600.0
+            await house.ask("two", search="auto")
+            assert [holds(r)[0] for r in model.requests] == [True, False, True]
+
+    asyncio.run(scenario())
+
+
 def test_a_refusal_is_paid_once(tmp_path: Path) -> None:
     """With auto the next turn goes straight to local search; new settings give another try."""
 

@@ -23,6 +23,7 @@ _KEY_LIKE = re.compile(
 )
 _TOOL = re.compile(r"tool|function|search|grounding|url.?context", re.IGNORECASE)
 _CHOSEN = re.compile(r"domain|country|invalid schema for function", re.IGNORECASE)
+_HTML = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
 _QUOTE = 240
 _SHORTEST_KEY = 8  # what is shorter may be an ordinary word
 _LIMITS = ("rate_limited", "usage_limit", "overloaded")
@@ -118,10 +119,15 @@ def quoted(message: object, key: str = "") -> str:
     if not isinstance(message, str):
         return ""
     text = message.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else message
-    text = " ".join(_KEY_LIKE.sub("[key]", text).split())
-    if not text:
-        return ""
-    return f" It says: {text[: _QUOTE - 1]}…" if len(text) > _QUOTE else f" It says: {text}"
+    return f" It says: {text}" if (text := sentence(text)) else ""
+
+
+def sentence(text: str) -> str:
+    """Returns a server's words in short, with a full stop and nothing like a key; "" for HTML."""
+    text = "" if _HTML.search(text) else " ".join(_KEY_LIKE.sub("[key]", text).split())
+    if len(text) > _QUOTE:
+        return f"{text[: _QUOTE - 1]}…"
+    return f"{text}." if text and text[-1] not in ".!?…。！？" else text
 
 
 def blaming_search(error: ProviderError, body: bytes) -> ProviderError:

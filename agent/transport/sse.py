@@ -55,6 +55,9 @@ class _Pieces:
         return bool(self._pieces) and self._pieces[-1].endswith(b"\n")
 
 
+_BOM = b"\xef\xbb\xbf"
+
+
 class SseSplitter:
     """Returns the `data` of each complete server-sent event, without comments and other fields."""
 
@@ -84,7 +87,7 @@ class SseSplitter:
 
     def _payloads(self, blocks: list[bytes]) -> list[bytes]:
         if not self._begun:
-            self._begun, blocks[0] = True, blocks[0].removeprefix(b"\xef\xbb\xbf")
+            self._begun, blocks[0] = True, blocks[0].removeprefix(_BOM)
         return [payload for payload in map(_data, blocks) if payload]
 
 
@@ -110,6 +113,7 @@ class NdjsonSplitter:
 
     def __init__(self) -> None:
         self._pieces = _Pieces()
+        self._begun = False
 
     def feed(self, data: bytes) -> list[bytes]:
         """Returns the lines completed by `data`, stripped."""
@@ -118,12 +122,16 @@ class NdjsonSplitter:
             return []
         *lines, rest = self._pieces.take(data).split(b"\n")
         self._pieces.add(rest)
-        return [line for line in map(bytes.strip, lines) if line]
+        return self._lines(lines)
 
     def close(self) -> list[bytes]:
         """Returns a last line without its newline, if any."""
-        rest = self._pieces.take().strip()
-        return [rest] if rest else []
+        return self._lines([self._pieces.take()])
+
+    def _lines(self, lines: list[bytes]) -> list[bytes]:
+        if not self._begun:
+            self._begun, lines[0] = True, lines[0].removeprefix(_BOM)
+        return [line for line in map(bytes.strip, lines) if line]
 
 
 class ResponseBody:

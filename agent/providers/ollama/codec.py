@@ -6,7 +6,6 @@ A request says nothing of thinking: the server's default decides. https://docs.o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from searchloop.agent.errors import ProviderError
@@ -14,7 +13,7 @@ from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.providers.ollama.errors import explain, provider_error, read_fault
 from searchloop.agent.providers.ollama.request import encode_request, encode_tools, shape_of
 from searchloop.agent.providers.ollama.response import OllamaDecoder
-from searchloop.agent.transport.refusals import parse_retry_after
+from searchloop.agent.transport.refusals import with_wishes
 from searchloop.agent.types import Request, ToolSpec
 
 Style = Literal["calls", "envelope", "words"]
@@ -55,8 +54,8 @@ class OllamaCodec:
         return OllamaDecoder(request, content_type, self._fault)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        fault = replace(read_fault(body, status), retry_after=parse_retry_after(headers))
-        return provider_error(fault, self._config, self._installed())
+        fault = read_fault(body, status)
+        return with_wishes(provider_error(fault, self._config, self._installed()), headers)
 
     def explain(self, error: ProviderError) -> ProviderError:
         return explain(error, self._config)

@@ -15,9 +15,10 @@ from typing import Any
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers.ollama.config import Config
+from searchloop.agent.transport.refusals import sentence
 from searchloop.agent.transport.sse import document_of
 
-_QUOTED = 300
+_READ = 4096  # characters that are searched for the cause
 NOT_OLLAMA = "Check OLLAMA_HOST and what stands before that server."
 
 
@@ -28,7 +29,6 @@ class Fault:
     text: str
     status: int | None = None
     signin_url: str | None = None
-    retry_after: float | None = None
 
 
 def read_fault(body: bytes | Any, status: int | None = None) -> Fault:
@@ -52,6 +52,8 @@ def read_fault(body: bytes | Any, status: int | None = None) -> Fault:
 
 # code and pattern; the first that matches "STATUS text" counts.
 _PATTERNS = (
+    # After these words come lines of the runner's log, old ones too: they do not tell the cause.
+    ("model_crashed", r"error was encountered while running the model"),
     ("unknown_model", r"""model\s+['"]?([^'"\s]+)['"]?\s+(?:was )?not found"""),
     ("no_tools", r"(\S+) does not support tools"),
     ("no_thinking", r"(\S+) does not support thinking"),
@@ -80,7 +82,7 @@ _PATTERNS = (
         r"|prompt is (?:longer|too long)|input (?:is )?too long",
     ),
     ("not_ollama", r"^40[45] "),
-    ("server_error", r"^(?:None|5\d\d) "),
+    ("server_error", r"^(?:None|40[89]|5\d\d) "),
     ("bad_request", ""),
 )
 _RETRYABLE = frozenset({"rate_limited", "busy", "tool_call_slip", "model_crashed", "server_error"})
@@ -156,7 +158,7 @@ def provider_error(fault: Fault, config: Config, installed: Sequence[str] = ()) 
     if code == "unknown_model":
         name = found[1]
     words = {
-        "text": fault.text or f"status {fault.status}, without a reason",
+        "text": sentence(fault.text) or f"status {fault.status}, without a reason.",
         "name": name,
         "names": _get_model(name, config, installed),
         "sign_in": _sign_in(fault, config),
@@ -167,7 +169,7 @@ def provider_error(fault: Fault, config: Config, installed: Sequence[str] = ()) 
     }
     message, remedy = (text.format(**words) for text in _WORDS[code])
     error = ProviderError(code, message, remedy, status=fault.status)
-    error.retryable, error.retry_after = code in _RETRYABLE, fault.retry_after
+    error.retryable = code in _RETRYABLE
     return error
 
 
@@ -230,5 +232,4 @@ def explain(error: ProviderError, config: Config) -> ProviderError:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _QUOTED else f"{line[:_QUOTED]}..."
+    return " ".join(text.split())[:_READ]

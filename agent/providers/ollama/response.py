@@ -19,6 +19,7 @@ from searchloop.agent.errors import IncompleteError, ProviderError
 from searchloop.agent.providers._thinking import ThinkSplitter, split_late
 from searchloop.agent.providers.ollama.errors import NOT_OLLAMA
 from searchloop.agent.providers.ollama.request import PROVIDER, VERSION
+from searchloop.agent.transport.refusals import sentence
 from searchloop.agent.transport.sse import NdjsonSplitter, guarded
 from searchloop.agent.types import (
     Finished,
@@ -240,6 +241,6 @@ def _incomplete() -> IncompleteError:
 
 
 def _unreadable(line: bytes = b"") -> ProviderError:
-    shown = line[:80].decode("utf-8", "replace")
-    what = f"The answer is not what Ollama sends: {shown!r}."
+    shown = sentence(line.decode("utf-8", "replace")[:80]) or "a web page."
+    what = f"The answer is not what Ollama sends: {shown}"
     return ProviderError("bad_response", what, NOT_OLLAMA)

@@ -19,6 +19,7 @@ from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
 from searchloop.agent.providers import PullProgress
 from searchloop.agent.providers.ollama.config import Config
 from searchloop.agent.providers.ollama.errors import NOT_OLLAMA, explain, provider_error, read_fault
+from searchloop.agent.transport.refusals import sentence
 from searchloop.agent.transport.sse import NdjsonSplitter, document_of
 from searchloop.agent.transport.transport import Transport
 
@@ -142,6 +143,6 @@ def refusal(model: str, said: str, config: Config, status: int | None = None) ->
         return ProviderError("unknown_model", what, remedy, status=status)
     error = provider_error(read_fault({"error": said}, status), config)
     if error.code in ("server_error", "bad_request"):
-        error.message = f"Ollama could not get {model}: {said or 'no reason given'}"
+        error.message = f"Ollama could not get {model}: {sentence(said) or 'no reason given.'}"
         error.remedy = "Check the connection and the disk of that machine, then try again."
     return error

@@ -18,6 +18,7 @@ from searchloop.agent.errors import ConfigError, IncompleteError, ProviderError
 from searchloop.agent.providers._thinking import ThinkSplitter, split_late
 from searchloop.agent.providers.ollama.codec import OllamaCodec
 from searchloop.agent.providers.ollama.config import parse_address, read_config
+from searchloop.agent.providers.ollama.errors import Fault, provider_error
 from searchloop.agent.types import (
     Finished,
     Message,
@@ -644,8 +645,79 @@ def test_errors_say_who_must_act(
     error = codec().error(status, {}, json.dumps({"error": said}).encode())
     assert (error.code, error.retryable, error.status) == (code, again, status)
     assert remedy in error.remedy
-    assert error.message.endswith((".", said, "0"))
+    assert error.message.endswith((".", "…"))
     assert error.remedy
+
+
+RUNNING = "an error was encountered while running the model: "
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "EOF",
+        "unexpected EOF",
+        "llama_context: n_ctx_per_seq (4096) < n_ctx_train: context size is small",
+        "CUDA error: out of memory",
+        "slot: prompt is too long, input truncated",
+        "model 'x' not found",
+        "x does not support tools",
+        "error parsing tool call: invalid character '}'",
+        "POST: cloud is disabled, usage limit, server busy",
+    ],
+)
+@pytest.mark.parametrize("status", [None, 500, 400])
+def test_lines_of_a_log_do_not_tell_the_cause(status: int | None, log: str) -> None:
+    """The runner is gone, whatever old lines of its log the server repeats."""
+    error = provider_error(Fault(RUNNING + log, status), read_config({}))
+    assert (error.code, error.retryable) == ("model_crashed", True)
+
+
+PAGES = [
+    "<html><body><h1>502 Bad Gateway</h1></body></html>",
+    "<!DOCTYPE html>\n<title>Moved</title>",
+    "\n  <HTML lang=en>",
+    "Sorry! <h1>Nothing here</h1>",
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("status", [400, 404, 408, 429, 500, 502, 503])
+def test_a_web_page_is_never_shown(status: int, page: str) -> None:
+    """As a body, as the text of an error, and in a stream: a sentence stands for it."""
+    for body in (page.encode(), json.dumps({"error": page}).encode()):
+        error = codec().error(status, {}, body)
+        assert not {"<", ">"} & set(error.message + error.remedy)
+        assert error.message.endswith(".")
+    with pytest.raises(ProviderError) as caught:
+        decode(page.encode() + b"\n")
+    assert "<" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-abcdefghij", "Bearer abcdefgh", "key=abcdefgh", "AIzaabcdefgh"]
+)
+def test_keys_are_not_quoted(key: str) -> None:
+    """Servers and proxies repeat what they were sent, also where a long text is cut."""
+    for text in (f"refused {key} here", "x" * 230 + f" {key}"):
+        assert (
+            "abcdefgh" not in codec().error(400, {}, json.dumps({"error": text}).encode()).message
+        )
+
+
+@pytest.mark.parametrize(
+    ("status", "wish", "again"),
+    [(408, None, True), (409, None, True), (400, "true", True), (500, "false", False)],
+)
+def test_the_server_decides_about_retries(status: int, wish: str | None, again: bool) -> None:
+    """A time-out is tried again; `x-should-retry` has the last word."""
+    headers = {"x-should-retry": wish} if wish else {}
+    assert codec().error(status, headers, b'{"error":"no"}').retryable is again
+
+
+def test_words_of_the_server_end_with_a_full_stop() -> None:
+    """The remedy follows them on the same line."""
+    assert codec().error(500, {}, b'{"error":"unexpected EOF"}').message.endswith("EOF.")
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"[1]", b'{"error":{}}', b"{"])

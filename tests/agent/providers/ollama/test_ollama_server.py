@@ -160,7 +160,7 @@ def test_nothing_is_tried_again_once_text_was_shown() -> None:
     broken = say("Hel", "lo", error="an error was encountered while running the model: EOF")
     with FakeOllama([QWEN], [broken, say("never")]) as server:
         error = refused(server)
-    assert (error.code, len(server.chats)) == ("server_error", 1)
+    assert (error.code, len(server.chats)) == ("model_crashed", 1)
     assert "EOF" in error.message
 
 

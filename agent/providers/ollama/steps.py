@@ -29,7 +29,7 @@ from searchloop.agent.log.context import Budget, Fitted, fit, tokens
 from searchloop.agent.providers import HttpProvider
 from searchloop.agent.providers.ollama.codec import OllamaCodec, Style
 from searchloop.agent.providers.ollama.config import Config
-from searchloop.agent.providers.ollama.models import ModelCatalog, full_name
+from searchloop.agent.providers.ollama.models import ModelCatalog, full_name, names_cloud
 from searchloop.agent.providers.ollama.request import (
     FOUND,
     answering,
@@ -237,6 +237,7 @@ def with_details(end: Finished, **more: Any) -> Finished:
 
 
 _SESSIONS = 256
+_REMOTE = {"remote_host", "remote_model"}  # details of an answer from the cloud
 _TRIES = 3
 _SMALLEST = 4096  # tokens: the smallest window that a server gives by default
 _SAFE = 2048  # tokens that fit any default window: a request for the window can wait
@@ -269,8 +270,10 @@ class Steps:
                 async with aclosing(self._on(rung, request, plan)) as events:
                     async for event in events:
                         shown = shown or type(event) is not Notice
-                        if type(event) is Finished and request.tools:
-                            event = with_details(event, calls=self._rung(request.model, plan))
+                        if type(event) is Finished:
+                            event = self._priced(event, request.model)
+                            if request.tools:
+                                event = with_details(event, calls=self._rung(request.model, plan))
                         yield event
                 return
             except ProviderError as error:
@@ -281,6 +284,13 @@ class Steps:
                 if error.code == "tool_call_slip":
                     plan.rung = rung
                 self._keep(request.model, rung, plan)
+
+    def _priced(self, end: Finished, model: str) -> Finished:
+        """Says that an answer costs nothing if its model runs on this machine."""
+        cloud = names_cloud(model) or self._catalog.is_remote(model)
+        if cloud or not self._config.address.loopback or _REMOTE & end.message.details.keys():
+            return end
+        return replace(end, usage=replace(end.usage, cost_usd=0.0))
 
     def _rung(self, model: str, plan: Plan) -> Rung:
         return plan.rung or self._ladder.rung(model, self._catalog.capabilities(model).tools)

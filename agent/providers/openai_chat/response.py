@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.calls.as_text import TextCalls
@@ -311,6 +312,7 @@ class ChatDecoder(DecoderBase):
         # The API reports no searches, but these models always make one.
         self._search = "due" if request.native_search is not None else "none"
         self._ended = False
+        self._free = server.loopback
 
     def _read_done(self) -> Iterable[StreamEvent]:
         if not (self._ended or self._answer.begun):
@@ -372,4 +374,7 @@ class ChatDecoder(DecoderBase):
         yield from self._searched()
         yield from rest
         self._finished = True
-        yield Finished(*self._answer.result())
+        message, why, usage = self._answer.result()
+        if self._free and usage.cost_usd is None:
+            usage = replace(usage, cost_usd=0.0)
+        yield Finished(message, why, usage)

@@ -351,6 +351,27 @@ def test_a_call_that_the_server_returns_raises_the_model_again(tmp_path: Path) -
             assert [entry["calls"] for entry in kept.values()] == [rung]
 
 
+CLOUD = Model("big:120b", remote_host="https://ollama.com")
+
+
+@pytest.mark.parametrize(
+    ("model", "cost"),
+    [(SMALL, 0.0), (TOOLLESS, 0.0), (CLOUD, None), (Model("gpt-oss:20b-cloud"), None)],
+)
+@pytest.mark.parametrize("search", ["off", "local"])
+def test_what_runs_on_this_machine_costs_nothing(
+    tmp_path: Path, model: Model, cost: float | None, search: str
+) -> None:
+    """And what runs in a cloud costs nobody knows what."""
+    script = [envelope("answer"), say("Hello.")] if model is TOOLLESS and search == "local" else []
+    with (
+        FakeOllama([model], [*script, say("Hello.")]) as server,
+        desk(server, tmp_path) as session,
+    ):
+        told = session.ask("Hi", f"ollama:{model.name}", search=search)
+    assert (told.text, told.usage.cost_usd) == ("Hello.", cost)
+
+
 def test_without_search_nobody_notices(tmp_path: Path) -> None:
     """A model without tools, asked without search, is sent a plain question and answers."""
     with FakeOllama([TOOLLESS], [say("Hello.")]) as server, desk(server, tmp_path) as session:

@@ -11,11 +11,11 @@ import pytest
 
 from searchloop.agent import providers
 from searchloop.agent.errors import AgentError, ConfigError
-from searchloop.agent.providers.openai_chat import SETTINGS, create
+from searchloop.agent.providers.openai_chat import SETTINGS, ChatCodec, create
 from searchloop.agent.providers.openai_chat.models import DEFAULT_BASE, ListedModels, find_server
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Finished, Message, ModelInfo, Request, StreamEvent
-from tests.fakes import FakeServer, Reply, json_reply
+from tests.fakes import FakeServer, Reply, json_reply, sse
 
 USER = Message("user", "When is high water?")
 CHUNK = {"choices": [{"index": 0, "delta": {"content": "07:40"}, "finish_reason": "stop"}]}
@@ -47,6 +47,28 @@ def models(env: Mapping[str, str]) -> list[ModelInfo]:
             await transport.aclose()
 
     return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"), [({}, 0.0), ({"prompt_tokens": 5}, 0.0), ({"cost": 0.25}, 0.25)]
+)
+def test_a_server_on_this_machine_costs_nothing(usage: dict[str, Any], cost: float) -> None:
+    """Unless it says what it costs, as a gateway does."""
+    pieces = [sse({**CHUNK, "usage": usage}), b"data: [DONE]\n\n"]
+    with FakeServer([Reply(pieces)]) as server:
+        *_, last = stream({"OPENAI_CHAT_BASE_URL": server.url})
+    assert isinstance(last, Finished)
+    assert last.usage.cost_usd == cost
+
+
+@pytest.mark.parametrize("base", ["https://api.openai.com/v1", "http://10.0.0.7/v1", "http://box"])
+def test_what_a_server_elsewhere_costs_is_unknown(base: str) -> None:
+    """Of other machines nobody knows."""
+    server = find_server({"OPENAI_CHAT_BASE_URL": base})
+    decoder = ChatCodec(server).decoder(Request("m", (USER,)), "text/event-stream")
+    *_, last = [*decoder.feed(b"".join(ANSWER.pieces)), *decoder.close()]
+    assert isinstance(last, Finished)
+    assert last.usage.cost_usd is None
 
 
 @pytest.mark.parametrize("slash", ["", "/"])

@@ -185,7 +185,11 @@ def _small(models: Iterable[ModelInfo]) -> Iterator[Finding]:
         window = model.capabilities.context
         if model.local and window and window < _ROOMY:
             said = f"its window is {window:,} tokens; pages are shortened to fit"
-            yield Finding("hint", model.id, said, f"export OLLAMA_CONTEXT_LENGTH={_ROOMY}")
+            command = f"export OLLAMA_CONTEXT_LENGTH={_ROOMY}"
+            if not model.id.startswith("ollama:"):
+                said += f"; start its server with more (llama-server: -c {_ROOMY})"
+                command = ""
+            yield Finding("hint", model.id, said, command)
         if model.calls in ("envelope", "search-first"):
             yield Finding("hint", model.id, f"has no tool calls; it searches by {model.calls}")
 

@@ -103,6 +103,16 @@ def test_small_windows_and_missing_calls_are_hints(cli: Cli) -> None:
     assert "calls: envelope" in listed
 
 
+def test_a_small_window_of_another_server(cli: Cli) -> None:
+    """A setting of Ollama does not help there: the server itself is started with more."""
+    listed = {"data": [{"id": "small", "meta": {"n_ctx": 2048}}]}
+    with FakeServer(lambda _: json_reply(listed)) as server:
+        here = {"OPENAI_CHAT_BASE_URL": f"{server.url}/v1", "SEARCHLOOP_MODEL": "openai-chat:small"}
+        _, found = findings(cli, OLLAMA_HOST=closed_address(), **here)
+    assert "-c 16384" in found["openai-chat:small"]["said"]
+    assert not found["openai-chat:small"]["command"]
+
+
 def test_a_model_name_that_is_none(cli: Cli) -> None:
     """A default model that cannot be read is told like any other thing that is missing."""
     code, found = findings(cli, SEARCHLOOP_MODEL="qwen3", OLLAMA_HOST=closed_address())

@@ -171,7 +171,8 @@ function endingOf(turn, again) {
   const ask = () => again(turn);
   const details = () => detailsOf(turn);
   if (turn.error) {
-    return [...notes, errorBox(turn.error, { title: `${t("end.error")}.`, onretry: ask, details })];
+    const title = turn.reason === "error" ? `${t("end.error")}.` : "";
+    return [...notes, errorBox(turn.error, { title, onretry: ask, details })];
   }
   const key = endingKey(turn);
   if (!key) return notes;

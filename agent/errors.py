@@ -81,3 +81,20 @@ def busy() -> Conflict:
     """Returns the error for a request that has to wait for the end of an answer."""
     what = "This session is still answering."
     return Conflict("busy", what, "Wait for the answer, or stop it first.")
+
+
+def lack_of(why: str, text: str) -> IncompleteError | None:
+    """Returns what an answer lacks that ended for this stop reason; None if it is whole."""
+    if why == "length":
+        what = "The model reached the most that it may write; the answer is cut off."
+        return IncompleteError("answer_cut", what, "Ask it to go on, or start a new session.")
+    if why == "refusal":
+        what = "The answer, or the rest of it, was withheld."
+        return IncompleteError("withheld", what, "Ask in other words, or choose another model.")
+    if why == "pause":
+        what = "The provider paused the answer again and again."
+        return IncompleteError("endless_pause", what, "Ask it to go on, or choose another model.")
+    if not text.strip():
+        what = "The model answered with nothing."
+        return IncompleteError("empty_answer", what, "Ask again, or choose another model.")
+    return None

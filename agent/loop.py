@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from searchloop.agent.errors import IncompleteError
+from searchloop.agent.errors import IncompleteError, lack_of
 from searchloop.agent.log.events import message_data, result_data, result_message
 from searchloop.agent.search.citations import joined, settle_aside
 from searchloop.agent.search.source_numbers import SourceTable
@@ -23,7 +23,6 @@ from searchloop.agent.types import (
     Price,
     Request,
     RunReason,
-    StopReason,
     Streams,
     TextDelta,
     ThinkingDelta,
@@ -39,16 +38,16 @@ _LATE = "Not run: a limit was reached, and an answer was asked for."
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a run: its last message, usage and reason, and the limit that it reached.
-
-    `error` says what an incomplete answer lacks.
-    """
+    """The end of a run: its last message, and the limit that it reached or what it lacks."""
 
     message: Message
     usage: Usage
-    reason: RunReason
     limit: str | None = None
     error: IncompleteError | None = None
+
+    @property
+    def reason(self) -> RunReason:
+        return "limit" if self.limit else "incomplete" if self.error else "stop"
 
 
 async def run_agent_loop(
@@ -99,26 +98,8 @@ async def run_agent_loop(
             request, paused = replace(request, tools=tools.specs, answer_now=late), []
             continue
         whole = joined([*paused, reply])
-        error = None if limit else _lack(why, whole.content)
-        reason: RunReason = "limit" if limit else "incomplete" if error else "stop"
-        return Outcome(whole, meter.usage, reason, limit, error)
-
-
-def _lack(why: StopReason, text: str) -> IncompleteError | None:
-    """Returns what an answer lacks that ended for this reason; None if it is whole."""
-    if why == "length":
-        what = "The model reached the most that it may write; the answer is cut off."
-        return IncompleteError("answer_cut", what, "Ask it to go on, or start a new session.")
-    if why == "refusal":
-        what = "The answer, or the rest of it, was withheld."
-        return IncompleteError("withheld", what, "Ask in other words, or choose another model.")
-    if why == "pause":
-        what = "The provider paused the answer again and again."
-        return IncompleteError("endless_pause", what, "Ask it to go on, or choose another model.")
-    if not text.strip():
-        what = "The model answered with nothing."
-        return IncompleteError("empty_answer", what, "Ask again, or choose another model.")
-    return None
+        error = None if limit else lack_of(why, whole.content)
+        return Outcome(whole, meter.usage, limit, error)
 
 
 async def _ask(provider: Streams, request: Request, emit: Emit) -> Finished:

@@ -1,7 +1,6 @@
 """The loop: ask, act, observe, until the model stops asking for tools.
 
-It gets provider, tools and emitter as arguments and knows nothing of the search switch, which
-decides the tools of the toolset and the request's own search beforehand.
+It knows nothing of the search switch, which decides tools and the request's own search beforehand.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from searchloop.agent.types import (
     Price,
     Request,
     RunReason,
+    StopReason,
     Streams,
     TextDelta,
     ThinkingDelta,
@@ -38,12 +38,18 @@ _LATE = "Not run: a limit was reached, and an answer was asked for."
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a run: its last message and usage, the limit that it reached, or what it lacks."""
+    """The end of a run: its last message and usage, why it stopped, the limit that it reached."""
 
     message: Message
     usage: Usage
+    why: StopReason = "stop"
     limit: str | None = None
-    error: IncompleteError | None = None
+
+    @property
+    def error(self) -> IncompleteError | None:
+        """Says what an incomplete answer lacks."""
+        whole = self.limit or (self.why == "stop" and self.message.content.strip())
+        return None if whole else lacking(self.why, self.message.content)
 
     @property
     def reason(self) -> RunReason:
@@ -98,9 +104,7 @@ async def run_agent_loop(
             late = bool(limit or tools.exhausted)
             request, paused = replace(request, tools=tools.specs, answer_now=late), []
             continue
-        whole = joined([*paused, reply])
-        error = None if limit else lacking(why, whole.content)
-        return Outcome(whole, meter.usage, limit, error)
+        return Outcome(joined([*paused, reply]), meter.usage, why, limit)
 
 
 async def _ask(provider: Streams, request: Request, emit: Emit) -> Finished:

@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.log.context import sent
-from searchloop.agent.log.events import Event, event_of, message_data, messages_from
+from searchloop.agent.log.events import Event, event_of, message_data, messages_from, sent
 from searchloop.agent.providers import load, settings_of, split_model
 from searchloop.agent.search.citations import settle
 from searchloop.agent.search.source_numbers import SourceTable

@@ -13,9 +13,15 @@ from searchloop.agent.errors import AgentError, IncompleteError, NativeSearchRej
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.guard.guard import GuardedProvider, GuardFactory
 from searchloop.agent.guard.policy import DEFAULT_POLICY, Policy
-from searchloop.agent.log.context import is_summary
 from searchloop.agent.log.contract import Pending
-from searchloop.agent.log.events import asked, citation_data, day_of, first_day, source_data
+from searchloop.agent.log.events import (
+    asked,
+    citation_data,
+    day_of,
+    first_day,
+    is_summary,
+    source_data,
+)
 from searchloop.agent.log.leases import Lease
 from searchloop.agent.log.session import Session
 from searchloop.agent.loop import Outcome, run_agent_loop

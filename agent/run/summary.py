@@ -15,16 +15,8 @@ from typing import Any
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError, busy
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.branches import Turns, summary_of
-from searchloop.agent.log.context import (
-    Budget,
-    brief,
-    is_summary,
-    sent,
-    size_of,
-    summary_message,
-    tokens,
-)
-from searchloop.agent.log.events import messages_from
+from searchloop.agent.log.context import Budget, brief, size_of, tokens
+from searchloop.agent.log.events import is_summary, messages_from, sent, summary_message
 from searchloop.agent.observe import current
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.question import checked

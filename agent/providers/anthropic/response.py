@@ -13,8 +13,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
-from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
+from searchloop.agent.providers._common import (
+    CodecBase,
+    DecoderBase,
+    ShownAnswer,
+    Stretch,
+    error_in,
+    said,
+    thought,
+)
 from searchloop.agent.providers.anthropic.passages import Block
 from searchloop.agent.providers.anthropic.request import PROVIDER, version_of
 from searchloop.agent.providers.anthropic.searches import ServerTools

@@ -15,8 +15,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from searchloop.agent.errors import IncompleteError, ProviderError
-from searchloop.agent.providers._answer import Stretch, said, thought
-from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
+from searchloop.agent.providers._common import (
+    CodecBase,
+    DecoderBase,
+    Stretch,
+    error_in,
+    said,
+    thought,
+)
 from searchloop.agent.providers.gemini.grounding import AnswerParts, Grounding, Part
 from searchloop.agent.providers.gemini.request import PROVIDER, TOKEN, VERSION, FunctionCalls
 from searchloop.agent.transport.refusals import Refusal

@@ -12,8 +12,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
-from searchloop.agent.providers._common import CodecBase, DecoderBase, error_in
+from searchloop.agent.providers._common import (
+    CodecBase,
+    DecoderBase,
+    ShownAnswer,
+    Stretch,
+    error_in,
+    said,
+    thought,
+)
 from searchloop.agent.providers.openai.request import PROVIDER, VERSION
 from searchloop.agent.search.citations import locate, numbered
 from searchloop.agent.transport.sse import incomplete

@@ -14,8 +14,16 @@ from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.calls.as_text import TextCalls
-from searchloop.agent.providers._answer import ShownAnswer, Stretch, said, thought
-from searchloop.agent.providers._common import CodecBase, DecoderBase, member, text_in
+from searchloop.agent.providers._common import (
+    CodecBase,
+    DecoderBase,
+    ShownAnswer,
+    Stretch,
+    member,
+    said,
+    text_in,
+    thought,
+)
 from searchloop.agent.providers._thinking import ThinkSplitter
 from searchloop.agent.providers.openai_chat.calls import StreamedCalls
 from searchloop.agent.providers.openai_chat.errors import find_error

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from searchloop.agent.errors import ConfigError, Conflict, ProviderError
 from searchloop.agent.log.branches import Turns
-from searchloop.agent.log.context import is_summary, sent, size_of, tokens
-from searchloop.agent.log.events import Event, messages_from
+from searchloop.agent.log.context import size_of, tokens
+from searchloop.agent.log.events import Event, is_summary, messages_from, sent
 from searchloop.agent.run.summary import edit_summary
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.types import (

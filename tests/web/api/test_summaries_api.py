@@ -6,8 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from searchloop.agent.log.context import sent
-from searchloop.agent.log.events import messages_from
+from searchloop.agent.log.events import messages_from, sent
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.tools.backend import LocalBackend
 from tests.agent.scripted import Hold, Scripted, SearchApp, reached, says

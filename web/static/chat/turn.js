@@ -25,7 +25,7 @@ export function turnView(first, on) {
   const question = questionView(first, on);
   const related = h("div", { class: "related" });
   const ending = h("div", { class: "ending" });
-  const summary = textView(t("turn.summary"), (turn) => turn.summary, "summary-text");
+  const summary = textView(t("turn.summary"), (turn) => turn.summary, "earlier");
   const foot = h("footer", { class: "turn-foot" });
   const element = h(
     "article",
@@ -78,9 +78,9 @@ function ends(turn, shown) {
 }
 
 // A text that is read only if somebody opens it.
-function textView(title, textOf, kind = "thoughts-text") {
-  const body = h("div", { class: kind, dir: "auto" });
-  const element = h("details", { class: "thoughts" }, h("summary", {}, title), body);
+function textView(title, textOf, kind = "thoughts") {
+  const body = h("div", { class: `${kind}-text`, dir: "auto" });
+  const element = h("details", { class: kind }, h("summary", {}, title), body);
   return {
     element,
     update(turn) {

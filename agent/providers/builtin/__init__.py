@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import asked
 from searchloop.agent.providers import Features
-from searchloop.agent.providers.builtin.quotes import best_quotes, language_of
+from searchloop.agent.providers.builtin.quotes import best_quotes, language_of, quoted
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -148,8 +148,7 @@ def _answer(question: str, turn: list[Message], searched: bool) -> str:
     chosen = best_quotes(question, _read(turn), _SPARE)
     if not chosen:
         return _no_answer(turn, say)
-    marks = str.maketrans("“”", '""')
-    return _listed(say.found, (f"“{text.translate(marks)}” [{n}]" for n, text in chosen))
+    return _listed(say.found, (f"{quoted(text)} [{n}]" for n, text in chosen))
 
 
 def _read(turn: list[Message]) -> list[tuple[int, str]]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.language import language
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import Token, blanked, tokens
@@ -36,6 +37,7 @@ _MARKS = re.compile(
     r"|(?<!\w)_{1,3}|_{1,3}(?!\w)|(?<!\s)[*`]{1,3}|[*`]{1,3}(?!\s)"
 )
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+_INSIDE = str.maketrans("“”", '""')
 _ENDS = (".", "!", "?", "。", "！", "？", "।", "؟", "۔")
 
 
@@ -85,11 +87,24 @@ def best_quotes(
     ]
     scored.sort(key=lambda pair: (-pair[0], pair[1]))
     chosen: dict[frozenset[str], int] = {}  # by words: the same sentence once
+    sources = {n: Page(text) for n, text in pages}
     for score, place in scored:
-        least = max(_ENOUGH_IN.get(lang, _ENOUGH), scored[0][0] * _WORSE)
-        if score >= least and len(chosen) < _QUOTES:
-            chosen.setdefault(rows[place].own, place)
+        least, row = max(_ENOUGH_IN.get(lang, _ENOUGH), scored[0][0] * _WORSE), rows[place]
+        if score < least or len(chosen) == _QUOTES:
+            break
+        if row.own not in chosen and _stands_in(sources[row.n], row.text):
+            chosen[row.own] = place
     return [Quote(rows[place].n, rows[place].text) for place in sorted(chosen.values())]
+
+
+def _stands_in(page: Page, text: str) -> bool:
+    """Tells whether a check finds the words again in the page as it was read."""
+    return check(quoted(text), page).verdict in ("quoted", "supported")
+
+
+def quoted(text: str) -> str:
+    """Returns a sentence in quotation marks, with other ones inside."""
+    return f"“{text.translate(_INSIDE)}”"
 
 
 def _worth(token: Token) -> float:

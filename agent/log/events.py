@@ -186,7 +186,7 @@ def is_summary(message: Message) -> bool:
 def sent(messages: Sequence[Message]) -> Sequence[Message]:
     """Returns the part of a transcript that a model gets: from its last summary on."""
     for place in range(len(messages) - 1, 0, -1):
-        if is_summary(messages[place]):
+        if "summary" in messages[place].details:  # no call: each step looks at every message
             return messages[place:]
     return messages
 

@@ -178,10 +178,12 @@ class SummarisingProvider:
         if getattr(self.writer.provider, "shortens", False):
             return None
         room = self.writer.room()
+        if not (room or refused):
+            return None
         offered = "".join(f"{t.name}{t.description}{t.parameters}" for t in request.tools)
         kept = sent(self.messages)
         length = len(request.system) + len(offered) + sum(len(m.content) for m in kept)
-        if not refused and (not room or length <= room):
+        if not refused and room and length <= room:
             return None  # no text has more tokens than characters
         total = _total(kept)
         space = room - tokens(request.system) - tokens(offered) if room else total

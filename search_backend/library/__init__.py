@@ -4,8 +4,6 @@ Four kinds of roots: this project's own documents (collection "docs"; inside an 
 or where a checkout has them), folders and files that the user adds, and opened pages (collection
 "pages", bounded, the oldest removed first). Adding again reads only what changed. Documents have
 addresses library://COLLECTION/PATH, which are opened from the index, never from a disk or network.
-
-Others may import: index.
 """
 
 from __future__ import annotations
@@ -23,7 +21,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from urllib.parse import quote, unquote, urldefrag
 
-from searchloop.search_backend.library.index import Document, Hit, Index, Root, drop, put
+from searchloop.search_backend.library.finding import Hit, search
+from searchloop.search_backend.library.index import Document, Index, Root, drop, put, renew
 from searchloop.search_backend.readers import Reader, read, reader_for_name
 from searchloop.search_backend.text.passages import section_offset, split, title_of
 from searchloop.search_backend.types import Page, SearchBackendError
@@ -145,11 +144,12 @@ class Library:
         self._most_pages = most_pages
         self._lock = threading.Lock()
         self._ready = False
+        self.renewal: threading.Thread | None = None  # while an older index is analysed again
 
     def search(self, text: str, limit: int) -> list[Hit]:
         """Returns the best passages for a question in plain words."""
         self._refresh()
-        return self._index.search(text, limit)
+        return search(self._index, text, limit)
 
     def open(self, url: str) -> Page | None:
         """Returns the document at a library:// address or the address of a page opened before."""
@@ -317,6 +317,7 @@ class Library:
             if row is None or row[0] != digest:
                 with self._index.open(write=True) as connection:
                     _replace_docs(connection, documents, digest)
+            self.renewal = renew(self._index)
             self._ready = True
 
 

@@ -32,7 +32,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _READ = 20_000  # characters: enough to tell
 _SHARE, _LONG = 0.22, 25  # of the words of a text that are function words; words of a long text
 _SPARSE = frozenset(("cs", "fi", "hu", "id", "pl", "tr"))  # these do with half as many
-_VIETNAMESE = re.compile("[ăđơưạ-ỹ]")
+_VIETNAMESE = re.compile("[đơưạ-ỹ]")
 
 
 def _marks() -> dict[str, tuple[str, ...]]:

@@ -142,6 +142,8 @@ def _models(settings: Settings) -> Iterator[Finding]:
             names = ", ".join(m.id.partition(":")[2] for m in ready[:6])
             more = f" and {len(ready) - 6} more" if len(ready) > 6 else ""
             yield Finding("ok", f"Models of {provider}", f"{names}{more}")
+            if ready[0].remedy:
+                yield Finding("hint", f"Models of {provider}", ready[0].remedy)
             yield from _small(ready)
         elif provider != chosen:
             yield _lacking("hint", f"Models of {provider}", own[0])

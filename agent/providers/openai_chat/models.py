@@ -66,7 +66,7 @@ def _read(entry: Mapping[str, Any]) -> Capabilities:
     inputs = member(entry.get("architecture"), "input_modalities")
     # A window that the server was started with says more than what the model was trained for.
     sizes = (entry.get("max_model_len"), entry.get("context_length"), entry.get("context_window"))
-    loaded = member(entry.get("meta"), "n_ctx")
+    loaded = member(entry.get("meta"), "n_ctx") or entry.get("loaded_context_length")
     return Capabilities(
         tools=listed is None or "tools" in listed,
         thinking=listed is not None and "reasoning" in listed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 
 from searchloop.agent.verdicts.vocabulary import NEGATIONS, STOPS
@@ -23,6 +24,15 @@ SCRIPTS = frozenset(lang for lang, _ in _SCRIPTS if lang)  # languages that thei
 _WORD = re.compile(r"[^\W\d_]+")
 _READ = 20_000  # characters: enough to tell
 _SHARE, _LONG = 0.22, 25  # of the words of a text that are function words; words of a long text
+_FOREIGN = 0.08  # of the words that hold a letter which their language does not write
+_LETTERS = {
+    "de": "äöüß",
+    "es": "áéíóúüñ",
+    "fr": "àâæçéèêëîïôœùûüÿ",
+    "it": "àèéìíîòóùú",
+    "nl": "áèéêëïóöü",
+    "pt": "àáâãçéêíóôõúü",
+}  # beside a to z
 _MARKS = {lang: words | NEGATIONS[lang] for lang, words in STOPS.items() if lang != "ru"}
 
 
@@ -50,4 +60,9 @@ def language(text: str) -> str:
     (most, lang), (second, _) = ranked[:2]
     # Romanian, Turkish or Vietnamese share some function words with the languages known here.
     enough = (_SHARE if len(words) >= _LONG else _SHARE / 2) * len(words)
-    return lang if most >= max(1, enough, 1.25 * second + 0.5) else ""
+    if most < max(1, enough, 1.25 * second + 0.5):
+        return ""
+    plain = [w for w in _WORD.findall(unicodedata.normalize("NFC", text)) if w.islower()]
+    written = set(_LETTERS.get(lang, ""))
+    foreign = sum(any(c > "\x7f" and c not in written for c in w) for w in plain)
+    return lang if foreign <= _FOREIGN * len(plain) else ""

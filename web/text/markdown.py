@@ -23,6 +23,7 @@ from searchloop.web.text.tree import (
     Mark,
     Node,
     Tree,
+    change,
     find_marks,
     shown_host,
     substitute,
@@ -75,22 +76,22 @@ class Incremental:
         """The number of characters that the next `feed` renders again."""
         return len(self._tail)
 
-    def feed(self, text: str) -> tuple[int, list[Node]]:
-        """Adds text. Returns (k, blocks): from block k on, the whole text now reads as `blocks`."""
+    def feed(self, text: str) -> list[Any]:
+        """Adds text. Returns the `change` from the blocks before to those of the whole text."""
         self._tail += text
         document = _Document(self._tail, None, self._links)
         memo: dict[str, list[Node]] = {}
         blocks = document.blocks(memo, self._inline)
         self._inline = memo
-        same = 0
-        while same < min(len(blocks), len(self._shown)) and blocks[same] == self._shown[same]:
-            same += 1
-        change = self._base + same, blocks[same:]
-        done, rest = document.finished() if "\n" in text else (0, self._tail)
+        same, *tail = change(self._shown, blocks)
+        told = [self._base + same, *tail]
+        done, rest = 0, self._tail
+        if "\n" in text and len(blocks) > 1:
+            done, rest = document.finished()
         self._base += done
         self._shown = blocks[done:]
         self._tail = rest
-        return change
+        return told
 
 
 class _Document:
@@ -164,14 +165,17 @@ class _Document:
             tree.close()
 
     def _line(self, content: str) -> list[Node]:
-        # The number of a mark depends on the marks before it, so such lines are not shared.
-        key = content if _GUARD not in content else ""
+        key = _OURS.sub(self._written, content) if _GUARD in content else content
         known = self._past.get(key) or self._memo.get(key)
         if known is None:
             known = self._parsed(content) if _SPECIAL.search(content) else [content]
-        if key:
-            self._memo[key] = known
+        self._memo[key] = known
         return known
+
+    def _written(self, match: re.Match[str]) -> str:
+        """Says which mark stands here: its number depends on the marks before it."""
+        mark = self._marks[int(match[1])]
+        return f"{_GUARD}{self._text[mark.start : mark.end]}{dict(mark.numbers)}{match[0][-1]}"
 
     def _parsed(self, content: str) -> list[Node]:
         tree = Tree(DEEPEST // 2)

@@ -118,6 +118,29 @@ def words(nodes: Sequence[Node]) -> str:
     return "".join(out)
 
 
+def change(old: Sequence[Node], new: Sequence[Node]) -> list[Any]:
+    """Returns [k, *nodes] that makes `new` of `old`: its first k nodes, and then these.
+
+    The first of them may stand for the old one in its place: {"more": text} puts text behind a
+    string, {"in": change} changes the children of an element.
+    """
+    same = 0
+    while same < min(len(old), len(new)) and old[same] == new[same]:
+        same += 1
+    tail: list[Any] = list(new[same:])
+    if tail and same < len(old):
+        was, now = old[same], tail[0]
+        if isinstance(was, str) and isinstance(now, str) and now.startswith(was):
+            tail[0] = {"more": now[len(was) :]}
+        elif isinstance(was, dict) and isinstance(now, dict) and _grows(was, now):
+            tail[0] = {"in": change(was["c"], now.get("c", ()))}
+    return [same, *tail]
+
+
+def _grows(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    return bool(was.get("c")) and (was["t"], was.get("a")) == (now["t"], now.get("a"))
+
+
 class KnownLinks:
     """The addresses of sources, the only ones that a text may link to."""
 

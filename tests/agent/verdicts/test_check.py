@@ -317,5 +317,6 @@ def test_one_changed_word_of_a_quotation_is_told_in_a_language_near_others(sente
 
 @pytest.mark.parametrize(("claim", "page"), [(ROMANIAN, SPANISH), (SPANISH, ROMANIAN)])
 def test_a_quotation_in_a_near_language_accuses_nobody(claim: str, page: str) -> None:
+    """Letters tell Romanian from Spanish where small words do not."""
     for sentence in claim.split(". "):
         assert check(f"“{sentence}”", Page(page)).verdict == "unclear", sentence

@@ -23,6 +23,7 @@ from searchloop.web.text.tree import (
     words,
 )
 from tests.waiting import at_cost
+from tests.web.house import changed
 
 SOURCES = [
     {"n": 1, "url": "https://example.org/a", "title": "A", "state": "cited"},
@@ -366,8 +367,7 @@ def test_a_growing_text_reads_the_same_at_every_cut(text: str, data: st.DataObje
     at = 0
     while at < len(text):
         size = data.draw(st.integers(1, 12))
-        start, blocks = growing.feed(text[at : at + size])
-        shown[start:] = blocks
+        shown = changed(shown, growing.feed(text[at : at + size]))
         at += size
         assert shown == render(text[:at], sources=SOURCES)
 
@@ -376,7 +376,7 @@ def test_a_growing_text_costs_its_tail() -> None:
     """Finished paragraphs are not rendered again, and not sent again."""
     growing = Incremental(KnownLinks())
     for i in range(200):
-        start, blocks = growing.feed(f"Paragraph number {i} of a long answer.\n\n")
+        start, *blocks = growing.feed(f"Paragraph number {i} of a long answer.\n\n")
         assert start == i
         assert len(blocks) == 1
         assert growing.unfinished < 100
@@ -431,3 +431,25 @@ def test_deep_nesting_becomes_flat() -> None:
 def test_the_host_is_shown_in_ascii(href: str, host: str) -> None:
     """Letters that look like others are shown for what they are."""
     assert shown_host(href) == host
+
+
+ROWS = "| city | count | what is said |\n|---|---|---|\n" + "| town | 37 | some **words** |\n" * 200
+GROWING = {
+    "table": ROWS,
+    "nested list": "".join("  " * (i % 5) + f"- item {i} of *some* [1]\n" for i in range(250)),
+    "code": "```python\n" + "x = f(1)  # a comment\n" * 300,
+    "paragraph": "some **words** and more " * 300,
+}
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_a_growing_block_sends_what_grows(kind: str) -> None:
+    """A long table, list, paragraph or code block is sent once, not once for each piece."""
+    text = GROWING[kind]
+    growing = Incremental(KnownLinks(SOURCES))
+    sent = sum(
+        len(json.dumps(growing.feed(text[at : at + 30]), separators=(",", ":")))
+        for at in range(0, len(text), 30)
+    )
+    once = len(json.dumps(render(text, sources=SOURCES), separators=(",", ":")))
+    assert sent < 3 * once

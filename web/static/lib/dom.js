@@ -120,6 +120,24 @@ export function render(node, cite, depth = 0) {
   return make ? make(attrs, children, cite, node) : h("span", {}, children());
 }
 
+/**
+ * Turns the element of `old` into that of `now`, whose beginning is the same: only what is new is
+ * made. False where it cannot, and the element must be made anew.
+ */
+export function grow(element, old, now, cite) {
+  if (!old?.c || !now?.c || old.t !== now.t || old.t === "pre") return false;
+  if (JSON.stringify(old.a) !== JSON.stringify(now.a)) return false;
+  const inside = old.t === "table" ? element.firstChild : element;
+  if (inside.childNodes.length !== old.c.length) return false; // chips that stand as one
+  let same = 0;
+  while (same < old.c.length && old.c[same] === now.c[same]) same++;
+  if (same < old.c.length && grow(inside.childNodes[same], old.c[same], now.c[same], cite)) same++;
+  else while (same && (typeof now.c[same - 1] === "string" || now.c[same - 1].t === "cite")) same--; // see `held`
+  while (inside.childNodes.length > same) inside.lastChild.remove();
+  inside.append(...grouped(now.c.slice(same), cite, 0));
+  return true;
+}
+
 const ALONE = 2; // chips side by side; of more the first is shown, and how many there are
 
 // "1 +2": the sources of one claim, each reachable one by one.

@@ -131,7 +131,7 @@ function workView(cite, on) {
 const WORK = ["plans", "changes", "undone", "notices", "running"];
 
 function answerView(cite) {
-  const element = h("div", { class: "answer", dir: "auto" });
+  const element = h("div", { class: "answer" }); // each block has its own direction: one for all is looked for at each append
   let drawn = []; // the block objects that stand on the page, in order
   let citations = null;
 

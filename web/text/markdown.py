@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from searchloop.agent.search.answer_markdown import DEEPEST, block_parser, inline_tokens
 from searchloop.agent.search.marks import find
 from searchloop.web.text.code import highlight
+from searchloop.web.text.formulas import mathml
 from searchloop.web.text.tree import (
     KnownLinks,
     Mark,
@@ -37,6 +38,7 @@ _OURS = re.compile(f"\\[{_GUARD}(\\d+)\\]{_GUARD}?")
 _SPECIAL = re.compile(r"[\\`*_~\[!<&\n$]")
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
 _SIDE = re.compile(r"text-align:(left|right|center)")
+_TASK = re.compile(r"\[([ xX])\](?= )")
 _NAMES = {"s": "del"}
 
 
@@ -124,7 +126,12 @@ class _Document:
 
         prepared = substitute(self._text, self._marks, write)
         tree = Tree()
-        for token in block_parser().parse(prepared):
+        tokens = block_parser().parse(prepared)
+        for before, token in zip(tokens, tokens[2:], strict=False):
+            if before.type == "list_item_open" and (box := _TASK.match(token.content)):
+                before.attrSet("class", "task")
+                token.content = ("☐" if box[1] == " " else "☑") + token.content[3:]
+        for token in tokens:
             self._block(token, tree)
         return tree.nodes
 
@@ -157,10 +164,15 @@ class _Document:
             if token.hidden:
                 tree.open(None)
                 return
+            if token.type == "footnote_reference_open":
+                tree.open("div", class_="footnote")
+                tree.add("sup", [token.meta["label"]])
+                return
             side = _SIDE.search(str(token.attrGet("style") or ""))
             start = token.attrGet("start") if token.tag == "ol" else None
             first = None if start is None else str(start)
-            tree.open(token.tag, class_=side and side[1], start=first)
+            kind = side[1] if side else str(token.attrGet("class") or "")
+            tree.open(token.tag, class_=kind, start=first)
         elif token.nesting < 0:
             tree.close()
 
@@ -192,7 +204,11 @@ class _Document:
         elif kind == "hardbreak":
             tree.add("br")
         elif kind == "math":
-            tree.extend([{"t": "span", "a": {"class": "math"}, "c": [self._plain(token.content)]}])
+            shown = mathml(self._plain(token.content), token.block)
+            raw = [self._plain(token.markup)]
+            tree.extend([shown or {"t": "span", "a": {"class": "math"}, "c": raw}])
+        elif kind == "footnote":
+            tree.add("sup", [token.content])
         elif kind == "code_inline":
             tree.add("code", [self._plain(token.content)])
         elif kind == "image":

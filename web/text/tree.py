@@ -14,13 +14,15 @@ from urllib.parse import urlsplit
 
 from searchloop.agent.search.answer_markdown import DEEPEST
 from searchloop.agent.search.source_numbers import url_key
+from searchloop.web.text.formulas import MATHML
 
 Node = str | dict[str, Any]
 
 TAGS: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(
-        ("p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "li", "blockquote"), frozenset()
-    ),
+    **MATHML,
+    **dict.fromkeys(("p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "blockquote"), frozenset()),
+    **dict.fromkeys(("dl", "dt", "dd", "sup"), frozenset()),
+    **dict.fromkeys(("li", "div"), frozenset({"class"})),
     **dict.fromkeys(("code", "em", "strong", "del", "table", "thead", "tbody", "tr"), frozenset()),
     **dict.fromkeys(("hr", "br"), frozenset()),
     **dict.fromkeys(("th", "td", "span"), frozenset({"class"})),

@@ -125,9 +125,11 @@ def test_colours_change_no_letter(language: str, code: str) -> None:
 
 def test_formulas_are_left_alone() -> None:
     """Nothing in TeX is Markdown, and a price is no formula."""
-    formula = {"t": "span", "a": {"class": "math"}, "c": ["a_1*b_2*c"]}
     for text in ("$a_1*b_2*c$", "$$\na_1*b_2*c\n$$", r"\(a_1*b_2*c\)", r"\[ a_1*b_2*c \]"):
-        assert line(f"So {text}!") == ["So ", formula, "!"]
+        display = "block" if text[:2] in ("$$", r"\[") else "inline"
+        before, formula, after = line(f"So {text}!")
+        assert (before, formula["t"], after) == ("So ", "math", "!")
+        assert formula["a"] == {"display": display, "alttext": "a_1*b_2*c"}
     for price in ("$5 and $6", "US$ 5$ 6", "5$ or 6$", r"\$5$", "$", r"\(open", "a $ b $ c"):
         assert all(isinstance(node, str) for node in line(price)), price
 

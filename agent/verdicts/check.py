@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from searchloop.agent.types import VerdictName
 from searchloop.agent.verdicts.compare import ENOUGH, FAULTS, TURNED, Comparison, compare
-from searchloop.agent.verdicts.language import SCRIPTS, language
 from searchloop.agent.verdicts.page import Page, words_of
 from searchloop.agent.verdicts.quotes import elided, place_of, quotations, same_language
 from searchloop.agent.verdicts.text import blanked, sentences, tokens
+from searchloop.analysis.language import SCRIPTS, language
 
 _LONGEST = 2_000  # characters of a claim that are compared
 _TOKENS = 300  # and tokens, of a claim and of a window

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from searchloop.agent.verdicts.language import language
 from searchloop.agent.verdicts.page import Page, Words, words_of
 from searchloop.agent.verdicts.text import PIECE, SPACELESS, folded, kind_of
+from searchloop.analysis.language import language
 
 # Pairs of marks. Single ones must not be apostrophes; 《 》 hold titles.
 _MARKS = re.compile(

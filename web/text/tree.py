@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from searchloop.agent.search.answer_markdown import DEEPEST
-from searchloop.agent.search.source_numbers import url_key
+from searchloop.analysis.addresses import url_key
 from searchloop.web.text.formulas import MATHML
 
 Node = str | dict[str, Any]

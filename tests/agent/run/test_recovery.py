@@ -75,7 +75,7 @@ def left_behind(house: House, owner: str, *, age: float = 0.0, run: str = "r1") 
         ("HERE/ALIVE/x", 4.5, True),
         ("elsewhere/DEAD/x", 0.0, False),
         (f"{platform.node()}/DEAD/x", 0.0, False),  # as named before
-        *((f"{other}/DEAD/x", age, age > 4) for other in NAMESAKES for age in (0.0, 3.9, 4.5)),
+        *((f"{other}/DEAD/x", age, age > 4) for other in NAMESAKES for age in (0.0, 3.0, 4.5)),
         ("elsewhere/DEAD/x", 4.5, True),
         ("a/b/DEAD/x", 4.5, True),
     ],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from searchloop.analysis.characters import visible
@@ -50,6 +50,11 @@ def plain(value: Any) -> Any:
 def column_text(text: str | None) -> str | None:
     """Replaces what a text column of a store cannot hold by U+FFFD."""
     return None if text is None else well_formed(text).replace("\0", "\ufffd")
+
+
+def column_values(values: Sequence[Any]) -> list[Any]:
+    """Returns values of a statement with every text as a column can hold it."""
+    return [column_text(value) if isinstance(value, str) else value for value in values]
 
 
 def like_pattern(text: str) -> str:

@@ -55,8 +55,9 @@ SMALLER: Mapping[str, str] = {
 # "path:function" -> why it may be larger.
 LARGER: Mapping[str, str] = {}
 VENDORS = (
-    "anthropic|brave|claude|crawl4ai|ddgs?|duckduckgo|exa|firecrawl|gemini|jina|ollama|openai"
-    "|perplexity|searxng|serper|tavily|xai"
+    "anthropic|arxiv|brave|claude|crawl4ai|crossref|ddgs?|deepseek|duckduckgo|exa|firecrawl|gemini"
+    "|jina|kagi|linkup|mojeek|ollama|openai|openalex|perplexity|pubmed|searxng|serper"
+    "|tavily|wikidata|wikipedia|xai"
 )
 VENDOR = re.compile(rf"(?<![a-z])({VENDORS})(?![a-z0-9])", re.IGNORECASE)
 # Help texts, defaults and the page's catalogue of words name vendors because people do.

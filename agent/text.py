@@ -67,7 +67,7 @@ def object_in(text: str) -> dict[str, Any] | None:
     """Parses a JSON object; returns None for any other text."""
     try:
         value = json.loads(text)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -42,7 +42,9 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("SEARCHLOOP_MODEL", "Model used when none is named", "builtin:extractive"),
     Setting("SEARCHLOOP_SEARCH", "How a new chat searches: off, auto, native or local", "off"),
-    Setting("SEARCHLOOP_TOKEN", "Fixed access token of the web UI (random otherwise)", secret=True),
+    Setting(
+        "SEARCHLOOP_TOKEN", "Fixed access token of the web UI (else kept in a file)", secret=True
+    ),
     Setting("SEARCHLOOP_OFFLINE", "1 = nothing may leave this machine"),
     Setting(
         "SEARCHLOOP_LIMITS",
@@ -51,6 +53,9 @@ SETTINGS: tuple[Setting, ...] = (
         "steps=12",
     ),
     Setting("SEARCHLOOP_PUBLIC_URL", "Address by which browsers reach it behind a proxy with TLS"),
+    Setting("SEARCHLOOP_USER_HEADER", "Header in which a proxy names whom it has signed in"),
+    Setting("SEARCHLOOP_TRUSTED_PROXIES", "Addresses of that proxy", "127.0.0.1,::1"),
+    Setting("SEARCHLOOP_ADMINS", "People who see how much is used, as the proxy names them"),
     Setting("SEARCHLOOP_LOG", "Log of the server: text or json, and a level: json,info", "text"),
     Setting("SEARCHLOOP_TRACE", "1 = keep what providers answer, for `searchloop replay`"),
     Setting("SEARCHLOOP_OTEL_ENDPOINT", "An OpenTelemetry collector (default: none)"),

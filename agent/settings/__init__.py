@@ -19,6 +19,7 @@ from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.types import DEFAULT_LIMITS, SEARCHES, Limits
 
 LOWEST = "config.toml"
+SHARED = "config.toml of the server"  # the layer below LOWEST, where people have homes of their own
 DATABASES = ("postgresql://", "postgres://")  # how the address of one begins
 
 
@@ -67,10 +68,15 @@ class Environment(Mapping[str, str]):
     """Maps every setting to its value, from the highest layer that has it, or a saved key."""
 
     def __init__(
-        self, layers: Mapping[str, Mapping[str, str]], key_store: KeyStore | None = None
+        self,
+        layers: Mapping[str, Mapping[str, str]],
+        key_store: KeyStore | None = None,
+        person: str = "",
     ) -> None:
+        """`person` is the one among several whose settings these are."""
         self._layers = dict(layers)
         self.key_store = key_store
+        self.person = person
 
     def __getitem__(self, name: str) -> str:
         if found := self._found(name):
@@ -91,7 +97,9 @@ class Environment(Mapping[str, str]):
         return found[0] if found else "default"
 
     def _found(self, name: str) -> tuple[str, str] | None:
-        """Returns (layer, value)."""
+        """Returns (layer, value). A person's own key goes before one that all may use."""
+        if self.person and (own := self._saved(name)):
+            return own
         for layer, values in self._layers.items():
             if layer == LOWEST and (key := self._saved(name)):
                 return key
@@ -110,7 +118,15 @@ class Environment(Mapping[str, str]):
 
     def with_layer(self, layer: str, values: Mapping[str, str]) -> Environment:
         """Returns a copy with this layer."""
-        return Environment({**self._layers, layer: values}, self.key_store)
+        return Environment({**self._layers, layer: values}, self.key_store, self.person)
+
+    def of_person(self, person: str, home: Path) -> Environment:
+        """Returns a person's settings: what the server is started with, then their own files."""
+        layers = {**self._layers, "flag": {**self._layers.get("flag", {})}}
+        layers["flag"]["SEARCHLOOP_HOME"] = str(home)
+        shared = layers.pop(LOWEST, {})
+        layers |= {LOWEST: read_config(home / LOWEST), SHARED: shared}
+        return Environment(layers, KeyStore(home), person)
 
     def first(self, *names: str) -> str | None:
         """Returns the value of the first of these names that is set."""
@@ -181,6 +197,11 @@ class Settings:
     limits: Limits = DEFAULT_LIMITS
     search: str = "off"
     database: str | None = field(default=None, repr=False)
+
+    @property
+    def files(self) -> Path | None:
+        """The folder that holds all folders a person may name; None: any of the machine's."""
+        return self.home.parent / "files" if self.env.person else None
 
     @property
     def store(self) -> Path | str:

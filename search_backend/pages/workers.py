@@ -18,7 +18,13 @@ import threading
 from collections.abc import Iterator
 from typing import IO
 
-from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE
+from searchloop.search_backend.pages.worker import (
+    ANSWERED,
+    ASKED,
+    READY,
+    TOO_LARGE,
+    is_parsed_whole,
+)
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.types import Page, Problem, failed_page
 
@@ -56,7 +62,7 @@ class Workers:
 
     def read(self, body: bytes, *, url: str, content_type: str, charset: str | None = None) -> Page:
         """Returns the page as `readers.read` does; status error if reading was given up."""
-        small = len(body) <= self._small and b"%PDF-" not in body[:1024]
+        small = len(body) <= self._small and not is_parsed_whole(body)
         if small or not sys.executable:
             return read(body, url=url, content_type=content_type, charset=charset)
         if not self._free.acquire(timeout=self._seconds):

@@ -837,7 +837,6 @@ export default {
   "error.page_error": "Die Seite konnte nicht geöffnet werden.",
   "error.page_failed": "Die Seite konnte nicht gelesen werden.",
   "error.parse": "Die Antwort der Suchmaschine war nicht zu verstehen.",
-  "error.pdf_not_installed": "Das ist ein PDF, und zum Lesen von PDF fehlt ein Paket.",
   "error.plan_in_text": "Der Plan kam als Text; seine Schritte können zu einem Plan gemacht werden, der sich ausführen lässt.",
   "error.private_and_untrusted": "Eigene Daten und fremder Text sind zusammen im Gespräch; deshalb geht nichts ungefragt hinaus.",
   "error.private_text": "Das würde ein Stück Ihrer eigenen Daten hinausschicken.",

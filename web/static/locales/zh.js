@@ -833,7 +833,6 @@ export default {
   "error.page_error": "无法打开该页面。",
   "error.page_failed": "无法读取该页面。",
   "error.parse": "无法理解搜索引擎的回答。",
-  "error.pdf_not_installed": "这是 PDF，而未安装读取 PDF 的组件。",
   "error.plan_in_text": "计划以文本形式给出；可将其步骤做成可执行的计划。",
   "error.private_and_untrusted": "对话中同时有私有数据和外来文本，因此不会未经询问就发出内容。",
   "error.private_text": "这会把你的部分私有数据发送出去。",

@@ -16,11 +16,12 @@ from dataclasses import replace
 from operator import itemgetter
 
 from searchloop.agent.search.marks import find
-from searchloop.agent.search.source_numbers import SourceTable, is_tracking, merged
+from searchloop.agent.search.source_numbers import SourceTable, merged
 from searchloop.agent.types import Citation, Mark, Message, Source, Span
 from searchloop.agent.verdicts.check import Verdict, check
 from searchloop.agent.verdicts.claims import Claims
 from searchloop.agent.verdicts.page import Page
+from searchloop.analysis.addresses import is_tracking
 
 # Perplexity writes [1] or [1, 2], xAI [[1]](address); both count the pages of one answer.
 _VENDOR_MARK = re.compile(r"\[\d+(?:[,;、，]\s?\d+)*\]|\[\[\d+\]\]\([^()\s]*\)", re.ASCII)

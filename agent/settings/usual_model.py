@@ -89,7 +89,7 @@ def best_of(models: Iterable[ModelInfo], here: int | None) -> Choice:
     fitting = [m for m in known if m.loaded or fits(m, here if m.local else _ELSEWHERE)]
     best = max(fitting, key=lambda m: (m.capabilities.tools, m.disk or 0), default=None)
     if best is None:
-        lacks = f"none of your {len(known)} models fits into memory" if known else "no other is here"
+        lacks = f"none of your {len(known)} models fits into memory" if known else "no other found"
         return Choice(BUILTIN, "none", f"quotes only: {lacks}")
     able = [m for m in fitting if m.capabilities.tools]
     what = "that call tools and fit" if able else "that fit; none of them calls tools,"

@@ -34,7 +34,7 @@ def test_a_bare_machine_is_well(cli: Cli) -> None:
     """Without a key and without a server everything needed is there, and nothing is hidden."""
     code, found = findings(cli, OLLAMA_HOST=closed_address())
     assert code == 0
-    assert found["Default model"]["said"] == "builtin:extractive"
+    assert found["Default model"]["said"] == "builtin:extractive, quotes only: no other found"
     assert found["Search"]["state"] == "ok"
     assert found["Models of openai"] == {
         "state": "hint",

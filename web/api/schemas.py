@@ -110,7 +110,8 @@ Model           id available:boolean title? capabilities?:object local?:boolean 
                 missing?:text|null remedy?:text|null calls?:text|null disk?:integer|null
                 search_usd?:number|null
 Models          models:[Model] servers?:[ModelServer] default? modes?:[text] searches?:[text]
-                search?:search held_back?:HeldBack
+                search?:search held_back?:HeldBack default_why?:DefaultWhy
+DefaultWhy      by:setting/last/best/none why
 HeldBack        now?:text|null private?:text|null
 ModelServer     provider name address version?:text|null cloud?:boolean|null
 Pull            model state:running/done/failed/cancelled status done:count total:count

@@ -55,6 +55,7 @@ export default {
   "set.language": "Language",
   "language.browser": "As the browser",
   "set.SEARCHLOOP_MODEL": "Model of a new chat",
+  "set.model.last": "The one used last",
   "set.SEARCHLOOP_SEARCH": "Web search in a new chat",
   "set.limit.steps": "Model steps",
   "set.limit.searches": "Searches",
@@ -281,6 +282,7 @@ export default {
   "welcome.lead":
     "Answers come with numbered sources you can open. Nothing is searched unless the switch is on.",
   "welcome.model": "Model",
+  "welcome.best": "{name}, the largest here that calls tools and fits into memory",
   "welcome.search": "Search",
   "welcome.network": "Network",
   "welcome.noengine": "no engine is ready",

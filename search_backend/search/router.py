@@ -131,7 +131,7 @@ def original_of(host: str) -> str | None:
 def keywords(query: Query, kinds: Sequence[str]) -> Query:
     """Returns `query` as a site of these kinds is asked: by names, in the question's language."""
     data, language = _data(), query.language or language_of(query.text)
-    text = query.text
+    text = query.text.replace("’", "'")
     for pattern in (*(data.kinds[kind].drop for kind in kinds if kind in data.kinds), data.news):
         text = pattern.sub(" ", text)
     text = _trimmed(text.split(), data.words.get(language or "en", frozenset()))
@@ -160,7 +160,7 @@ def choose(query: Query, engines: Iterable[Engine], *, instead: bool) -> list[Ro
     They are at most two beside a chain that works; with `instead`, when the chain has failed, all
     that fit by any sign, and those for any question.
     """
-    data, text = _data(), " ".join(query.text[:_EXAMINED].split())
+    data, text = _data(), " ".join(query.text[:_EXAMINED].replace("’", "'").split())
     scores = {name: kind.score(text) for name, kind in data.kinds.items()}
     if instead:
         scores["general"] = 1

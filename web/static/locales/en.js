@@ -617,6 +617,8 @@ export default {
   "error.disk_failed": "The disk failed.",
   "error.disk_full": "The disk is full.",
   "error.duplicate_server": "Two servers of one name.",
+  "error.asked_sites": "Also asked sites that fit the question.",
+  "error.asked_sites.1": "Also asked: {asked}.",
   "error.earlier_search": "These results are of an earlier search.",
   "error.earlier_search.1": "These results are of a search {minutes} minutes ago.",
   "error.empty_claim": "The claim is empty.",

@@ -213,7 +213,7 @@ class EventLog:
             each.session: self._fenced(each.session)
             if last is None
             else self._published(each, last)
-            for each, last in zip(batches, batches and self._db.append(batches), strict=True)
+            for each, last in zip(batches, self._db.append(batches) if batches else (), strict=True)
         }
         return [
             done[each.session] if each.session in done else self._fenced(each.session)
@@ -317,11 +317,12 @@ class EventLog:
         finally:
             self._followers.leave(session_id, follower)
 
-    def hear(self, heard: Heard | None = None) -> None:
-        """Listens to other processes from now on; calls `heard` on a thread with their news."""
+    def hear(self, heard: Heard | None = None) -> Callable[[], None]:
+        """Listens to other processes; calls `heard` on a thread until the result is called."""
         if heard is not None:
             self._hearing.append(heard)
         self._db.listen(self._heard, lambda: bool(self._followers))
+        return lambda: self._hearing.remove(heard) if heard in self._hearing else None
 
     def _heard(self, news: Mapping[str, Any]) -> None:
         for heard in tuple(self._hearing):

@@ -78,8 +78,7 @@ class Runner:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._runs: dict[str, Run] = {}
         self._registry = ProviderRegistry(settings.env, self._transport, providers)
-        self._transcripts = TranscriptCache(log)
-        self._engine = PreferredEngine(backend)
+        self._transcripts, self._engine = TranscriptCache(log), PreferredEngine(backend)
         self._leases = LeaseRenewal(log, self._stop, self._resume)
         self._prices: tuple[PriceTable, ...] | None = None
         self._starting: dict[str, asyncio.Future[None]] = {}  # sessions without a task yet
@@ -314,6 +313,11 @@ class Runner:
         """Waits until the session's run is over."""
         if task := self._tasks.get(session_id):
             await asyncio.wait([task])
+
+    @property
+    def running(self) -> bool:
+        """Is true while this process answers, starts or reads something."""
+        return bool(self._tasks or self._starting or self._readings)
 
     async def models(self) -> list[ModelInfo]:
         """Returns the models of every provider, in the providers' order."""

@@ -122,8 +122,8 @@ class Environment(Mapping[str, str]):
 
     def of_person(self, person: str, home: Path) -> Environment:
         """Returns a person's settings: what the server is started with, then their own files."""
-        layers = {**self._layers, "flag": {**self._layers.get("flag", {})}}
-        layers["flag"]["SEARCHLOOP_HOME"] = str(home)
+        flags = {**self._layers.get("flag", {}), "SEARCHLOOP_HOME": str(home)}
+        layers = {**self._layers, "flag": flags}
         shared = layers.pop(LOWEST, {})
         layers |= {LOWEST: read_config(home / LOWEST), SHARED: shared}
         return Environment(layers, KeyStore(home), person)

@@ -78,7 +78,7 @@ class Api(Handlers):
         parts = [
             self,
             self.local_models,
-            account,
+            server,
             *(p(self._services, self._on_loop) for p in others),
         ]
         return [found for part in parts for found in routes_of(part)]

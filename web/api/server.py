@@ -1,4 +1,4 @@
-"""Handlers for the server itself and who is signed in: health, numbers, token, use, a clean sweep."""
+"""Handlers for the server itself and who is signed in: health, numbers, token, use, deletion."""
 
 from __future__ import annotations
 

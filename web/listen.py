@@ -9,9 +9,12 @@ import asyncio
 import contextlib
 import errno
 import ipaddress
+import os
 import socket
 import sys
+import threading
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
@@ -24,6 +27,7 @@ from searchloop.web.gate.access import SHORTEST, Access, KeptToken, People
 
 PORT = 8321
 STOP_SECONDS = 5  # time that an ordinary request may go on after the signal to stop
+END_SECONDS = 13.0  # after the signal; what still runs then ends with the process
 HEAD_SECONDS = 10.0  # time in which the head of a request has to arrive
 MOST_WAITING = 256  # connections that wait for a head; above it each has CROWDED_SECONDS
 CROWDED_SECONDS = 1.0
@@ -214,10 +218,24 @@ class BoundedHead(HttpToolsProtocol):
             self._timer = None
 
 
+class Server(uvicorn.Server):
+    """uvicorn's server, whose process ends soon after a signal, whatever its threads wait for."""
+
+    end_seconds = END_SECONDS
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stops in order, or at once when that takes too long: a page may hang for minutes."""
+        if not self.should_exit:
+            timer = threading.Timer(self.end_seconds, os._exit, (0,))
+            timer.daemon = True
+            timer.start()
+        super().handle_exit(sig, frame)
+
+
 def run_server(app: App, listener: socket.socket) -> None:
     """Serves an application that needs no start-up or shutdown of its own, until Ctrl-C."""
     with contextlib.suppress(SystemExit, KeyboardInterrupt), contextlib.closing(listener):
-        uvicorn.Server(config(app, lifespan="off")).run([listener])
+        Server(config(app, lifespan="off")).run([listener])
 
 
 def config(app: App, *, lifespan: Literal["on", "off"]) -> uvicorn.Config:

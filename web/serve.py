@@ -10,14 +10,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TextIO
 
-import uvicorn
-
 from searchloop.agent.errors import AgentError
 from searchloop.agent.observe.logs import be_a_server
 from searchloop.web.app import WebApp, create_app
 from searchloop.web.compose import Services
 from searchloop.web.gate.access import OPENED_SECONDS, PRINTED_SECONDS, Access, KeptToken, People
-from searchloop.web.listen import PORT, access_to, config, listen, public_url
+from searchloop.web.listen import PORT, Server, access_to, config, listen, public_url
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -73,7 +71,7 @@ def serve(
     return OK
 
 
-class WebServer(uvicorn.Server):
+class WebServer(Server):
     """uvicorn's server that ends event streams before it stops. Signals stop it, nothing more."""
 
     def __init__(self, app: WebApp, access: Access, on_start: Callable[[WebServer], None]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.events import Event
-from searchloop.agent.text import plain, to_json
+from searchloop.agent.text import column_text, plain, to_json
 
 Steps = Sequence[Sequence[str]]
 Heard = Callable[[Mapping[str, Any]], None]
@@ -73,7 +73,7 @@ def batch_of(
         texts.append(text)
         data.append(each)
     return Batch(
-        session,
+        column_text(session) or "",
         list(zip(kinds, texts, strict=True)),
         time.time(),
         questions=kinds.count("user_message"),

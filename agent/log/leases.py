@@ -14,7 +14,10 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
+from uuid import getnode
 
 from searchloop.agent.errors import Conflict, busy
 from searchloop.agent.log.contract import Database
@@ -158,17 +161,32 @@ def no_session(session_id: str) -> Conflict:
     return Conflict("no_session", what, remedy)
 
 
+@cache
+def machine() -> str:
+    """Names what gives process numbers their meaning: host, boot and PID namespace.
+
+    Containers share names of hosts, namespaces have equal numbers on two machines, and boots tell
+    those apart. Where a part cannot be read, a random one makes the name this process's alone.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        space = os.stat("/proc/self/ns/pid").st_ino
+    except (OSError, ValueError):  # no Linux: no namespaces, but two machines of one name
+        boot, space = f"{getnode():x}", 0  # random where no network card is found
+    return f"{platform.node()}/{boot}:{space}"
+
+
 def holder() -> str:
     """Returns a unique name for a holder in this process: machine, process, random part."""
-    return f"{platform.node()}/{os.getpid()}/{secrets.token_hex(4)}"
+    return f"{machine()}/{os.getpid()}/{secrets.token_hex(4)}"
 
 
 def gone(lease: Lease) -> bool:
-    """Returns True when the holder is certainly dead; on another machine its beat decides."""
+    """Returns True when the holder is certainly dead; seen from elsewhere, its beat decides."""
     if not lease.owner:  # handed over
         return True
-    host, pid, _ = lease.owner.rsplit("/", 2)
-    if host != platform.node() or os.name != "posix":
+    where, pid, _ = lease.owner.rsplit("/", 2)
+    if where != machine() or os.name != "posix":
         return False
     try:
         os.kill(int(pid), 0)

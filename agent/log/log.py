@@ -175,9 +175,10 @@ class EventLog:
         with self._db.transaction(durable=True) as db:
             for table in ("events", "deltas", "runs", "signals"):
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
-            db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+            done = db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
         self._followers.push(session_id, None)
-        self._db.tell({"session": session_id})
+        if done.rowcount:
+            self._db.tell({"session": session_id})
 
     def append(
         self,

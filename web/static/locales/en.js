@@ -471,6 +471,7 @@ export default {
   "source.library": "Library",
   "source.newtab": "opens in a new tab",
   "code.label": "Code",
+  "formula.label": "Formula",
   "table.label": "Table",
 
   "second.ask": "Check with a model",
@@ -754,7 +755,6 @@ export default {
   "error.page_error": "The page could not be opened.",
   "error.page_failed": "The page could not be read.",
   "error.parse": "The answer was not understood.",
-  "error.pdf_not_installed": "This is a PDF, and reading PDF is not installed.",
   "error.plan_in_text": "The plan came as text.",
   "error.private_and_untrusted": "Private data and foreign text together.",
   "error.private_text": "It would send out a piece of your own data.",

@@ -81,8 +81,7 @@ class Runner:
         self._runs: dict[str, Run] = {}
         self._registry = ProviderRegistry(settings.env, self._transport, providers)
         self.usual = UsualModel(settings, self._registry.check, self._registry.own_models)
-        self._transcripts = TranscriptCache(log)
-        self._engine = PreferredEngine(backend)
+        self._transcripts, self._engine = TranscriptCache(log), PreferredEngine(backend)
         self._leases = LeaseRenewal(log, self._stop, self._resume)
         self._prices: tuple[PriceTable, ...] | None = None
         self._starting: dict[str, Start] = {}  # sessions whose run has no task yet
@@ -329,6 +328,11 @@ class Runner:
         """Waits until the session's run is over."""
         if task := self._tasks.get(session_id):
             await asyncio.wait([task])
+
+    @property
+    def running(self) -> bool:
+        """Is true while this process answers, starts or reads something."""
+        return bool(self._tasks or self._starting or self._readings)
 
     async def models(self) -> list[ModelInfo]:
         """Returns the models of every provider, in the providers' order."""

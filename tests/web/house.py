@@ -201,6 +201,9 @@ class FakeHouse:
         """Puts them in force."""
         self.settings = settings
 
+    def forget_pages(self) -> None:
+        """None are kept."""
+
     def reload(self) -> None:
         """Nobody else saves anything here."""
 

@@ -87,6 +87,11 @@ Session         id title model mode:mode search:search search_path workspace?:te
                 created:time updated:time messages?:count running?:boolean settings?:object
                 agent?:text|null native_search?:boolean|null
 Sessions        sessions:[Session]
+Deleted         deleted:count
+Me              name admin:boolean people:boolean token:kept/set
+Used            person day answers:count input_tokens:count output_tokens:count searches:count
+                pages:count cost_usd:number unpriced:count
+Uses            uses:[Used]
 Agent           name description system model:text|null mode:mode|null search:search
                 tools:[text]|null servers:[text]|null builtin:boolean changed:boolean
 Agents          agents:[Agent]
@@ -163,6 +168,11 @@ _DESCRIPTIONS: Mapping[str, str] = {
     "native_search": "Its model searches by itself",
     "changed": "Built in and edited; DELETE restores it",
     "seq": "Follow the events after this one",
+    "Me.name": "What the proxy calls them; empty for the holder of the token",
+    "Me.people": "A proxy signs people in",
+    "Me.token": "Kept in the data folder, or set where the server is started",
+    "day": "YYYY-MM-DD, by UTC",
+    "unpriced": "Answers whose price is unknown; cost_usd is without them",
     "ShownTurns.shown": "Numbers of questions",
     "strayed": "The address that was changed since",
     "search_usd": "Price of its own search",

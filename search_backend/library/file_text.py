@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from searchloop.search_backend.readers import find_readers, reader_for_name
+from searchloop.search_backend import readers
+from searchloop.search_backend.readers import find_readers, kind_of, reader_for_name
 from searchloop.search_backend.text.clean import binary_share
 from searchloop.search_backend.types import Page, SearchBackendError
 
@@ -89,6 +90,8 @@ def load(found: Found, body: bytes, read: ReadPage) -> Page:
     if not known and not (reader and reader.knows) and binary_share(body[:8192]):
         raise SearchBackendError("unreadable", "a binary file")
     content_type = min(reader.types) if reader else "text/plain"
+    if kind_of(body, content_type) == "text/plain":
+        read = readers.read  # in linear time: no work for another process
     page = read(body, url=found.file.absolute().as_uri(), content_type=content_type)
     if page.error is not None and page.status != "ok":
         raise SearchBackendError("unreadable", page.error.message, page.error.remedy)

@@ -157,6 +157,7 @@ class Reading:
         return replace(page, error=replace(page.error, remedy=advice))
 
     def _local(self, url: str, rules: Rules, known: Page | None) -> Page:
+        WORKERS.prepare()
         asked = conditions(known.freshness) if known and known.reader == LOCAL else {}
         if known is None or not asked:
             return read_fetched(self._fetch(url, host_allowed=_test(rules)), self._usual)

@@ -111,7 +111,7 @@ def reader_for_name(name: str) -> Reader | None:
 
 def read(body: bytes, *, url: str, content_type: str, charset: str | None = None) -> Page:
     """Returns the page in `body`; status error for a kind that no reader reads."""
-    kind = _kind(body, content_type, charset)
+    kind = kind_of(body, content_type, charset)
     reader = next((reader for reader in find_readers() if kind in reader.types), None)
     if reader is None:
         problem = Problem(
@@ -123,7 +123,7 @@ def read(body: bytes, *, url: str, content_type: str, charset: str | None = None
     return reader.read(body, url, charset)
 
 
-def _kind(body: bytes, content_type: str, charset: str | None) -> str:
+def kind_of(body: bytes, content_type: str, charset: str | None = None) -> str:
     """Returns the media type of a reader, or what the document is instead.
 
     The header tells a page from its source text, the bytes tell text from other data. Servers have

@@ -325,13 +325,13 @@ def test_a_reader_that_breaks_costs_one_file(tmp_path: Path) -> None:
     """Whatever it raises."""
 
     def breaks(body: bytes, **rest: str) -> Page:
-        if body == b"bad":
+        if body == b"<p>bad</p>":
             raise RuntimeError("x")
         return read(body, url=rest["url"], content_type=rest["content_type"])
 
     library = Library(tmp_path / "home", dict, read=breaks)
-    added = library.add(made(tmp_path / "f", "a.md", ("b.md", "bad")))
-    assert (added.added, dict(added.skipped)) == (1, {"b.md": "cannot be read: RuntimeError"})
+    added = library.add(made(tmp_path / "f", "a.md", ("b.html", "<p>bad</p>")))
+    assert (added.added, dict(added.skipped)) == (1, {"b.html": "cannot be read: RuntimeError"})
 
 
 def test_a_home_of_an_earlier_version_opens(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ export const approveMcpTool = (name, tool, definition, folder) =>
 export const policy = () => call("GET", "/api/policy");
 export const changePolicy = (policy) => call("PUT", "/api/policy", policy);
 export const library = () => call("GET", "/api/library");
-export const addToLibrary = (path) => call("POST", "/api/library", { path });
+export const addToLibrary = (path, exclude) => call("POST", "/api/library", exclude ? { path, exclude } : { path });
+export const pauseLibrary = (path) => call("PATCH", "/api/library", { path, paused: true });
 export const removeFromLibrary = (path) => call("DELETE", "/api/library", { path });
 export const search = (query) => call("POST", "/api/web-search", query);
 export const engines = () => call("GET", "/api/engines");

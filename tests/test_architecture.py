@@ -196,7 +196,7 @@ def test_web_meets_the_search_backend_only_where_all_is_put_together() -> None:
     report(problems, f"Only {', '.join(sorted(COMPOSITION))} may import search_backend.")
 
 
-_PURE = {*sys.stdlib_module_names, "markdown_it"}  # a parser: text in, tokens out
+_PURE = {*sys.stdlib_module_names, "markdown_it", "mdit_py_plugins"}  # parsers: text in, tokens out
 
 
 def test_the_loop_stands_on_values_only() -> None:

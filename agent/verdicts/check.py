@@ -76,7 +76,7 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
         return said if said.reason in FAULTS and not may_turn else verdict
     nearest = _compared(claim, page, foreign)
     missing = quotes[places.index(None)]
-    if foreign or _unsure(claim, page) or not same_language(missing, page):
+    if foreign or not same_language(missing, claim, page):
         reason = "The quoted words are in another language than the source."
         return replace(nearest, verdict="unclear", reason=reason)
     reason = "The quoted words are not in the source."
@@ -88,12 +88,6 @@ def _foreign(claim: str, lang: str, page: Page) -> bool:
     if lang and page.lang:
         return lang != page.lang
     return lang in SCRIPTS or (page.lang in SCRIPTS and len(claim.split()) > _TELLING)
-
-
-def _unsure(claim: str, page: Page) -> bool:
-    """Tells whether only one of claim and page is in a language that is known here."""
-    lang = language(claim)
-    return lang != page.lang and (bool(lang) or len(claim.split()) >= _TELLING)
 
 
 def _says_little(claim: str, quotes: list[str], page: Page) -> bool:

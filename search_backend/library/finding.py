@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from searchloop.analysis.terms import Wanted, wanted
 from searchloop.search_backend.library.index import MOST_PASSAGES, Index, is_old
-from searchloop.search_backend.text.ranking import HEADING, TITLE, Ranking, excerpt, rarity
+from searchloop.search_backend.text.ranking import HEADING, TITLE, Scorer, excerpt, rarity
 
 PASSAGES_PER_DOCUMENT = 3
 PROPOSED, RANKED = 20_000, 60
@@ -78,7 +78,7 @@ def _best(connection: sqlite3.Connection, words: Sequence[Wanted], limit: int) -
     if not chosen:
         return []
     worth = [rarity(counts[n], every) for n in chosen]
-    ranking = Ranking([words[n] for n in chosen], worth, length / max(1, every))
+    ranking = Scorer([words[n] for n in chosen], worth, length / max(1, every))
     # Words that stand everywhere change the order of what the others find; they find nothing new.
     sums = accumulate(counts[n] for n in known)
     asked = [n for n, total in zip(known, sums, strict=True) if total <= PROPOSED] or known[:1]
@@ -103,7 +103,7 @@ def _count(connection: sqlite3.Connection, word: Wanted) -> int:
 
 
 def _ranked(
-    connection: sqlite3.Connection, query: str, match: str, ranking: Ranking
+    connection: sqlite3.Connection, query: str, match: str, ranking: Scorer
 ) -> list[_Scored]:
     found = []
     for row, title, heading, body, digest, is_ours in connection.execute(query, (match,)):

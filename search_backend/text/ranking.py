@@ -33,7 +33,7 @@ def rarity(count: int, every: int) -> float:
     return math.log(1 + (every - count + 0.5) / (count + 0.5))
 
 
-class Ranking:
+class Scorer:
     """Scores passages for `words` in their order in the query.
 
     `worth` is what each word counts, `usual` the mean length of a body.
@@ -114,7 +114,7 @@ def best_passages(text: str, query: str) -> list[Passage]:
             break
     worth = [rarity(count, len(bodies)) for count in counts]
     usual = sum(map(len, bodies)) / max(1, len(bodies))
-    ranking = Ranking(words, worth, usual)
+    ranking = Scorer(words, worth, usual)
     scores = [
         ranking.score((), terms(" ".join(passage.headings), lang), body)
         for passage, body in zip(passages, bodies, strict=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from functools import lru_cache
+from unicodedata import normalize
 
 from searchloop.analysis.words import ASKS, NEGATIONS, STOPS
 
@@ -32,6 +34,16 @@ _WORD = re.compile(r"[^\W\d_]+")
 _READ = 20_000  # characters: enough to tell
 _SHARE, _LONG = 0.22, 25  # of the words of a text that are function words; words of a long text
 _SPARSE = frozenset(("cs", "fi", "hu", "id", "pl", "tr"))  # these do with half as many
+_FOREIGN = 0.08  # of the words that hold a letter which their language does not write
+_LETTERS: Mapping[str, str] = {
+    "de": "äöüß",
+    "en": "",
+    "es": "áéíóúüñ",
+    "fr": "àâæçéèêëîïôœùûüÿ",
+    "it": "àèéìíîòóùú",
+    "nl": "áèéêëïóöü",
+    "pt": "àáâãçéêíóôõúü",
+}  # beside a to z
 _VIETNAMESE = re.compile("[đơưạ-ỹ]")
 
 
@@ -84,4 +96,11 @@ def _by_words(text: str, among: frozenset[str]) -> str:
     enough = (_SHARE if total >= _LONG else _SHARE / 2) * total
     (lang, most), (_, second) = (*found.most_common(2), ("", 0), ("", 0))[:2]
     enough *= 0.5 if lang in _SPARSE else 1
-    return lang if most >= max(1, enough, 1.25 * second + 0.5) else ""
+    if most < max(1, enough, 1.25 * second + 0.5):
+        return ""
+    written = _LETTERS.get(lang)
+    if written is None or text.isascii():
+        return lang
+    plain = [w for w in _WORD.findall(normalize("NFC", text)) if w.islower()]
+    foreign = sum(any(c > "\x7f" and c not in written for c in w) for w in plain)
+    return lang if foreign <= _FOREIGN * len(plain) else ""

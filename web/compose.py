@@ -6,7 +6,7 @@ The search backend is imported on first use, so that a question without a search
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,6 +15,7 @@ from typing import Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
+from searchloop.agent.log.session import Session
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.observe.metrics import Metrics
 from searchloop.agent.observe.watch import Instrumentation, secrets_in
@@ -23,7 +24,15 @@ from searchloop.agent.run.runner import Runner
 from searchloop.agent.run.turn_tools import StandardTools
 from searchloop.agent.search.options import SETTINGS as SEARCH_OPTIONS
 from searchloop.agent.search.options import search_options
-from searchloop.agent.settings import LOWEST, SETTINGS, Environment, Setting, Settings, read_config
+from searchloop.agent.settings import (
+    LOWEST,
+    SETTINGS,
+    Environment,
+    Setting,
+    Settings,
+    is_on,
+    read_config,
+)
 from searchloop.agent.settings.config_file import SavedFiles
 from searchloop.agent.settings.keys import Address
 from searchloop.agent.tools import ToolSource
@@ -46,9 +55,16 @@ def file_text(path: Path) -> str:
     return read
 
 
-def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
+def tool_sources(
+    settings: Settings, mcp: McpServers, log: Callable[[], EventLog]
+) -> tuple[ToolSource, ...]:
     """Returns what gives tools to a session, apart from the search."""
-    return (StandardTools(), Workspace.of(settings), mcp)
+
+    def chats(session: Session) -> EventLog | None:
+        allowed = is_on(settings.env.get("SEARCHLOOP_CHATS"))
+        return log().of_owner(session.id) if allowed else None
+
+    return (StandardTools(chats), Workspace.of(settings), mcp)
 
 
 def check_settings(env: Environment) -> Settings:
@@ -146,7 +162,7 @@ def open_services(env: Environment | None = None) -> Services:
     log, transport = watch.log(), watch.transport()
     app = search_app(settings)
     mcp = McpServers(settings)
-    backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp)
+    backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp, lambda: log)
     runner = Runner(settings, log, backend, transport=transport, bring=bring)
     mcp.window = runner.window
     files = SavedFiles(settings.home)

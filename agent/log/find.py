@@ -148,6 +148,11 @@ class ChatSearch:
         rows = rows_of(self._db, f"{_EVENTS} LIMIT {_MOST_EVENTS}", (session, turn - 1, *_WANTED))
         return _turns(rows).get(turn) or _Turn()
 
+    @property
+    def is_busy(self) -> bool:
+        """True while chats are indexed: a search may find less than there is."""
+        return self._busy.locked()
+
     def index(self, seconds: float) -> bool:
         """Indexes what is new for so long; the rest on a thread. Returns True when all is done."""
         if not self._busy.acquire(blocking=False):

@@ -82,6 +82,13 @@ class EventLog:
         log.leases = Leases(self._db, name)
         return log
 
+    def of_owner(self, session_id: str) -> Self:
+        """Returns this log as the owner of a session sees it. Raises Conflict if it is gone."""
+        row = self._one(_OWNER, (session_id,))
+        if row is None:
+            raise no_session(session_id)
+        return self.of_person(row[0])
+
     def owns(self, session_id: str, *, writing: bool = False) -> bool:
         """Returns False for a session that does not exist, or is somebody else's: decided here."""
         if session_id not in self._mine:

@@ -82,13 +82,6 @@ class EventLog:
         log.leases = Leases(self._db, name)
         return log
 
-    def of_owner(self, session_id: str) -> Self:
-        """Returns this log as the owner of a session sees it. Raises Conflict if it is gone."""
-        row = self._one(_OWNER, (session_id,))
-        if row is None:
-            raise no_session(session_id)
-        return self.of_person(row[0])
-
     def owns(self, session_id: str, *, writing: bool = False) -> bool:
         """Returns False for a session that does not exist, or is somebody else's: decided here."""
         if session_id not in self._mine:
@@ -341,11 +334,12 @@ class EventLog:
         finally:
             self._followers.leave(session_id, follower)
 
-    def hear(self, heard: Heard | None = None) -> None:
-        """Listens to other processes from now on; calls `heard` on a thread with their news."""
+    def hear(self, heard: Heard | None = None) -> Callable[[], None]:
+        """Listens to other processes; calls `heard` on a thread until the result is called."""
         if heard is not None:
             self._hearing.append(heard)
         self._db.listen(self._heard, lambda: bool(self._followers))
+        return lambda: self._hearing.remove(heard) if heard in self._hearing else None
 
     def _heard(self, news: Mapping[str, Any]) -> None:
         for heard in tuple(self._hearing):

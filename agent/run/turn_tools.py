@@ -95,13 +95,13 @@ _SPARE = frozenset({"current_time", "present_plan"})
 class StandardTools(ToolSource):
     """The built-in tools that do not search the web."""
 
-    def __init__(self, chats: Callable[[Session], ChatLog | None] = lambda _: None) -> None:
-        """`chats` returns the log of a session's owner while models may search it."""
+    def __init__(self, chats: Callable[[], ChatLog | None] = lambda: None) -> None:
+        """`chats` returns the log of one person while that one lets models search it."""
         self._chats = chats
 
     async def tools(self, session: Session) -> Sequence[Tool]:
         """Returns `present_plan` in plan mode; `current_time` only beside file tools."""
-        log = None if session.settings.get("temporary") else self._chats(session)
+        log = None if session.settings.get("temporary") else self._chats()
         chats = (search_chats(log, session.id),) if log else ()
         plan = (present_plan(),) if session.mode == "plan" else ()
         return (*chats, current_time(), *plan) if session.workspace else (*chats, *plan)

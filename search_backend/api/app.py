@@ -232,7 +232,8 @@ def _add_routes(
 ) -> None:
     @app.post("/api/web-search")
     def web_search() -> Response:
-        return jsonify(contract.search(_body()).as_json())
+        asked = _body()
+        return jsonify(contract.search(asked).as_json(explain=asked.get("explain") is True))
 
     @app.post("/api/open-page")
     def open_page() -> Response:

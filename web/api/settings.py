@@ -16,10 +16,11 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.policy import DEFAULT_POLICY, Policy, load_policy, save_policy
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.search.switch import Held, held_back
-from searchloop.agent.settings import Environment, Setting, read_config
+from searchloop.agent.settings import SHARED, Environment, Setting, read_config
 from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.settings.secrets import masked
+from searchloop.agent.tools.workspace import is_below
 from searchloop.web.api.calls import Call, Handlers, Reply
 from searchloop.web.api.openapi import route
 
@@ -87,7 +88,9 @@ def _common(setting: Setting, env: Environment) -> tuple[str, dict[str, Any]]:
 
 def _changeable(setting: Setting, env: Environment) -> bool:
     origins = {env.origin(name) for name in (setting.name, *setting.aliases)}
-    return not _FIXED.fullmatch(setting.name) and origins <= {"default", _FILE}
+    files = env.person and setting.name.endswith("_FILES")  # of the machine
+    fixed = files or _FIXED.fullmatch(setting.name)
+    return not fixed and origins <= {"default", _FILE, SHARED}
 
 
 def _cannot_change(name: str, env: Environment | None) -> ConfigError:
@@ -224,7 +227,10 @@ class LibraryApi(Handlers):
         After some seconds it answers with the state `reading`; the list then has the progress.
         """
         path = Path(call.body["path"]).expanduser()
-        known = False
+        files = self._services.settings.files
+        if files and not is_below(path, files):
+            what = f"{call.body['path'][:200]!r} is not among your folders."
+            raise ConfigError("bad_path", what, f"Yours are those in {files}.")
         with self._services.library() as library:
             known = any(each.path == str(path) for each in library.list())
             if "\0" in call.body["path"] or not path.is_absolute() or not (known or path.exists()):

@@ -41,7 +41,7 @@ def log(tmp_path: Path) -> Iterator[EventLog]:
 
 def offered(log: EventLog, session: Session) -> list[Tool]:
     """The tools of a session whose user lets models search chats."""
-    source = StandardTools(lambda asking: log.of_owner(asking.id))
+    source = StandardTools(lambda: log)
     return list(asyncio.run(source.tools(session)))
 
 
@@ -57,7 +57,7 @@ def test_a_model_finds_what_its_own_user_said(log: EventLog, person: str, name: 
     own = log.of_person(person)
     session = own.create_session(model="m:x")
     own.append(session.id, [("user_message", {"text": "What was with the samovar?"})])
-    [tool] = offered(log, session)
+    [tool] = offered(own, session)
     told = call(tool, "samovar")
     assert told.count("Chat of ") == 1
     assert ": Tea\n" in told

@@ -14,6 +14,7 @@ from searchloop.agent.run.prompts import agent_in, allowed
 from searchloop.agent.tools import ALLOWED, CHANGING, Tool, ToolSource
 from searchloop.agent.tools.current_time import current_time
 from searchloop.agent.tools.present_plan import present_plan
+from searchloop.agent.tools.search_chats import ChatLog, search_chats
 from searchloop.agent.types import Mode
 
 Tell = Callable[[str, dict[str, Any]], Awaitable[None]]
@@ -92,12 +93,18 @@ _SPARE = frozenset({"current_time", "present_plan"})
 
 
 class StandardTools(ToolSource):
-    """The built-in tools that do not search."""
+    """The built-in tools that do not search the web."""
+
+    def __init__(self, chats: Callable[[], ChatLog | None] = lambda: None) -> None:
+        """`chats` returns the log of one person while that one lets models search it."""
+        self._chats = chats
 
     async def tools(self, session: Session) -> Sequence[Tool]:
         """Returns `present_plan` in plan mode; `current_time` only beside file tools."""
+        log = None if session.settings.get("temporary") else self._chats()
+        chats = (search_chats(log, session.id),) if log else ()
         plan = (present_plan(),) if session.mode == "plan" else ()
-        return (current_time(), *plan) if session.workspace else plan
+        return (*chats, current_time(), *plan) if session.workspace else (*chats, *plan)
 
 
 def without_spare(tools: Iterable[Tool]) -> tuple[Tool, ...]:

@@ -143,9 +143,12 @@ class WebApp:
                     await self._open(name)
             except AgentError as error:
                 _log.warning("a person's runs cannot be looked after: %s", error)
-            for name in [name for name, room in self._rooms.items() if name and room.idle]:
-                await self._rooms.pop(name).aclose(hand_over=True)
+            await self._close_idle()
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _close_idle(self) -> None:
+        for name in [name for name, room in self._rooms.items() if name and room.idle]:
+            await self._rooms.pop(name).aclose(hand_over=True)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Recovers broken runs before the first request, and stops all runs at the end."""

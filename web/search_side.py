@@ -16,7 +16,10 @@ from searchloop.agent.tools.backend import Wsgi
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.engines import find_engines
-from searchloop.search_backend.library import MOST_BYTES, PAGES, Found, Library, load
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.library.file_text import MOST_BYTES, Found, load
+from searchloop.search_backend.library.roots import PAGES
+from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.readers import find_services
 from searchloop.search_backend.settings import SETTINGS
 from searchloop.search_backend.settings import Settings as SearchSettings
@@ -51,7 +54,7 @@ def file_text(path: Path) -> str:
             body = file.read(MOST_BYTES + 1)
         if len(body) > MOST_BYTES:
             raise ConfigError("no_source", most, "Give the part that matters.")
-        return load(Found(path.name, path.absolute(), ""), body).text
+        return load(Found(path.name, path.absolute()), body, WORKERS.read).text
     except (OSError, SearchBackendError) as error:
         why = (error.strerror or "") if isinstance(error, OSError) else error.message
         said = f"{path} could not be read: {why.rstrip('.')}."
@@ -69,7 +72,7 @@ def forget_pages(home: Path) -> None:
 def library(home: Path) -> Iterator[Library]:
     """Opens the library's index in this data folder. Its errors become ConfigErrors."""
     with _config_errors():
-        yield Library(home)
+        yield Library(home, read=WORKERS.read)
 
 
 def backend_settings() -> list[Setting]:

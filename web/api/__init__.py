@@ -91,7 +91,9 @@ class Api(Handlers):
         tables = _prices(settings.home)
         rows = [{**asdict(m), "search_usd": search_price(m.id, tables)} for m in models]
         listed = {"models": rows, "servers": list(map(asdict, servers))}
-        usual = {"default": settings.model, "search": settings.search}
+        choice = self._on_loop(self._runner.usual.choose())
+        why = {"by": choice.by, "why": choice.why}
+        usual = {"default": choice.model, "default_why": why, "search": settings.search}
         choices = {"modes": list(MODES), "searches": list(SEARCHES)}
         return Reply({**listed, **choices, **usual, "held_back": why_held_back(settings.home)})
 

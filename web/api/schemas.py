@@ -64,7 +64,8 @@ ModelName       model
 SettingChanges  settings:object
 Policy          review_queries?:boolean private_and_untrusted?:mixed rules?:[object]
 NewKey          value:secret
-LibraryPath     path
+LibraryPath     path exclude?:[text]
+LibraryPause    path paused:true
 Reader          model?
 Check           claim text? url?
 Nothing
@@ -109,13 +110,14 @@ Settings        settings:[Setting]
 Key             name set:boolean origin saved:boolean help? strayed?:text|null
 Keys            keys:[Key]
 Library         collections:[object]
-LibraryAdded    collection added?:count skipped?:count
+LibraryAdded    collection state:text added?:count skipped?:count kept?:count
 LibraryRemoved  removed:count
 Model           id available:boolean title? capabilities?:object local?:boolean loaded?:object|null
                 missing?:text|null remedy?:text|null calls?:text|null disk?:integer|null
                 search_usd?:number|null
 Models          models:[Model] servers?:[ModelServer] default? modes?:[text] searches?:[text]
-                search?:search held_back?:HeldBack
+                search?:search held_back?:HeldBack default_why?:DefaultWhy
+DefaultWhy      by:setting/last/best/none why
 HeldBack        now?:text|null private?:text|null
 ModelServer     provider name address version?:text|null cloud?:boolean|null
 Pull            model state:running/done/failed/cancelled status done:count total:count

@@ -171,7 +171,7 @@ class Walk:
         for room in list(self.app._rooms.values()):
             runner = room.services.runner
             for _ in range(200):
-                if not runner.running:
+                if not (runner._tasks or runner._starting):
                     break
                 await asyncio.sleep(0.005)
             for session in list(runner._tasks):

@@ -69,7 +69,6 @@ class Room:
             self._inside -= 1
             self._left = time.monotonic()
 
-    @property
     def idle(self) -> bool:
         """Is true when nobody has been here for long."""
         return not self._inside and time.monotonic() - self._left > _IDLE_SECONDS
@@ -147,9 +146,9 @@ class WebApp:
 
     async def _close_idle(self) -> None:
         for name, room in list(self._rooms.items()):
-            if name and room.idle:
+            if name and room.idle():
                 runs = await asyncio.to_thread(room.services.log.leases.held)
-                if room.idle and not runs:
+                if room.idle() and not runs:
                     await self._rooms.pop(name).aclose(hand_over=True)
 
     async def _live(self, receive: Receive, send: Send) -> None:

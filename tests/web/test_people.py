@@ -443,9 +443,9 @@ def test_a_room_nobody_uses_is_closed(tmp_path: Path) -> None:
     async def scenario(app: WebApp) -> None:
         await ask(app, ANNA, "POST", "/api/sessions", {})
         room = app._rooms[ANNA]
-        assert not room.idle
+        assert not room.idle()
         room._left -= 10_000
-        assert room.idle
+        assert room.idle()
         await app._close_idle()
         assert ANNA not in app._rooms
         assert len((await ask(app, ANNA, "GET", "/api/sessions")).data["sessions"]) == 1

@@ -14,9 +14,10 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Environment, Setting, Settings
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.search_backend.api.app import create_app
-from searchloop.search_backend.engines import find_engines
+from searchloop.search_backend.engines import engine_plugins, find_engines
 from searchloop.search_backend.library import MOST_BYTES, Found, Library, load
-from searchloop.search_backend.readers import find_services
+from searchloop.search_backend.plugin.entry_points import PluginPart
+from searchloop.search_backend.readers import find_services, reader_plugins
 from searchloop.search_backend.settings import SETTINGS
 from searchloop.search_backend.settings import Settings as SearchSettings
 from searchloop.search_backend.types import SearchBackendError
@@ -58,6 +59,11 @@ def library(home: Path) -> Iterator[Library]:
 def backend_settings() -> list[Setting]:
     """Returns the search backend's own settings."""
     return [Setting(name, help, default) for name, default, help in SETTINGS]
+
+
+def plugins() -> dict[str, tuple[PluginPart, ...]]:
+    """Returns the engines and readers that other packages bring, broken ones included."""
+    return {"engines": engine_plugins(), "readers": reader_plugins()}
 
 
 def settings_by_owner() -> Iterator[list[Setting]]:

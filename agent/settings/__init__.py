@@ -2,7 +2,7 @@
 
 Order: flag > environment > `.env` > saved keys > `config.toml` in SEARCHLOOP_HOME > default.
 
-Others may import: config_file, keys, removed, secrets.
+Others may import: config_file, keys, plugins, removed, secrets.
 """
 
 from __future__ import annotations

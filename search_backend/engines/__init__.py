@@ -111,7 +111,6 @@ def find_engines() -> Mapping[str, Engine]:
     return dict(sorted({**brought, **_own()}.items()))
 
 
-@cache
 def _own() -> Mapping[str, Engine]:
     found: dict[str, Engine] = {}
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):

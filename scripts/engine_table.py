@@ -21,9 +21,8 @@ HEAD = (
     "|---|---|---|---|---|---|\n"
 )
 READERS_HEAD = "| reader | what it is | needs | may be set |\n|---|---|---|---|\n"
-LOCAL_READER = (
-    f"| `{LOCAL}` | HTML, PDF, feeds, plain text, Markdown, JSON, read here | nothing | - |\n"
-)
+KINDS = "HTML, PDF, DOCX, ODT, EPUB, notebooks, mail, feeds, all kinds of text"
+LOCAL_READER = f"| `{LOCAL}` | {KINDS}, read here | nothing | - |\n"
 SHORT_HEAD = "| | engines | readers |\n|---|---|---|\n"
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from urllib.parse import urlsplit
 
+from searchloop.analysis.addresses import url_key
 from searchloop.search_backend.fetch.host_check import Rules
-from searchloop.search_backend.search.merge import canonical_key, cleaned
+from searchloop.search_backend.search.merge import cleaned
 from searchloop.search_backend.search.router import original_of, wants_news, works
 from searchloop.search_backend.search.schedule import Outcome
 from searchloop.search_backend.types import Query, SearchResult
@@ -35,8 +36,8 @@ class Ranked:
 
 
 def work_key(url: str) -> str:
-    """Returns one key for all addresses at which a work is published; see `canonical_key`."""
-    key = canonical_key(url)
+    """Returns one key for all addresses at which a work is published; see `url_key`."""
+    key = url_key(url)
     for name, pattern in works():
         if found := pattern.search(key):
             return f"{name}:{'/'.join(filter(None, found.groups())).lower()}"

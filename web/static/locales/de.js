@@ -773,6 +773,8 @@ export default {
   "error.duplicate_server": "Zwei MCP-Server haben denselben Namen. Benennen Sie einen um.",
   "error.asked_sites": "Auch Quellen gefragt, die zur Frage passen.",
   "error.asked_sites.1": "Auch gefragt: {asked}.",
+  "error.broken_plugin": "Ein Plugin eines anderen Pakets wird nicht benutzt.",
+  "error.broken_plugin.1": "Das Plugin {name} aus {package} wird nicht benutzt. {why}",
   "error.earlier_search": "Diese Treffer sind von einer früheren Suche.",
   "error.earlier_search.1": "Diese Treffer sind von einer Suche vor {minutes} Minuten.",
   "error.empty_claim": "Die Behauptung ist leer.",

@@ -687,6 +687,8 @@ export default {
   "error.duplicate_server": "Two servers of one name.",
   "error.asked_sites": "Also asked sites that fit the question.",
   "error.asked_sites.1": "Also asked: {asked}.",
+  "error.broken_plugin": "A plugin of another package is not used.",
+  "error.broken_plugin.1": "The plugin {name} of {package} is not used. {why}",
   "error.earlier_search": "These results are of an earlier search.",
   "error.earlier_search.1": "These results are of a search {minutes} minutes ago.",
   "error.empty_claim": "The claim is empty.",

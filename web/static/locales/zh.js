@@ -769,6 +769,8 @@ export default {
   "error.duplicate_server": "有两个同名的 MCP 服务器。请给其中一个改名。",
   "error.asked_sites": "也询问了适合该问题的站点。",
   "error.asked_sites.1": "也询问了：{asked}。",
+  "error.broken_plugin": "另一个软件包的插件未被使用。",
+  "error.broken_plugin.1": "{package} 的插件 {name} 未被使用。{why}",
   "error.earlier_search": "这些结果来自之前的搜索。",
   "error.earlier_search.1": "这些结果来自 {minutes} 分钟前的搜索。",
   "error.empty_claim": "陈述为空。",

@@ -46,6 +46,7 @@ _COLUMNS = (
 # An id is an argument of commands: with a first dash it would be an option.
 _LETTERS = string.ascii_letters + string.digits
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
+_TEMPORARY = '%"temporary":true%'
 _PINNED = '%"pinned":true%'  # as `to_json` writes it into settings
 _POLL = 2.0  # seconds without news after which a follower reads the store
 _POLL_NOTIFIED = 20.0  # the same for a store that notifies
@@ -134,9 +135,22 @@ class EventLog:
             for table in ("events", "deltas", "runs", "signals"):
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
             done = db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+        self._db.leave_nothing()
         self._followers.push(session_id, None)
         if done.rowcount:
             self._db.tell({"session": session_id})
+
+    def searched(self, session_id: str) -> bool:
+        """Returns whether the session ever searched or opened a page."""
+        kinds = "type IN ('search_started', 'page_opened')"
+        query = f"SELECT 1 FROM events WHERE session = ? AND {kinds} LIMIT 1"
+        return self._one(query, (session_id,)) is not None
+
+    def temporary(self, before: float) -> list[str]:
+        """Returns the ids of temporary sessions without a run that nobody used since `before`."""
+        query = """SELECT id FROM sessions WHERE settings LIKE ? AND updated < ?
+            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id)"""
+        return [row[0] for row in rows_of(self._db, query, (_TEMPORARY, before))]
 
     def append(
         self,

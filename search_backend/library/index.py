@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
+from searchloop.search_backend.cache.chats import leave_nothing
 from searchloop.search_backend.text.passages import CLOSE, OPEN, Passage, excerpt
 from searchloop.search_backend.types import SearchBackendError
 
@@ -131,10 +132,19 @@ class Index:
             if connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
                 _prepare(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def leave_nothing(self) -> None:
+        """Overwrites what was removed: in the segments of the index, and in the log of writes."""
+        with self.open(write=True) as connection:
+            connection.execute("INSERT INTO passages(passages) VALUES ('optimize')")
+        with self.open() as connection:
+            connection.execute("COMMIT")
+            leave_nothing(connection)
 
     def document(self, url: str) -> Document | None:
         """Returns the document at `url` (without a fragment)."""

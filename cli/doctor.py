@@ -16,14 +16,15 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from searchloop.agent.errors import AgentError
+from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.library import BareAgent
 from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.providers import split_model
-from searchloop.agent.settings import Settings, default_home, load_environment
+from searchloop.agent.settings import Environment, Settings, default_home, load_environment
 from searchloop.agent.settings.removed import removed_settings
 from searchloop.agent.settings.secrets import masked
+from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.transport.trust import certificates, check_proxies
 from searchloop.agent.types import ModelInfo
 from searchloop.cli.arguments import number, one_line, output, tell
@@ -31,6 +32,7 @@ from searchloop.cli.main import FAILED, OK
 from searchloop.cli.models import own_servers
 from searchloop.cli.search import ask_backend
 from searchloop.web.compose import listed_settings
+from searchloop.web.gate.access import KeptToken
 
 _ROOMY = 16_384  # tokens: below this pages have to be shortened all the time
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "hint": "hint   "}
@@ -55,6 +57,9 @@ def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
 def _config_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_config)
     parser.add_argument("--origin", action="store_true", help="say where each value came from")
+    parser.add_argument(
+        "--new-token", action="store_true", help="replace the web UI's token: all sign in again"
+    )
     output(parser)
 
 
@@ -132,9 +137,9 @@ def _servers(settings: Settings) -> Iterator[Finding]:
 
 def _models(settings: Settings) -> Iterator[Finding]:
     with BareAgent(settings, search_backend=None) as agent:
-        models = agent.models()
-    yield _chosen(settings.model, models)
-    chosen = settings.model.partition(":")[0]
+        models, usual = agent.models(), agent.usual_model()
+    yield _chosen(usual, models)
+    chosen = usual.model.partition(":")[0]
     for provider in dict.fromkeys(model.id.partition(":")[0] for model in models):
         own = [m for m in models if m.id.partition(":")[0] == provider]
         ready = [m for m in own if m.available]
@@ -142,14 +147,16 @@ def _models(settings: Settings) -> Iterator[Finding]:
             names = ", ".join(m.id.partition(":")[2] for m in ready[:6])
             more = f" and {len(ready) - 6} more" if len(ready) > 6 else ""
             yield Finding("ok", f"Models of {provider}", f"{names}{more}")
+            if ready[0].remedy:
+                yield Finding("hint", f"Models of {provider}", ready[0].remedy)
             yield from _small(ready)
         elif provider != chosen:
             yield _lacking("hint", f"Models of {provider}", own[0])
 
 
-def _chosen(name: str, models: Iterable[ModelInfo]) -> Finding:
+def _chosen(usual: Choice, models: Iterable[ModelInfo]) -> Finding:
     """Reports the model that is used when none is named."""
-    what = "Default model"
+    what, name = "Default model", usual.model
     try:
         provider, _ = split_model(name)
     except AgentError as error:
@@ -157,7 +164,7 @@ def _chosen(name: str, models: Iterable[ModelInfo]) -> Finding:
     own = [m for m in models if m.id.partition(":")[0] == provider]
     found = next((m for m in own if m.id in (name, f"{name}:latest")), None)
     if found and found.available:
-        return Finding("ok", what, name)
+        return Finding("ok", what, f"{name}, {usual.why}")
     if found or (own and not any(m.available for m in own)):
         return _lacking("missing", what, found or own[0])
     if any(m.local for m in own):
@@ -249,6 +256,8 @@ async def _tried(settings: Settings, names: list[str]) -> list[dict[str, Any]]:
 def _config(args: argparse.Namespace) -> int:
     """Prints each setting on a line: NAME = value, and with --origin where it was set."""
     env, rows, lines = load_environment(), [], []
+    if args.new_token:
+        return _renew_token(env, args)
     for setting in listed_settings(env):
         known = (setting.name, *setting.aliases)
         name = next((n for n in known if env.get(n)), setting.name)
@@ -260,6 +269,17 @@ def _config(args: argparse.Namespace) -> int:
         origin = f"  # {env.origin(name)}" if args.origin else ""
         lines.append(f"{name} = {one_line(value or '(not set)', 200)}{origin}")
     return tell(args, {"settings": rows}, *lines)
+
+
+def _renew_token(env: Environment, args: argparse.Namespace) -> int:
+    if env.get("SEARCHLOOP_TOKEN"):
+        what = f"SEARCHLOOP_TOKEN is set by {env.origin('SEARCHLOOP_TOKEN')}, so it is the token."
+        remedy = "Change it there, then start searchloop again."
+        raise ConfigError("fixed_token", what, remedy)
+    kept = KeptToken(default_home(env))
+    kept.renew()
+    said = f"The token in {kept.path} is new. Browsers sign in again; scripts need the new one."
+    return tell(args, {"token_file": str(kept.path)}, said)
 
 
 ARGUMENTS = {"doctor": _doctor_arguments, "config": _config_arguments}

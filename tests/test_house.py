@@ -44,6 +44,7 @@ PYTHON_LINES, PAGE_LINES = 58_000, 8_000
 FULLER: Mapping[str, str] = {
     "agent": "the loop's own modules beside one folder for each part that it is given",
     "cli": "one file a group of commands: whoever looks for a command finds its file",
+    "search_backend/readers": "one file a kind of document or a service: whoever adds one adds it",
 }
 # A module below 40 lines that joins no other, and the reason. Plugins and __init__ need none.
 SMALLER: Mapping[str, str] = {
@@ -55,8 +56,9 @@ SMALLER: Mapping[str, str] = {
 # "path:function" -> why it may be larger.
 LARGER: Mapping[str, str] = {}
 VENDORS = (
-    "anthropic|brave|claude|crawl4ai|ddgs?|duckduckgo|exa|firecrawl|gemini|jina|ollama|openai"
-    "|perplexity|searxng|serper|tavily|xai"
+    "anthropic|arxiv|brave|claude|crawl4ai|crossref|ddgs?|deepseek|duckduckgo|exa|firecrawl|gemini"
+    "|jina|kagi|linkup|mojeek|ollama|openai|openalex|perplexity|pubmed|searxng|serper"
+    "|tavily|wikidata|wikipedia|xai"
 )
 VENDOR = re.compile(rf"(?<![a-z])({VENDORS})(?![a-z0-9])", re.IGNORECASE)
 # Help texts, defaults and the page's catalogue of words name vendors because people do.

@@ -77,6 +77,7 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None, Chat]:
             "safe_search": _one_of(SAFE_SEARCHES),
             "engine": _text(100),
             **_FOR,
+            "explain": _flag,
         },
         needed="query",
     )
@@ -175,6 +176,12 @@ def _number(least: int, most: int) -> Check:
     return check
 
 
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise BadRequest(f"{name} is neither true nor false.", f"Send one, or leave {name} out.")
+    return value
+
+
 def _domains(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise BadRequest(f"{name} is not a list of texts.", 'Send a list: ["example.org"].')
@@ -200,12 +207,6 @@ def _code(name: str, value: Any) -> str:
             f"Send {name} as in ISO {'3166' if name == 'country' else '639'}, e.g. de.",
         )
     return value.lower()
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise BadRequest(f"{name} is neither true nor false.", "Send one of them.")
-    return value
 
 
 # Which chat asks: what it brings is stored under its name, and nothing of a temporary one.

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Hashable
 
 # With `item` empty: this chat was forgotten.
-TABLES = (
+CHAT_TABLES = (
     "CREATE TABLE IF NOT EXISTS chats (chat TEXT NOT NULL, item TEXT NOT NULL,"
     " PRIMARY KEY (chat, item)) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS chats_item ON chats(item)",

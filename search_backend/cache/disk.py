@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from searchloop.search_backend.cache.chats import TABLES, leave_nothing, mark, unmark
+from searchloop.search_backend.cache.chats import CHAT_TABLES, leave_nothing, mark, unmark
 from searchloop.search_backend.types import NO_CHAT, Chat
 
 NAME = "cache.sqlite3"
@@ -42,7 +42,7 @@ BEGIN IMMEDIATE; DROP TABLE IF EXISTS entries;
 CREATE TABLE entries (
     id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, made REAL NOT NULL, until REAL NOT NULL,
     packed INTEGER NOT NULL, value BLOB NOT NULL);
-{"; ".join(TABLES)};
+{"; ".join(CHAT_TABLES)};
 PRAGMA user_version = {_VERSION}; COMMIT;
 """
 _SIZE = (

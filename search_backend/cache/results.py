@@ -16,6 +16,7 @@ from searchloop.search_backend.types import (
     Chat,
     Filtered,
     Problem,
+    Ranking,
     SearchAnswer,
     SearchResult,
 )
@@ -113,7 +114,7 @@ class AnswerCache:
         """Keeps `answer` for `seconds`; the answers unused for longest make room."""
         self._hold(key, answer, seconds, 0.0, chat)
         if self._disk:
-            value = answer.as_json() | {"seconds": seconds}
+            value = answer.as_json(explain=True) | {"seconds": seconds}
             self._disk.put(KIND, self._name(key), value, seconds, chat)
 
     def forget(self, chat: str) -> None:
@@ -183,6 +184,7 @@ def _read(value: dict[str, Any]) -> SearchAnswer:
         attempts=tuple(_attempt(**attempt) for attempt in value["attempts"]),
         filtered=Filtered(**dropped) if dropped else None,
         not_applied=tuple(value.get("not_applied", ())),
+        ranking=tuple(Ranking(r["url"], tuple(r["reasons"])) for r in value.get("ranking", ())),
     )
 
 

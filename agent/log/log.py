@@ -34,18 +34,14 @@ from searchloop.agent.log.contract import (
 )
 from searchloop.agent.log.events import Event, event_in, event_of
 from searchloop.agent.log.leases import Leases, no_session
-from searchloop.agent.log.session import Session
+from searchloop.agent.log.session import COLUMNS, Session, session_of
 from searchloop.agent.log.sqlite import SqliteDatabase
 from searchloop.agent.settings import DATABASES
-from searchloop.agent.text import column_text, like_pattern, object_in, to_json
+from searchloop.agent.text import column_text, like_pattern, to_json
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_COLUMNS = (
-    "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
-    "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running, settings"
-)
 # An id is an argument of commands: with a first dash it would be an option.
 _LETTERS = string.ascii_letters + string.digits
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
@@ -123,11 +119,11 @@ class EventLog:
 
     def session(self, session_id: str) -> Session:
         """Returns a session. Raises Conflict('no_session') when it does not exist."""
-        query = f"SELECT {_COLUMNS} FROM sessions WHERE id = ? AND owner = ?"
+        query = f"SELECT {COLUMNS} FROM sessions WHERE id = ? AND owner = ?"
         row = self._one(query, (session_id, self._person))
         if row is None:
             raise no_session(session_id)
-        return _session(row)
+        return session_of(row)
 
     def sessions(self, q: str | None = None, limit: int = 200) -> list[Session]:
         """Lists sessions, newest first, and every pinned one; `q` searches titles and questions."""
@@ -138,14 +134,14 @@ class EventLog:
                 WHERE session = sessions.id AND type = 'user_message'
                 AND {self._db.text_of_data} {like}))"""
             values += [like_pattern(q)] * 2
-        query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY updated DESC LIMIT {int(limit)}"
-        found = [_session(row) for row in rows_of(self._db, query, values)]
+        query = f"SELECT {COLUMNS} FROM sessions {where} ORDER BY updated DESC LIMIT {int(limit)}"
+        found = [session_of(row) for row in rows_of(self._db, query, values)]
         if q or len(found) < limit:
             return found
         older = "AND settings LIKE ? AND updated < ? ORDER BY updated DESC"
-        query = f"SELECT {_COLUMNS} FROM sessions {where} {older}"
+        query = f"SELECT {COLUMNS} FROM sessions {where} {older}"
         pinned = rows_of(self._db, query, [*values, _PINNED, found[-1].updated])
-        return found + [_session(row) for row in pinned]
+        return found + [session_of(row) for row in pinned]
 
     def update_session(
         self, session_id: str, settings: Mapping[str, Any] | None = None, /, **changes: str | None
@@ -181,12 +177,6 @@ class EventLog:
         self._followers.push(session_id, None)
         if done.rowcount:
             self._db.tell({"session": session_id})
-
-    def searched(self, session_id: str) -> bool:
-        """Returns whether the session ever searched or opened a page."""
-        kinds = "type IN ('search_started', 'page_opened')"
-        query = f"SELECT 1 FROM events WHERE session = ? AND {kinds} LIMIT 1"
-        return self._one(query, (session_id,)) is not None
 
     def temporary(self, before: float) -> list[str]:
         """Returns the ids of temporary sessions without a run that nobody used since `before`."""
@@ -355,10 +345,6 @@ class EventLog:
 
     def _one(self, query: str, values: Sequence[Any] = ()) -> Any:
         return next(iter(rows_of(self._db, query, values)), None)
-
-
-def _session(row: Sequence[Any]) -> Session:
-    return Session(*(*row[:-2], bool(row[-2]), object_in(row[-1]) or {}))
 
 
 class Follower:

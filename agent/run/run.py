@@ -169,15 +169,14 @@ class Run:
 
     async def _loop(self, path: SearchPath, recorder: Recorder, table: SourceTable) -> Outcome:
         question, session = self.question, self.question.session
-        fence, options = Fence(), question.options
+        fence, backend = Fence(), ChatBackend(self.backend, session.id, session.settings)
         web: tuple[Tool, ...] = ()
         if path.local:
             said = "\n".join(
                 asked(m) for m in self.messages if m.role == "user" and not is_summary(m)
             )
-            backend = ChatBackend(self.backend, session.id, session.settings)
-            search = web_search(backend, fence, options, said)
-            web = (search, open_page(backend, fence, options))
+            search = web_search(backend, fence, question.options, said)
+            web = (search, open_page(backend, fence, question.options))
         guard = self.guards.guard(session, question.policy, question.approve, table, self.messages)
         own = question.gathered.tools
         offered = {"all": own, "needed": without_spare(own), "none": ()}[

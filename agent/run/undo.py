@@ -48,7 +48,8 @@ async def delete_session(
     The session goes last: if something cannot be deleted, it is still there to be deleted again.
     Raises AgentError.
     """
-    if await asyncio.to_thread(log.searched, session_id):
+    events = await asyncio.to_thread(log.read, session_id)
+    if any(event.type in ("search_started", "page_opened") for event in events):
         await backend.ask("/api/forget", {"chat": session_id})
     await asyncio.to_thread(Workspace.of(settings).forget, session_id)
     await asyncio.to_thread(log.delete_session, session_id)

@@ -180,9 +180,9 @@ class EventLog:
 
     def temporary(self, before: float) -> list[str]:
         """Returns the ids of temporary sessions without a run that nobody used since `before`."""
-        query = """SELECT id FROM sessions WHERE settings LIKE ? AND updated < ?
+        query = """SELECT id FROM sessions WHERE owner = ? AND settings LIKE ? AND updated < ?
             AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id)"""
-        return [row[0] for row in rows_of(self._db, query, (_TEMPORARY, before))]
+        return [row[0] for row in rows_of(self._db, query, (self._person, _TEMPORARY, before))]
 
     def append(
         self,

@@ -17,7 +17,7 @@ words; `detail` holds the true cause for the local log.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 TimeRange = Literal["d", "w", "m", "y"]
 SafeSearch = Literal["off", "moderate", "strict"]
@@ -320,6 +320,24 @@ class EngineError(SearchBackendError):
 class FetchRefused(SearchBackendError):
     """This address may not be opened. Codes: refused_url (no web address with a single reading),
     refused_domain (the domain rules)."""
+
+
+class Chat(NamedTuple):
+    """The chat for which something is asked; without an id it is asked for none.
+
+    What is asked for a `temporary` one is held in memory alone.
+    """
+
+    id: str = ""
+    temporary: bool = False
+
+    @property
+    def kept(self) -> bool:
+        """True if what it brings may be stored under its name."""
+        return bool(self.id) and not self.temporary
+
+
+NO_CHAT = Chat()
 
 
 class FetchFailed(SearchBackendError):

@@ -80,10 +80,7 @@ class Codec(Protocol):
 
 
 class Provider(Protocol):
-    """Answers requests to models.
-
-    One that cuts its requests to the window by itself has an attribute `shortens`, which is true.
-    """
+    """Answers requests to models."""
 
     name: str
 
@@ -310,6 +307,14 @@ class Hosts(Protocol):
 
     async def remove(self, model: str) -> None:
         """Deletes a model from the server's disk."""
+
+
+@runtime_checkable
+class Shortens(Protocol):
+    """A provider that cuts its requests to a window by itself: old pages first, turns last."""
+
+    async def find_window(self, model: str) -> int | None:
+        """Returns the window in tokens, None if the server does not tell it. May load the model."""
 
 
 def hosting(provider: object, name: str) -> Hosts:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError, busy
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.branches import Turns, summary_of
-from searchloop.agent.log.context import Budget, brief, size_of, tokens
+from searchloop.agent.log.context import Budget, brief, fit, size_of, tokens
 from searchloop.agent.log.events import is_summary, messages_from, sent, summary_message
 from searchloop.agent.observe import current
-from searchloop.agent.providers import Provider
+from searchloop.agent.providers import Provider, Shortens
 from searchloop.agent.run.question import checked
 from searchloop.agent.text import neutral
 from searchloop.agent.types import (
@@ -36,6 +36,9 @@ from searchloop.agent.types import (
 _FULL = 0.8  # of the window: a request that takes more is shortened first
 _WHOLE = 2  # turns at the end that stay as they are if they fit
 _LONGEST = 4000  # tokens of a summary
+_NEARLY = 0.9  # of it, where the provider itself keeps to it by a better estimate
+_SMALL = 2048  # tokens that fit any window
+_ROOMY = 8192  # tokens: in a smaller window, a model would write a summary before each answer
 _SHORTEST = 800  # tokens that any model takes
 _CUTS = (8000, 4000, 2000, 1000, 500, 250, 120)  # characters of a message that is summarised
 _MARK = re.compile(r"\[(\d{1,4})\]")
@@ -72,11 +75,12 @@ class Summariser:
         return min(int(window * _FULL), Budget(window).room) if window else 0
 
     async def cover(
-        self, messages: list[Message], keep: int, space: int, by: str = "auto"
+        self, messages: list[Message], keep: int, space: int, by: str = "auto", ask: bool = True
     ) -> dict[str, Any] | None:
         """Puts a summary before the last `keep` turns of the transcript; returns its event's data.
 
-        `space` is what messages may take. Returns None where there is nothing to summarise.
+        `space` is what messages may take. `ask`: the model writes it, else it lists the questions.
+        Returns None where there is nothing to summarise.
         """
         begins = len(messages) - len(sent(messages))
         asked = [i for i, m in enumerate(messages) if m.role == "user" and not is_summary(m)]
@@ -84,7 +88,7 @@ class Summariser:
         if place <= begins + is_summary(messages[begins]):
             return None
         older = messages[begins:place]
-        text, usage = await self._written(older, space)
+        text, usage = await self._written(older, space) if ask else (None, NOTHING)
         written = text is not None
         text = text or _plain(older, space)
         marked = {int(n) for n in _MARK.findall(text)} if written else _cited(older)
@@ -175,28 +179,52 @@ class SummarisingProvider:
 
     async def _make_room(self, request: Request, *, refused: bool = False) -> Usage | None:
         """Summarises if the request is too long; returns what that took, None if it did not."""
-        if getattr(self.writer.provider, "shortens", False):
-            return None
+        offered = "".join(f"{t.name}{t.description}{t.parameters}" for t in request.tools)
+        fixed, kept = tokens(request.system) + tokens(offered), sent(self.messages)
+        if isinstance(self.writer.provider, Shortens):
+            return await self._replace_dropped(self.writer.provider, kept, fixed)
         room = self.writer.room()
         if not (room or refused):
             return None
-        offered = "".join(f"{t.name}{t.description}{t.parameters}" for t in request.tools)
-        kept = sent(self.messages)
         length = len(request.system) + len(offered) + sum(len(m.content) for m in kept)
         if not refused and room and length <= room:
             return None  # no text has more tokens than characters
         total = _total(kept)
-        space = room - tokens(request.system) - tokens(offered) if room else total
+        space = room - fixed if room else total
         if not refused and total <= space:
             return None
         if refused:  # by a server that counts more than we do
             space = min(space, total) // 2
+        return await self._cover(kept, space)
+
+    async def _replace_dropped(
+        self, provider: Shortens, kept: Sequence[Message], fixed: int
+    ) -> Usage | None:
+        """Summarises what a provider that shortens its requests by itself would leave out."""
+        questions = {id(m) for m in kept if m.role == "user"}
+        if len(questions) < 2 or fixed + _total(kept) <= _SMALL:
+            return None
+        window = await provider.find_window(self.writer.model)
+        budget = Budget(int(window * _NEARLY), fixed) if window else None
+        if window is None or budget is None or _total(kept) <= budget.room:
+            return None
+        with suppress(ProviderError):
+            if questions <= set(map(id, fit(kept, budget).messages)):
+                return None
+        return await self._cover(kept, max(budget.room, _SHORTEST), ask=window >= _ROOMY)
+
+    async def _cover(
+        self, kept: Sequence[Message], space: int, *, ask: bool = True
+    ) -> Usage | None:
+        """Puts a summary before the last turns, as many as fit; returns what that took."""
         for keep in range(_WHOLE, 0, -1):
             if keep > 1 and _total(_last_turns(kept, keep)) > space * 3 // 4:
                 continue
-            if data := await self.writer.cover(self.messages, keep, space):
+            if data := await self.writer.cover(self.messages, keep, space, ask=ask):
                 await self.emit.event("summary", data)
-                await self.emit.event("notice", _SUMMARISED if data["model"] else _LISTED)
+                if ask or not is_summary(kept[0]):  # a list that only grew was told before
+                    notice = _SUMMARISED if data["model"] else _LISTED
+                    await self.emit.event("notice", notice)
                 return Usage(**data["usage"])
         return None
 

@@ -42,10 +42,9 @@ FEATURES = Features(
 
 
 class Ollama:
-    """See `Provider` and `Hosts`. `check` raises `problem`, the error of a wrong setting."""
+    """See `Provider`, `Hosts`, `Shortens`. `check` raises `problem`, a wrong setting's error."""
 
     name = "ollama"
-    shortens = True
 
     def __init__(
         self, config: Config, transport: Transport, home: Path, problem: ConfigError | None = None
@@ -84,6 +83,9 @@ class Ollama:
         if self._config.local_only:
             return self._stream_local(request)
         return self._steps.stream(request)
+
+    async def find_window(self, model: str) -> int | None:
+        return await self._catalog.find_window(model)
 
     async def server(self) -> ModelServer:
         version = None

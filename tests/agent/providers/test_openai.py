@@ -474,6 +474,17 @@ def test_failed_and_empty_searches_differ() -> None:
     )
 
 
+def test_reasoning_in_content_parts_is_no_answer() -> None:
+    """Other servers number parts in their own ways, and end reasoning after the text."""
+    events = decode(stream_of("reasoning_parts_stream"))
+    message = finished(stream_of("reasoning_parts_stream")).message
+    assert message.content == "High water is at 07:40."
+    assert message.thinking == "The table says 07:40."
+    assert "".join(e.text for e in events if isinstance(e, ThinkingDelta)) == message.thinking
+    assert message.provider_data is not None
+    assert [b["type"] for b in message.provider_data.blocks] == ["reasoning", "message"]
+
+
 def test_leaked_marks_are_gone() -> None:
     """The citation that a mark stood for covers the sentence before it."""
     message = finished(stream_of("leaked_marks_stream")).message

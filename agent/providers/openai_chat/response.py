@@ -400,10 +400,10 @@ class ChatDecoder(DecoderBase):
         if self._search == "due":
             self._search = "begun"
             yield SearchStarted()
-        delta, message = choice.get("delta"), choice.get("message")
-        shown = self._answer.add(delta, whole=False) if isinstance(delta, dict) else []
-        if isinstance(message, dict):
-            shown += self._answer.complete(message)
+        delta = choice.get("delta")
+        shown = self._answer.add(delta, whole=False) if type(delta) is dict else []
+        if "message" in choice and isinstance(choice["message"], dict):
+            shown += self._answer.complete(choice["message"])
         if shown or self._answer.annotated:
             yield from self._searched()
         yield from shown

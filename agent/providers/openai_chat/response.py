@@ -388,7 +388,8 @@ class ChatDecoder(DecoderBase):
         yield from self._finish()
 
     def _read(self, event: Any) -> Iterable[StreamEvent]:
-        if event.get("error") or event.get("object") == "error":
+        # An error behind the reason for the end takes nothing away: routers send both.
+        if (event.get("error") or event.get("object") == "error") and not self._ended:
             raise self._codec.refused(find_error(event) or {})
         if not _NOTED.isdisjoint(event):
             self._answer.note(event)

@@ -488,6 +488,14 @@ def test_words_wherever_they_stand(status: int, answer: Any, code: str, words: s
     assert error.retryable == (code == "tool_call_slip")
 
 
+def test_an_error_behind_the_end_takes_nothing_away() -> None:
+    """A router tells the reason first, and then its own error: the answer is cut, not refused."""
+    error = {"error": {"code": 400, "message": "Token limit reached"}, "choices": []}
+    data = chunk({"content": "At "}) + chunk({}, "length")
+    end = finished(decode(data + b"data: " + json.dumps(error).encode() + b"\n\n" + DONE))
+    assert (end.stop_reason, end.message.content) == ("length", "At ")
+
+
 def test_an_error_in_a_field_of_its_own() -> None:
     """llama.cpp writes `error:` where events have `data:`."""
     data = chunk({"content": "At "}) + b'error: {"error":{"message":"failed to decode"}}\n\n'

@@ -81,7 +81,7 @@ def chats(home: Path, words: Words, count: int) -> None:
     with closing(EventLog(home / "sessions.sqlite3")) as log:
         for n in range(count):
             source = {"url": f"https://example.org/{n}", "title": words.text(4), "state": "found"}
-            events = []
+            events: list[tuple[str, dict[str, object]]] = []
             for _ in range(3):
                 events.append(("user_message", {"text": words.text(12)}))
                 events.append(("message", {"text": words.text(150), "sources": [source]}))

@@ -21,7 +21,7 @@ from searchloop.agent.errors import StoreError
 from searchloop.agent.log.contract import TEMPORARY, Database, Statements, forget, rows_of
 from searchloop.agent.text import object_in
 from searchloop.analysis.language import language
-from searchloop.analysis.terms import Wanted, folded, places, terms, wanted
+from searchloop.analysis.terms import folded, places, terms, wanted
 
 PARTS = ("title", "question", "answer", "sources")
 MOMENT = 0.5  # seconds that a search spends on indexing before it answers
@@ -314,14 +314,10 @@ def _words(query: str, langs: Sequence[str]) -> list[_Word]:
     own = {term for word in wanted(last, langs) for term in word.terms}
     last = folded(last) if len(last) > 1 and _PLAIN.fullmatch(folded(last)) else ""
     return [
-        _Word(word.terms, last if last and not own.isdisjoint(word.terms) else _prefix(word))
+        _Word(word.terms, last if last and not own.isdisjoint(word.terms) else "")
         for word in wanted(query, langs)[:_MOST_WORDS]
         if word.terms
     ]
-
-
-def _prefix(word: Wanted) -> str:
-    return word.terms[0] if word.prefix else ""
 
 
 def _quoted(term: str) -> str:

@@ -22,7 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-import Stemmer  # type: ignore[import-not-found]
+import Stemmer
 
 from searchloop.search_backend.library import Library
 

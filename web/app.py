@@ -70,11 +70,9 @@ class Room:
             self._inside -= 1
             self._left = time.monotonic()
 
-    @property
     def idle(self) -> bool:
-        """Is true when nobody has been here for long and nothing goes on."""
-        quiet = not self._inside and not self.services.runner.running
-        return quiet and time.monotonic() - self._left > _IDLE_SECONDS
+        """Is true when nobody has been here for long."""
+        return not self._inside and time.monotonic() - self._left > _IDLE_SECONDS
 
     async def aclose(self, *, hand_over: bool) -> None:
         """Ends pulls and runs."""
@@ -144,9 +142,15 @@ class WebApp:
                     await self._open(name)
             except AgentError as error:
                 _log.warning("a person's runs cannot be looked after: %s", error)
-            for name in [name for name, room in self._rooms.items() if name and room.idle]:
-                await self._rooms.pop(name).aclose(hand_over=True)
+            await self._close_idle()
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _close_idle(self) -> None:
+        for name, room in list(self._rooms.items()):
+            if name and room.idle():
+                runs = await asyncio.to_thread(room.services.log.leases.held)
+                if room.idle() and not runs:
+                    await self._rooms.pop(name).aclose(hand_over=True)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Recovers broken runs before the first request, and stops all runs at the end."""

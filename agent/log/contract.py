@@ -129,6 +129,9 @@ class Database(Protocol):
         Empty news say that some may be lost. Callers repeat the call when they want news again.
         """
 
+    def leave_nothing(self) -> None:
+        """Empties what still holds deleted rows, as far as that is the store's own business."""
+
     def check(self) -> list[str]:
         """Returns damage of the store itself, a line each."""
 

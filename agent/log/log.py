@@ -34,10 +34,10 @@ from searchloop.agent.log.contract import (
 from searchloop.agent.log.events import Event, event_in
 from searchloop.agent.log.followers import Followers
 from searchloop.agent.log.leases import Leases, no_session
-from searchloop.agent.log.session import Session
+from searchloop.agent.log.session import COLUMNS, Session, session_of
 from searchloop.agent.log.sqlite import SqliteDatabase
 from searchloop.agent.settings import DATABASES
-from searchloop.agent.text import column_text, object_in, to_json
+from searchloop.agent.text import column_text, to_json
 
 if TYPE_CHECKING:
     from searchloop.agent.log.find import ChatSearch, FoundTurn
@@ -45,14 +45,11 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_COLUMNS = (
-    "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
-    "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running, settings"
-)
-_SELECT = f"SELECT {_COLUMNS} FROM sessions WHERE owner = ?"
+_SELECT = f"SELECT {COLUMNS} FROM sessions WHERE owner = ?"
 # An id is an argument of commands: with a first dash it would be an option.
 _LETTERS = string.ascii_letters + string.digits
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
+_TEMPORARY = '%"temporary":true%'
 _PINNED = '%"pinned":true%'  # as `to_json` writes it into settings
 _OWNER = "SELECT owner FROM sessions WHERE id = ?"
 _KNOWN = 10_000  # sessions of a person that are remembered
@@ -130,7 +127,7 @@ class EventLog:
         row = self._one(f"{_SELECT} AND id = ?", (self._person, session_id))
         if row is None:
             raise no_session(session_id)
-        return _session(row)
+        return session_of(row)
 
     def sessions(self, q: str | None = None, limit: int = 200) -> list[Session]:
         """Lists sessions, newest first, and every pinned one; those that `find` finds for `q`."""
@@ -139,14 +136,14 @@ class EventLog:
                 id: self._one(f"{_SELECT} AND id = ?", (self._person, id))
                 for id in self.find(q, limit)
             }
-            return [_session(row) for row in rows.values() if row is not None]
+            return [session_of(row) for row in rows.values() if row is not None]
         query = f"{_SELECT} ORDER BY updated DESC LIMIT {int(limit)}"
-        found = [_session(row) for row in rows_of(self._db, query, [self._person])]
+        found = [session_of(row) for row in rows_of(self._db, query, [self._person])]
         if len(found) < limit:
             return found
         query = f"{_SELECT} AND settings LIKE ? AND updated < ? ORDER BY updated DESC"
         pinned = rows_of(self._db, query, [self._person, _PINNED, found[-1].updated])
-        return found + [_session(row) for row in pinned]
+        return found + [session_of(row) for row in pinned]
 
     def find(self, query: str, limit: int = 20) -> dict[str, list[FoundTurn]]:
         """Searches questions, answers, sources and titles; see `agent.log.find`."""
@@ -192,9 +189,16 @@ class EventLog:
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
             forget_all(db, session_id)
             done = db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+        self._db.leave_nothing()
         self._followers.push(session_id, None)
         if done.rowcount:
             self._db.tell({"session": session_id})
+
+    def temporary(self, before: float) -> list[str]:
+        """Returns the ids of temporary sessions without a run that nobody used since `before`."""
+        query = """SELECT id FROM sessions WHERE owner = ? AND settings LIKE ? AND updated < ?
+            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id)"""
+        return [row[0] for row in rows_of(self._db, query, (self._person, _TEMPORARY, before))]
 
     def append(
         self,
@@ -357,10 +361,6 @@ class EventLog:
 
     def _one(self, query: str, values: Sequence[Any] = ()) -> Any:
         return next(iter(rows_of(self._db, query, values)), None)
-
-
-def _session(row: Sequence[Any]) -> Session:
-    return Session(*(*row[:-2], bool(row[-2]), object_in(row[-1]) or {}))
 
 
 def open_store(where: Path | str) -> Database:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from searchloop.analysis.language import language
 from searchloop.analysis.terms import PUNCTUATION, terms
+from searchloop.search_backend.cache.chats import leave_nothing
 from searchloop.search_backend.text.passages import Passage, split
 from searchloop.search_backend.types import SearchBackendError
 
@@ -126,10 +127,19 @@ class Index:
             if connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
                 _prepare(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def leave_nothing(self) -> None:
+        """Overwrites what was removed: in the segments of the index, and in the log of writes."""
+        with self.open(write=True) as connection:
+            connection.execute("INSERT INTO passages(passages) VALUES ('optimize')")
+        with self.open() as connection:
+            connection.execute("COMMIT")
+            leave_nothing(connection)
 
     def document(self, url: str) -> Document | None:
         """Returns the document at `url` (without a fragment)."""

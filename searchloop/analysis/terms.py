@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import chain, pairwise, zip_longest
 from typing import NamedTuple
 
-import Stemmer  # type: ignore[import-not-found]
+import Stemmer
 
 from searchloop.analysis.language import language
 from searchloop.analysis.words import ASKING_PHRASES, ASKS, NEGATIONS, STOPS

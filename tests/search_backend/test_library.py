@@ -185,8 +185,10 @@ def test_opened_pages_are_found_by_their_own_address(tmp_path: Path) -> None:
     library = Library(tmp_path, dict, most_pages=2)
     for name in ("one", "two", "three"):
         url = f"https://example.org/{name}"
-        library.remember(Page(url, url, f"Page {name}", f"The samovar of {name} is hot."))
-    library.remember(Page("x", "https://example.org/three", "Page three", "Now it is cold."))
+        library.remember(Page(url, url, f"Page {name}", f"The samovar of {name} is hot."), "chat")
+    library.remember(
+        Page("x", "https://example.org/three", "Page three", "Now it is cold."), "chat"
+    )
     assert {hit.url for hit in library.search("samovar", 5)} == {"https://example.org/two"}
     page = library.open("https://example.org/three")
     assert page is not None
@@ -245,7 +247,7 @@ def test_many_may_use_it_at_once(tmp_path: Path, folder: Path) -> None:
             library = Library(tmp_path / "home", documents)
             library.search(QUESTION, 3)
             url = f"https://example.org/{number}"
-            library.remember(Page(url, url, "t", f"samovar number {number}"))
+            library.remember(Page(url, url, "t", f"samovar number {number}"), "chat")
             library.add(folder)
         except BaseException as error:
             problems.append(error)

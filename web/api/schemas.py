@@ -79,6 +79,7 @@ McpApproval     definition
 _OPEN = """
 WebSearch       query country? language? engine? max_results?:integer time_range?:d/w/m/y/all
                 allowed_domains?:[text] blocked_domains?:[text] safe_search?:off/moderate/strict
+                explain?:boolean
 OpenPage        url find?:text|null offset?:integer max_length?:integer reader?
                 allowed_domains?:[text] blocked_domains?:[text]
 Problem         code message remedy?

@@ -8,15 +8,14 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
-from searchloop.agent.errors import AgentError, ConfigError, Conflict, StoreError, busy
+from searchloop.agent.errors import AgentError, ConfigError, Conflict, busy
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.branches import Turns, no_turn
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.question import change_session, open_session
 from searchloop.agent.run.summary import edit_summary
-from searchloop.agent.run.undo import make_plan, undo_files
+from searchloop.agent.run.undo import delete_session, make_plan, undo_files
 from searchloop.agent.tools.present_plan import find_plan, run_text
-from searchloop.agent.tools.workspace import Workspace
 from searchloop.web.api.calls import Call, Handlers, Reply, parse_number
 from searchloop.web.api.openapi import route
 
@@ -44,15 +43,14 @@ class SessionsApi(Handlers):
         if not limit or limit > _MOST_LISTED:
             words = f"A list has from 1 to {_MOST_LISTED:,} sessions."
             raise ConfigError("bad_limit", words, "Give another limit, or search with q.")
+        # A page that was closed in order has deleted its own.
+        for old in self._log.temporary(time.time() - _DAY):
+            with suppress(AgentError):  # a read-only store, a backend that is down
+                self._delete(old)
         if call.query.get("q"):
             return self._find(call.query["q"], min(limit, _MOST_FOUND))
         found = self._log.sessions(None, limit)
-        temporary = [session for session in found if session.settings.get("temporary")]
-        for session in temporary:  # a page that was closed in order has deleted its own
-            if session.updated < time.time() - _DAY and not session.running:
-                with suppress(StoreError):  # a read-only store
-                    self._delete(session.id)
-        listed = [session for session in found if session not in temporary]
+        listed = [session for session in found if not session.settings.get("temporary")]
         native = self._native({session.model for session in listed})
         return Reply({"sessions": [_shown(session, native) for session in listed]})
 
@@ -104,8 +102,9 @@ class SessionsApi(Handlers):
         return Reply(status=204)
 
     def _delete(self, session: str) -> None:
-        self._log.delete_session(session)
-        Workspace.of(self._services.settings).forget(session)
+        services = self._services
+        gone = delete_session(services.log, services.settings, services.backend, session)
+        self._on_loop(gone)
 
     @route("post", "/api/sessions/{id}/undo", "Undone", "Nothing")
     def undo(self, call: Call) -> Reply:

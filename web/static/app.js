@@ -30,7 +30,7 @@ translate(document);
 const drawer = makeDrawer(el);
 const openSettings = later(() =>
   import("./settings/settings.js").then((made) =>
-    made.settingsDialog(el("settings"), { facts: () => facts, changed: settingsChanged }),
+    made.settingsDialog(el("settings"), { facts: () => facts, changed: settingsChanged, newChat: (temporary) => openSession(null, { temporary }) }),
   ),
 );
 const openReader = later(() => import("./sources/reader.js").then((made) => made.reader(el("reader"))));

@@ -198,6 +198,9 @@ class PostgresDatabase:
     def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
         self._listener.begin(heard)
 
+    def leave_nothing(self) -> None:
+        """Does nothing: when its files lose what was deleted is up to the server's VACUUM."""
+
     def check(self) -> list[str]:
         """Checks only that the server answers: PostgreSQL checks its own files."""
         with self.reading() as db:

@@ -32,6 +32,7 @@ from searchloop.agent.log.sqlite_file import (
 
 _PATIENCE = 10.0  # seconds to wait for another writer
 _PAUSE = 0.005
+_TRIES = 100  # at emptying the write-ahead log
 _RECENT = 64  # sessions that other processes are likely to write to
 
 
@@ -62,6 +63,7 @@ class SqliteDatabase:
     def _writer(self) -> sqlite3.Connection:
         db = open_database(self._path, self._steps)
         db.execute("PRAGMA busy_timeout = 0")  # `_begin` does the waiting
+        db.execute("PRAGMA secure_delete = ON")
         self._file = _identity(self._path)
         return db
 
@@ -207,6 +209,15 @@ class SqliteDatabase:
         with self.reading() as db:
             signals = db.execute("SELECT DISTINCT session FROM signals").fetchall()
             return dict(db.execute(recent).fetchall()), [row[0] for row in signals]
+
+    def leave_nothing(self) -> None:
+        """Empties the write-ahead log. What is freed in the file was overwritten before."""
+        with self._noticing(), self._lock:
+            for _ in range(_TRIES):
+                # (0, ...) when nobody was reading from it
+                if not self._write.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                    return
+                self._never.wait(_PAUSE)
 
     def check(self) -> list[str]:
         if self._rescue is not None and self._rescue.trouble.code == "damaged":

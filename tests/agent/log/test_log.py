@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -285,3 +286,12 @@ def test_a_clock_that_jumps_moves_a_run_at_most(log: EventLog, session: str, hou
         log.append(session, [delta("x")], fence=lease.fence)
     assert caught.value.code == "fenced"
     assert log.append(session, [delta("x")], fence=taken.fence)
+
+
+def test_old_temporary_sessions_are_found_however_many_are_newer(log: EventLog) -> None:
+    """Those of this person, without a run."""
+    passing = [log.create_session(model="m:x", settings={"temporary": True}).id for _ in "ab"]
+    log.create_session(model="m:x")
+    log.leases.claim(passing[1], "run", "here")
+    assert log.temporary(time.time() + 60) == [passing[0]]
+    assert log.temporary(0.0) == []

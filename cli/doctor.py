@@ -33,6 +33,7 @@ from searchloop.cli.models import own_servers
 from searchloop.cli.search import ask_backend
 from searchloop.web.compose import find_plugins, listed_settings
 from searchloop.web.gate.access import KeptToken
+from searchloop.web.gate.exposure import exposures
 
 _ROOMY = 16_384  # tokens: below this pages have to be shortened all the time
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "hint": "hint   "}
@@ -51,6 +52,7 @@ class Finding:
 
 def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_doctor)
+    parser.add_argument("--security", action="store_true", help="list what is open to whom")
     output(parser)
 
 
@@ -66,6 +68,8 @@ def _config_arguments(parser: argparse.ArgumentParser) -> None:
 def _doctor(args: argparse.Namespace) -> int:
     """Prints the findings, those that stand in the way with what to do."""
     settings = Settings.load()
+    if args.security:
+        return _exposed(settings, args)
     parts = (_machine, _servers, _models, _search, _keys, _plugin_findings, mcp_findings)
     findings = [finding for part in parts for finding in part(settings)]
     lines = []
@@ -75,6 +79,17 @@ def _doctor(args: argparse.Namespace) -> int:
             lines.append(f"           {one_line(finding.command, 300)}")
     tell(args, {"findings": [asdict(f) for f in findings]}, *lines)
     return FAILED if any(f.state == "missing" for f in findings) else OK
+
+
+def _exposed(settings: Settings, args: argparse.Namespace) -> int:
+    """Prints who can reach what; fails if somebody can whom nobody chose to let in."""
+    found, lines = exposures(settings, Path.cwd()), []
+    for each in found:
+        lines.append(f"{'OPEN   ' if each.wide else '       '}  {each.what}: {each.said}")
+        if each.command:
+            lines.append(f"           closes it: {one_line(each.command, 300)}")
+    tell(args, {"exposures": [asdict(each) for each in found]}, *lines)
+    return FAILED if any(each.wide for each in found) else OK
 
 
 def _machine(settings: Settings) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from searchloop.agent.settings.plugins import Plugin, find_plugins
 from searchloop.agent.tools import ALLOWED, CHANGING, Tool, ToolSource, tool
 from searchloop.agent.tools.current_time import current_time
 from searchloop.agent.tools.present_plan import present_plan
+from searchloop.agent.tools.search_chats import ChatLog, search_chats
 from searchloop.agent.types import Mode
 
 Tell = Callable[[str, dict[str, Any]], Awaitable[None]]
@@ -94,12 +95,18 @@ _OURS = _SPARE | {"web_search", "open_page"}
 
 
 class StandardTools(ToolSource):
-    """The built-in tools that do not search."""
+    """The built-in tools that do not search the web."""
+
+    def __init__(self, chats: Callable[[], ChatLog | None] = lambda: None) -> None:
+        """`chats` returns the log of one person while that one lets models search it."""
+        self._chats = chats
 
     async def tools(self, session: Session) -> Sequence[Tool]:
         """Returns `present_plan` in plan mode; `current_time` only beside file tools."""
+        log = None if session.settings.get("temporary") else self._chats()
+        chats = (search_chats(log, session.id),) if log else ()
         plan = (present_plan(),) if session.mode == "plan" else ()
-        return (current_time(), *plan) if session.workspace else plan
+        return (*chats, current_time(), *plan) if session.workspace else (*chats, *plan)
 
 
 @cache

@@ -47,6 +47,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "SEARCHLOOP_TOKEN", "Fixed access token of the web UI (else kept in a file)", secret=True
     ),
+    Setting("SEARCHLOOP_CHATS", "1 = models may search your other chats (off by default)"),
     Setting("SEARCHLOOP_OFFLINE", "1 = nothing may leave this machine"),
     Setting(
         "SEARCHLOOP_LIMITS",

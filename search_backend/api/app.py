@@ -201,12 +201,23 @@ def create_app(
     shelf = library or Library(settings.home, read=WORKERS.read)
     disk = disk or Disk(settings.home, settings.cache_bytes)
     chain = chain or Chain(settings, shelf, disk=disk)
+    pages = make_pages(settings, shelf, fetch, disk)
+
+    def forget(chat: str) -> dict[str, int]:
+        for part in (chain, pages):
+            part.forget(chat)
+        return {"pages": shelf.forget(chat), "kept": disk.forget(chat)}
 
     def described() -> dict[str, Any]:
         return {**chain.describe(), "readers": describe_readers(settings)}
 
-    contract = _contract(chain, make_pages(settings, shelf, fetch, disk), described)
+    contract = _contract(chain, pages, described)
     _add_routes(app, contract, shelf, token is not None)
+
+    @app.post("/api/forget")
+    def forgotten() -> Response:
+        return jsonify(forget(payload.forget(_body())))
+
     _add_shapes(app, contract)
     _add_errors(app)
     _add_limits(app, token, quota)
@@ -226,9 +237,14 @@ def _contract(chain: Chain, pages: Pages, engines: Callable[[], dict[str, Any]])
 
     def open_page(asked: Mapping[str, Any]) -> PageView:
         page = payload.open_page(asked)
-        rules, reader = page.rules, page.reader
         return pages.open_page(
-            page.url, page.find, page.offset, page.max_length, rules=rules, reader=reader
+            page.url,
+            page.find,
+            page.offset,
+            page.max_length,
+            rules=page.rules,
+            reader=page.reader,
+            chat=page.chat,
         )
 
     return Contract(search, payload.web_search, open_page, engines)

@@ -40,6 +40,11 @@ def _asked(properties: Mapping[str, Schema], needed: str) -> Schema:
 
 _CLOSED: Schema = {"additionalProperties": False}
 _PROBLEM = record(dict.fromkeys(("code", "message", "remedy"), TEXT), "code", "message")
+_CHAT: Schema = {**TEXT, "minLength": 1, "maxLength": payload.LONGEST_CHAT}
+_FOR: Mapping[str, Schema] = {
+    "chat": {**_CHAT, "description": "The chat that asks, for POST /api/forget"},
+    "temporary": {**_FLAG, "description": "Write nothing of this to the disk"},
+}
 _SCHEMAS: Mapping[str, Schema] = {
     "Error": record({"error": _PROBLEM}, "error"),
     "WebSearch": _CLOSED
@@ -54,6 +59,7 @@ _SCHEMAS: Mapping[str, Schema] = {
             "language": _CODE,
             "safe_search": {**TEXT, "enum": list(payload.SAFE_SEARCHES)},
             "engine": {**TEXT, "minLength": 1, "maxLength": 100},
+            **_FOR,
             "explain": _FLAG,
         },
         "query",
@@ -101,6 +107,7 @@ _SCHEMAS: Mapping[str, Schema] = {
             "allowed_domains": _TEXTS,
             "blocked_domains": _TEXTS,
             "reader": {**TEXT, "minLength": 1, "maxLength": 100},
+            **_FOR,
         },
         "url",
     ),
@@ -126,6 +133,8 @@ _SCHEMAS: Mapping[str, Schema] = {
         {"engines": {"type": "array"}, "readers": {"type": "array"}, "offline": _FLAG},
         *("engines", "readers", "offline"),
     ),
+    "Forget": _CLOSED | _asked({"chat": _CHAT}, "chat"),
+    "Forgotten": record({"pages": _COUNT, "kept": _COUNT}, "pages", "kept"),
     "Document": record({"url": TEXT, "title": TEXT, "content": TEXT}, "url", "content"),
     "Health": record({"status": TEXT, "service": TEXT, "routes": _TEXTS}, "status"),
 }
@@ -134,6 +143,7 @@ _SCHEMAS: Mapping[str, Schema] = {
 _OWN: tuple[tuple[str, str, str, str | None, str], ...] = (
     ("post", "/api/web-search", "Search the web", "WebSearch", "SearchAnswer"),
     ("post", "/api/open-page", "Read a page", "OpenPage", "Page"),
+    ("post", "/api/forget", "Remove what only this chat brought", "Forget", "Forgotten"),
     ("get", "/api/engines", "Engines, and what each one lacks", None, "Engines"),
     ("get", "/api/library/{path}", "A document of the library", None, "Document"),
     ("get", "/api/health", "Health check; needs no token", None, "Health"),

@@ -1,4 +1,4 @@
-"""Runs `searchloop doctor` and `config`: what is there, what is missing, and the settings."""
+"""Runs `searchloop doctor`, `config` and `plugins`: what is there and missing, and the settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from searchloop.cli.arguments import number, one_line, output, tell
 from searchloop.cli.main import FAILED, OK
 from searchloop.cli.models import own_servers
 from searchloop.cli.search import ask_backend
-from searchloop.web.compose import listed_settings
+from searchloop.web.compose import find_plugins, listed_settings
 from searchloop.web.gate.access import KeptToken
 from searchloop.web.gate.exposure import exposures
 
@@ -70,7 +70,7 @@ def _doctor(args: argparse.Namespace) -> int:
     settings = Settings.load()
     if args.security:
         return _exposed(settings, args)
-    parts = (_machine, _servers, _models, _search, _keys, mcp_findings)
+    parts = (_machine, _servers, _models, _search, _keys, _plugin_findings, mcp_findings)
     findings = [finding for part in parts for finding in part(settings)]
     lines = []
     for finding in findings:
@@ -297,4 +297,33 @@ def _renew_token(env: Environment, args: argparse.Namespace) -> int:
     return tell(args, {"token_file": str(kept.path)}, said)
 
 
-ARGUMENTS = {"doctor": _doctor_arguments, "config": _config_arguments}
+def _plugins_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_plugins)
+    output(parser)
+
+
+def _plugins(args: argparse.Namespace) -> int:
+    """Prints what other packages bring, and from which; a broken plugin is no failure of ours."""
+    found = find_plugins()
+    rows = [{"kind": kind, **row} for kind, parts in found.items() for row in parts]
+    lines = [
+        f"{row['kind']:<10} {one_line(row['name'], 40):<16} {one_line(row['package'], 60):<24} "
+        f"{one_line(row['problem'], 240) or 'loaded'}"
+        for row in rows
+    ]
+    none = "No plugins: no installed package brings engines, readers, providers or tools."
+    return tell(args, {"plugins": rows}, *(lines or [none]))
+
+
+def _plugin_findings(settings: Settings) -> Iterator[Finding]:
+    for parts in find_plugins().values():
+        for part in parts:
+            if part["problem"]:
+                yield Finding("hint", f"Plugin {part['name']}", part["problem"])
+
+
+ARGUMENTS = {
+    "doctor": _doctor_arguments,
+    "config": _config_arguments,
+    "plugins": _plugins_arguments,
+}

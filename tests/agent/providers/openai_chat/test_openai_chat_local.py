@@ -451,12 +451,16 @@ def test_the_window_of_a_vendor_is_noted() -> None:
     words = VLLM.format(n=65_536, asked=90_000)
     refused = json_reply({"error": {"message": words}}, 400)
     with FakeServer([refused]) as server:
-        provider = OpenAIChat(Elsewhere(f"{server.url}/v1"), Transport())
+        transport = Transport()
+        provider = OpenAIChat(Elsewhere(f"{server.url}/v1"), transport)
         assert provider.capabilities("m").context is None
 
         async def main() -> None:
-            async for _ in provider.stream(Request("m", (Message("user", "Hi"),))):
-                pass
+            try:
+                async for _ in provider.stream(Request("m", (Message("user", "Hi"),))):
+                    pass
+            finally:
+                await transport.aclose()
 
         with pytest.raises(ProviderError) as caught:
             asyncio.run(main())

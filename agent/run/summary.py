@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError, busy
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.branches import Turns, summary_of
-from searchloop.agent.log.context import Budget, brief, fit, size_of, tokens
+from searchloop.agent.log.context import Budget, brief, size_of, tokens
 from searchloop.agent.log.events import is_summary, messages_from, sent, summary_message
 from searchloop.agent.observe import current
-from searchloop.agent.providers import Provider, Shortens
+from searchloop.agent.providers import Provider
 from searchloop.agent.run.question import checked
 from searchloop.agent.text import neutral
 from searchloop.agent.types import (
@@ -36,9 +36,6 @@ from searchloop.agent.types import (
 _FULL = 0.8  # of the window: a request that takes more is shortened first
 _WHOLE = 2  # turns at the end that stay as they are if they fit
 _LONGEST = 4000  # tokens of a summary
-_NEARLY = 0.9  # of it, where the provider itself keeps to it by a better estimate
-_SMALL = 2048  # tokens that fit any window
-_ROOMY = 8192  # tokens: in a smaller window, a model would write a summary before each answer
 _SHORTEST = 800  # tokens that any model takes
 _CUTS = (8000, 4000, 2000, 1000, 500, 250, 120)  # characters of a message that is summarised
 _MARK = re.compile(r"\[(\d{1,4})\]")
@@ -75,20 +72,19 @@ class Summariser:
         return min(int(window * _FULL), Budget(window).room) if window else 0
 
     async def cover(
-        self, messages: list[Message], keep: int, space: int, by: str = "auto", ask: bool = True
+        self, messages: list[Message], keep: int, space: int, by: str = "auto"
     ) -> dict[str, Any] | None:
         """Puts a summary before the last `keep` turns of the transcript; returns its event's data.
 
-        `space` is what messages may take. `ask`: the model writes it, else it lists the questions.
-        Returns None where there is nothing to summarise.
+        `space` is what messages may take. Returns None where there is nothing to summarise.
         """
         begins = len(messages) - len(sent(messages))
         asked = [i for i, m in enumerate(messages) if m.role == "user" and not is_summary(m)]
         place = asked[-keep] if len(asked) > keep else 0
-        if place <= begins + is_summary(messages[begins]):
+        if place <= begins + any(map(is_summary, messages[begins : begins + 1])):
             return None
         older = messages[begins:place]
-        text, usage = await self._written(older, space) if ask else (None, NOTHING)
+        text, usage = await self._written(older, space)
         written = text is not None
         text = text or _plain(older, space)
         marked = {int(n) for n in _MARK.findall(text)} if written else _cited(older)
@@ -114,8 +110,14 @@ class Summariser:
         record = _record(older, max(space // 2, _SHORTEST))
         if self.provider.name == "builtin":
             return None, NOTHING
+        window = self.provider.capabilities(self.model).context
+        most = min(_LONGEST, window // 4) if window else _LONGEST
         request = Request(
-            self.model, [Message("user", record)], _SYSTEM, max_output_tokens=_LONGEST
+            self.model,
+            [Message("user", record)],
+            _SYSTEM,
+            max_output_tokens=most,
+            context_limit=window,  # another one would make a local server load the model again
         )
         usage, text = NOTHING, ""
         apart = current.set(None)  # what is recorded of the run are its own steps
@@ -179,52 +181,31 @@ class SummarisingProvider:
 
     async def _make_room(self, request: Request, *, refused: bool = False) -> Usage | None:
         """Summarises if the request is too long; returns what that took, None if it did not."""
-        offered = "".join(f"{t.name}{t.description}{t.parameters}" for t in request.tools)
-        fixed, kept = tokens(request.system) + tokens(offered), sent(self.messages)
-        if isinstance(self.writer.provider, Shortens):
-            return await self._replace_dropped(self.writer.provider, kept, fixed)
+        drops = getattr(self.writer.provider, "drops", None)
+        if drops and not refused:
+            if not await drops(replace(request, messages=sent(self.messages))):
+                return None
+            refused = True  # it counts better than we do
         room = self.writer.room()
         if not (room or refused):
             return None
+        offered = "".join(f"{t.name}{t.description}{t.parameters}" for t in request.tools)
+        kept = sent(self.messages)
         length = len(request.system) + len(offered) + sum(len(m.content) for m in kept)
         if not refused and room and length <= room:
             return None  # no text has more tokens than characters
         total = _total(kept)
-        space = room - fixed if room else total
+        space = room - tokens(request.system) - tokens(offered) if room else total
         if not refused and total <= space:
             return None
         if refused:  # by a server that counts more than we do
             space = min(space, total) // 2
-        return await self._cover(kept, space)
-
-    async def _replace_dropped(
-        self, provider: Shortens, kept: Sequence[Message], fixed: int
-    ) -> Usage | None:
-        """Summarises what a provider that shortens its requests by itself would leave out."""
-        questions = {id(m) for m in kept if m.role == "user"}
-        if len(questions) < 2 or fixed + _total(kept) <= _SMALL:
-            return None
-        window = await provider.find_window(self.writer.model)
-        budget = Budget(int(window * _NEARLY), fixed) if window else None
-        if window is None or budget is None or _total(kept) <= budget.room:
-            return None
-        with suppress(ProviderError):
-            if questions <= set(map(id, fit(kept, budget).messages)):
-                return None
-        return await self._cover(kept, max(budget.room, _SHORTEST), ask=window >= _ROOMY)
-
-    async def _cover(
-        self, kept: Sequence[Message], space: int, *, ask: bool = True
-    ) -> Usage | None:
-        """Puts a summary before the last turns, as many as fit; returns what that took."""
         for keep in range(_WHOLE, 0, -1):
             if keep > 1 and _total(_last_turns(kept, keep)) > space * 3 // 4:
                 continue
-            if data := await self.writer.cover(self.messages, keep, space, ask=ask):
+            if data := await self.writer.cover(self.messages, keep, space):
                 await self.emit.event("summary", data)
-                if ask or not is_summary(kept[0]):  # a list that only grew was told before
-                    notice = _SUMMARISED if data["model"] else _LISTED
-                    await self.emit.event("notice", notice)
+                await self.emit.event("notice", _SUMMARISED if data["model"] else _LISTED)
                 return Usage(**data["usage"])
         return None
 

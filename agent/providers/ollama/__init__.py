@@ -42,7 +42,7 @@ FEATURES = Features(
 
 
 class Ollama:
-    """See `Provider`, `Hosts`, `Shortens`. `check` raises `problem`, a wrong setting's error."""
+    """See `Provider` and `Hosts`. `check` raises `problem`, the error of a wrong setting."""
 
     name = "ollama"
 
@@ -84,8 +84,9 @@ class Ollama:
             return self._stream_local(request)
         return self._steps.stream(request)
 
-    async def find_window(self, model: str) -> int | None:
-        return await self._catalog.find_window(model)
+    async def drops(self, request: Request) -> bool:
+        """Returns True if the window has no room for all turns of the request."""
+        return await self._steps.drops(request)
 
     async def server(self) -> ModelServer:
         version = None

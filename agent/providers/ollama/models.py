@@ -23,7 +23,6 @@ from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Loaded
 
 TIMEOUT_S = 4.0  # for a list that a user waits for
-LOAD_S = 300.0
 PATIENT_S = 15.0  # where an answer depends on it: a machine at work on another answer is slow
 SHOW_TOTAL_S = 6.0
 SHOW_AT_ONCE = 4
@@ -110,19 +109,6 @@ class ModelCatalog:
     async def look_loaded(self) -> None:
         """Asks which models are loaded now, and with which windows."""
         self._loaded = read_loaded(await self._ask("/api/ps"))
-
-    async def find_window(self, model: str) -> int | None:
-        """Returns the window of `model`. Loads it if its server tells the window only then."""
-        url, load = f"{self._config.address.base}/api/chat", {"model": model, "messages": []}
-        for step in ("look", "load"):
-            if (window := self.capabilities(model).context) is not None:
-                return window
-            with suppress(ProviderError):
-                if step == "load":
-                    headers = self._config.headers
-                    await self._transport.post_json(url, load, headers, timeout=LOAD_S)
-                await (self.look_loaded() if self.find(model) else self.look())
-        return self.capabilities(model).context
 
     def is_remote(self, model: str) -> bool:
         """Returns True for a model in the cloud, which gives each model its full window."""

@@ -23,7 +23,7 @@ class Dialect:
     `search`: how it searches the web by itself. "" does not, "always" does so with every answer,
     "options" too and takes `web_search_options`; any other value is the type of the server's tool.
     `domains`: the member with the domains of its search, each forbidden one behind a minus.
-    `flat_place`: the user's country is not nested. `marks`: its `[1]` name the pages that its answer
+    `flat_place`: the user's country is not nested. `marks`: its `[1]` name the pages that it
     lists.
     `id_length`: ids of calls have exactly so many letters and digits. `user_after_tool`: a question
     may follow a result. `reasoning`: the member that each message with calls must have.

@@ -36,6 +36,7 @@ from searchloop.agent.types import (
     Finished,
     ModelInfo,
     NativeSearch,
+    Notice,
     Request,
     StreamEvent,
     ToolSpec,
@@ -82,19 +83,21 @@ class OpenAIChat:
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`. Tries again without what the server refused."""
-        learnt = False
-        while True:
+        learnt = shown = False
+        while not shown:
             sent = await self._window.fitted(request) if self._server.own else request
             try:
                 async with aclosing(self._http.stream(sent)) as events:
                     async for event in events:
+                        shown = shown or type(event) is not Notice
                         last = event if type(event) is Finished and self._server.own else None
                         if last and (notice := await self._window.check(sent, last)):
                             yield notice
                         yield event
                 return
             except ProviderError as error:
-                # A refusal comes before any event, so nothing is shown twice.
+                if shown:  # no refusal, but the end of an answer
+                    raise
                 said = f"{error.code} {error.message}"
                 if error.status and self._codec.dialects.learn(request.model, said):
                     continue

@@ -469,6 +469,31 @@ def test_the_window_of_a_vendor_is_noted() -> None:
     assert len(server.requests) == 1
 
 
+def test_an_answer_that_breaks_off_for_its_length_is_not_begun_again() -> None:
+    """llama.cpp runs out of room while it writes: what was shown stays, once."""
+    begun = {"choices": [{"index": 0, "delta": {"content": "High water."}}]}
+    error = (
+        b'error: {"code":500,"message":"failed to decode, try increasing context size 4096"}\n\n'
+    )
+    events: list[StreamEvent] = []
+
+    async def main(url: str) -> None:
+        transport = Transport()
+        try:
+            provider = load("openai-chat", {"OPENAI_CHAT_BASE_URL": f"{url}/v1"}, transport)
+            async for event in provider.stream(Request("m", (Message("user", "Hi"),))):
+                events.append(event)
+        finally:
+            await transport.aclose()
+
+    with FakeServer([sse_reply([begun, error])]) as server:
+        with pytest.raises(ProviderError) as caught:
+            asyncio.run(main(server.url))
+        assert len(server.requests) == 1
+    assert caught.value.code == "context_length"
+    assert events == [TextDelta("High water.")]
+
+
 class Elsewhere(ChatServer):
     """A vendor's server, which happens to stand here."""
 

@@ -1,4 +1,4 @@
-"""Runs `searchloop doctor` and `config`: what is there, what is missing, and the settings."""
+"""Runs `searchloop doctor`, `config` and `plugins`: what is there and missing, and the settings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from searchloop.agent.errors import AgentError
+from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.library import BareAgent
 from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.providers import split_model
-from searchloop.agent.settings import Settings, default_home, load_environment
+from searchloop.agent.settings import Environment, Settings, default_home, load_environment
 from searchloop.agent.settings.removed import removed_settings
 from searchloop.agent.settings.secrets import masked
 from searchloop.agent.settings.usual_model import Choice
@@ -33,7 +33,9 @@ from searchloop.cli.arguments import number, one_line, output, tell
 from searchloop.cli.main import FAILED, OK
 from searchloop.cli.models import own_servers
 from searchloop.cli.search import ask_backend
-from searchloop.web.compose import listed_settings
+from searchloop.web.compose import find_plugins, listed_settings
+from searchloop.web.gate.access import KeptToken
+from searchloop.web.gate.exposure import exposures
 
 _PATIENCE = 15.0  # seconds for all engines, and for each MCP server
 _ROOMY = 16_384  # tokens: below this pages have to be shortened all the time
@@ -53,19 +55,25 @@ class Finding:
 
 def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_doctor)
+    parser.add_argument("--security", action="store_true", help="list what is open to whom")
     output(parser)
 
 
 def _config_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_config)
     parser.add_argument("--origin", action="store_true", help="say where each value came from")
+    parser.add_argument(
+        "--new-token", action="store_true", help="replace the web UI's token: all sign in again"
+    )
     output(parser)
 
 
 def _doctor(args: argparse.Namespace) -> int:
     """Prints the findings, those that stand in the way with what to do."""
     settings = Settings.load()
-    parts = (_machine, _servers, _models, _search, _keys, mcp_findings)
+    if args.security:
+        return _exposed(settings, args)
+    parts = (_machine, _servers, _models, _search, _keys, _plugin_findings, mcp_findings)
     findings = [finding for part in parts for finding in part(settings)]
     lines = []
     for finding in findings:
@@ -74,6 +82,17 @@ def _doctor(args: argparse.Namespace) -> int:
             lines.append(f"           {one_line(finding.command, 300)}")
     tell(args, {"findings": [asdict(f) for f in findings]}, *lines)
     return FAILED if any(f.state == "missing" for f in findings) else OK
+
+
+def _exposed(settings: Settings, args: argparse.Namespace) -> int:
+    """Prints who can reach what; fails if somebody can whom nobody chose to let in."""
+    found, lines = exposures(settings, Path.cwd()), []
+    for each in found:
+        lines.append(f"{'OPEN   ' if each.wide else '       '}  {each.what}: {each.said}")
+        if each.command:
+            lines.append(f"           closes it: {one_line(each.command, 300)}")
+    tell(args, {"exposures": [asdict(each) for each in found]}, *lines)
+    return FAILED if any(each.wide for each in found) else OK
 
 
 def _machine(settings: Settings) -> Iterator[Finding]:
@@ -146,6 +165,8 @@ def _models(settings: Settings) -> Iterator[Finding]:
             names = ", ".join(m.id.partition(":")[2] for m in ready[:6])
             more = f" and {len(ready) - 6} more" if len(ready) > 6 else ""
             yield Finding("ok", f"Models of {provider}", f"{names}{more}")
+            if ready[0].remedy:
+                yield Finding("hint", f"Models of {provider}", ready[0].remedy)
             yield from _small(ready)
         elif provider != chosen:
             yield _lacking("hint", f"Models of {provider}", own[0])
@@ -283,6 +304,8 @@ async def _tried(settings: Settings, names: list[str]) -> list[dict[str, Any]]:
 def _config(args: argparse.Namespace) -> int:
     """Prints each setting on a line: NAME = value, and with --origin where it was set."""
     env, rows, lines = load_environment(), [], []
+    if args.new_token:
+        return _renew_token(env, args)
     for setting in listed_settings(env):
         known = (setting.name, *setting.aliases)
         name = next((n for n in known if env.get(n)), setting.name)
@@ -296,4 +319,44 @@ def _config(args: argparse.Namespace) -> int:
     return tell(args, {"settings": rows}, *lines)
 
 
-ARGUMENTS = {"doctor": _doctor_arguments, "config": _config_arguments}
+def _renew_token(env: Environment, args: argparse.Namespace) -> int:
+    if env.get("SEARCHLOOP_TOKEN"):
+        what = f"SEARCHLOOP_TOKEN is set by {env.origin('SEARCHLOOP_TOKEN')}, so it is the token."
+        remedy = "Change it there, then start searchloop again."
+        raise ConfigError("fixed_token", what, remedy)
+    kept = KeptToken(default_home(env))
+    kept.renew()
+    said = f"The token in {kept.path} is new. Browsers sign in again; scripts need the new one."
+    return tell(args, {"token_file": str(kept.path)}, said)
+
+
+def _plugins_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_plugins)
+    output(parser)
+
+
+def _plugins(args: argparse.Namespace) -> int:
+    """Prints what other packages bring, and from which; a broken plugin is no failure of ours."""
+    found = find_plugins()
+    rows = [{"kind": kind, **row} for kind, parts in found.items() for row in parts]
+    lines = [
+        f"{row['kind']:<10} {one_line(row['name'], 40):<16} {one_line(row['package'], 60):<24} "
+        f"{one_line(row['problem'], 240) or 'loaded'}"
+        for row in rows
+    ]
+    none = "No plugins: no installed package brings engines, readers, providers or tools."
+    return tell(args, {"plugins": rows}, *(lines or [none]))
+
+
+def _plugin_findings(settings: Settings) -> Iterator[Finding]:
+    for parts in find_plugins().values():
+        for part in parts:
+            if part["problem"]:
+                yield Finding("hint", f"Plugin {part['name']}", part["problem"])
+
+
+ARGUMENTS = {
+    "doctor": _doctor_arguments,
+    "config": _config_arguments,
+    "plugins": _plugins_arguments,
+}

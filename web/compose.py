@@ -5,8 +5,9 @@ The search backend is imported on first use, so that a question without a search
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
@@ -18,14 +19,22 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.observe.metrics import Metrics
 from searchloop.agent.observe.watch import Instrumentation, secrets_in
-from searchloop.agent.providers import names, settings_of
+from searchloop.agent.providers import names, provider_plugins, settings_of
 from searchloop.agent.run.runner import Runner
-from searchloop.agent.run.turn_tools import StandardTools
+from searchloop.agent.run.turn_tools import PluginTools, StandardTools, tool_plugins
 from searchloop.agent.search.options import SETTINGS as SEARCH_OPTIONS
 from searchloop.agent.search.options import search_options
-from searchloop.agent.settings import LOWEST, SETTINGS, Environment, Setting, Settings, read_config
+from searchloop.agent.settings import (
+    LOWEST,
+    SETTINGS,
+    Environment,
+    Setting,
+    Settings,
+    is_on,
+    read_config,
+)
 from searchloop.agent.settings.config_file import SavedFiles
-from searchloop.agent.settings.keys import Address
+from searchloop.agent.settings.keys import Address, replace_private
 from searchloop.agent.tools import ToolSource
 from searchloop.agent.tools.backend import Backend, backend_for
 from searchloop.agent.tools.workspace import Workspace
@@ -46,9 +55,26 @@ def file_text(path: Path) -> str:
     return read
 
 
-def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
+def tool_sources(
+    settings: Settings, mcp: McpServers, log: Callable[[], EventLog]
+) -> tuple[ToolSource, ...]:
     """Returns what gives tools to a session, apart from the search."""
-    return (StandardTools(), Workspace.of(settings), mcp)
+
+    def chats() -> EventLog | None:
+        return log() if is_on(settings.env.get("SEARCHLOOP_CHATS")) else None
+
+    return (StandardTools(chats), Workspace.of(settings), mcp, PluginTools())
+
+
+def find_plugins() -> dict[str, list[dict[str, str]]]:
+    """Returns the plugins of other packages by kind: {name, package, problem} each."""
+    parts = {
+        **_search_side().plugins(),
+        "providers": provider_plugins(),
+        "tools": tool_plugins(),
+    }
+    names = ("name", "package", "problem")
+    return {k: [{n: getattr(p, n) for n in names} for p in found] for k, found in parts.items()}
 
 
 def check_settings(env: Environment) -> Settings:
@@ -57,6 +83,20 @@ def check_settings(env: Environment) -> Settings:
     search_options(env)
     _search_side().check(env, settings.home)
     return settings
+
+
+def library_of(settings: Settings) -> list[str]:
+    """Returns the folders and files that were added to the library."""
+    if not (settings.home / "library.sqlite3").exists():
+        return []
+    with _search_side().library(settings.home) as library:
+        return [c.path for c in library.list() if c.kind in ("folder", "file")]
+
+
+def used_engines(settings: Settings) -> list[str]:
+    """Returns the engines outside this machine that are asked, in their order."""
+    named: list[str] = _search_side().remote_engines(settings)
+    return named
 
 
 def every_setting() -> list[Setting]:
@@ -110,6 +150,22 @@ class Services:
         self.log.close()
         self.watch.close()
 
+    def of_person(self, name: str) -> Services:
+        """Opens what a person works with: a home of their own, and their part of the log."""
+        place = self.settings.home / "people" / hashlib.sha256(name.encode()).hexdigest()[:32]
+        home = place / "data"
+        for folder in (home, place / "files"):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not (place / "name").exists():
+            replace_private(place / "name", f"{name}\n")
+        settings = Settings.load(self.settings.env.of_person(name, home))
+        return _assembled(settings, self.log.of_person(name), self.watch, self.metrics)
+
+    def forget_pages(self) -> None:
+        """Removes every page and answer of a search that was kept. Raises ConfigError."""
+        _search_side().forget_pages(self.settings.home)
+        self.search_app.renew()
+
     def use(self, settings: Settings) -> None:
         """Puts settings in force, from the next turn and the next search on."""
         self.settings = settings
@@ -143,10 +199,15 @@ def open_services(env: Environment | None = None) -> Services:
     settings = Settings.load(env)
     metrics = Metrics()
     watch = Instrumentation(settings, metrics)
-    log, transport = watch.log(), watch.transport()
-    app = search_app(settings)
+    return _assembled(settings, watch.log(), watch, metrics)
+
+
+def _assembled(
+    settings: Settings, log: EventLog, watch: Instrumentation, metrics: Metrics
+) -> Services:
+    transport, app = watch.transport(settings), search_app(settings)
     mcp = McpServers(settings)
-    backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp)
+    backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp, lambda: log)
     runner = Runner(settings, log, backend, transport=transport, bring=bring)
     mcp.window = runner.window
     files = SavedFiles(settings.home)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,12 +14,19 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Environment, Setting, Settings
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.search_backend.api.app import create_app
-from searchloop.search_backend.engines import find_engines
-from searchloop.search_backend.library import MOST_BYTES, Found, Library, load
-from searchloop.search_backend.readers import find_services
+from searchloop.search_backend.cache.disk import Disk
+from searchloop.search_backend.engines import engine_plugins, find_engines
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.library.file_text import MOST_BYTES, Found, load
+from searchloop.search_backend.library.roots import PAGES
+from searchloop.search_backend.pages.workers import WORKERS
+from searchloop.search_backend.plugin.entry_points import PluginPart
+from searchloop.search_backend.readers import find_services, reader_plugins
 from searchloop.search_backend.settings import SETTINGS
 from searchloop.search_backend.settings import Settings as SearchSettings
 from searchloop.search_backend.types import SearchBackendError
+
+CACHE_BYTES = 2**30  # whatever size is set: the file may be from before
 
 
 def make_app(settings: Settings) -> Wsgi:
@@ -33,6 +40,13 @@ def check(env: Environment, home: Path) -> None:
         SearchSettings.from_mapping(env, home=home)
 
 
+def remote_engines(settings: Settings) -> list[str]:
+    """Returns the engines of the chain that lie outside this machine and have what they need."""
+    own, known = SearchSettings.from_mapping(settings.env, home=settings.home), find_engines()
+    chosen = [known[name] for name in own.engines]
+    return [e.name for e in chosen if e.remote and not e.missing(own.keys)]
+
+
 def file_text(path: Path) -> str:
     """Returns a file as the library reads it. Raises ConfigError that names it."""
     most = f"{path} is larger than {MOST_BYTES // 2**20} MB."
@@ -41,23 +55,35 @@ def file_text(path: Path) -> str:
             body = file.read(MOST_BYTES + 1)
         if len(body) > MOST_BYTES:
             raise ConfigError("no_source", most, "Give the part that matters.")
-        return load(Found(path.name, path.absolute(), ""), body).text
+        return load(Found(path.name, path.absolute()), body, WORKERS.read).text
     except (OSError, SearchBackendError) as error:
         why = (error.strerror or "") if isinstance(error, OSError) else error.message
         said = f"{path} could not be read: {why.rstrip('.')}."
         raise ConfigError("no_source", said, "Check the path.") from error
 
 
+def forget_pages(home: Path) -> None:
+    """Removes the pages in the library of a data folder, and what its cache file holds."""
+    Disk(home, CACHE_BYTES).clear()
+    with library(home) as index, suppress(SearchBackendError):  # there are none
+        index.remove(PAGES)
+
+
 @contextmanager
 def library(home: Path) -> Iterator[Library]:
     """Opens the library's index in this data folder. Its errors become ConfigErrors."""
     with _config_errors():
-        yield Library(home)
+        yield Library(home, read=WORKERS.read)
 
 
 def backend_settings() -> list[Setting]:
     """Returns the search backend's own settings."""
     return [Setting(name, help, default) for name, default, help in SETTINGS]
+
+
+def plugins() -> dict[str, tuple[PluginPart, ...]]:
+    """Returns the engines and readers that other packages bring, broken ones included."""
+    return {"engines": engine_plugins(), "readers": reader_plugins()}
 
 
 def settings_by_owner() -> Iterator[list[Setting]]:

@@ -19,6 +19,7 @@ Steps = Sequence[Sequence[str]]
 Heard = Callable[[Mapping[str, Any]], None]
 Pending = tuple[str, Mapping[str, Any]]
 
+TEMPORARY = '%"temporary":true%'  # as `to_json` writes it into settings
 _CLEARING = frozenset({"message", "run_resumed"})  # events that replace the deltas before them
 
 
@@ -98,8 +99,7 @@ class Database(Protocol):
     where: str  # its place for messages, without a password
     quick: bool  # a statement usually takes less time than handing it to a thread
     clock: str  # SQL for the seconds of the one clock that all processes on this store share
-    like: str  # SQL operator that compares a text with a pattern, ignoring case
-    text_of_data: str  # SQL for the field `text` of an event's data
+    dialect: str  # sqlite or postgres: its own SQL for full-text search
 
     @property
     def trouble(self) -> StoreError | None:
@@ -128,6 +128,9 @@ class Database(Protocol):
 
         Empty news say that some may be lost. Callers repeat the call when they want news again.
         """
+
+    def leave_nothing(self) -> None:
+        """Empties what still holds deleted rows, as far as that is the store's own business."""
 
     def check(self) -> list[str]:
         """Returns damage of the store itself, a line each."""
@@ -193,4 +196,72 @@ _LEASES = (
 # See `agent.log.events`; NULL for what was written before.
 _CHECKSUMS = ("ALTER TABLE events ADD COLUMN checksum BIGINT",)
 
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS, _LEASES, _CHECKSUMS)
+# Whose a session is, by the name that a proxy gives; empty for whoever has the token. What people
+# used is counted by itself, because it outlives their sessions.
+_PEOPLE = (
+    "ALTER TABLE sessions ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX sessions_owner ON sessions(owner, updated)",
+    """CREATE TABLE used (
+  owner TEXT NOT NULL, day TEXT NOT NULL, answers INTEGER NOT NULL, input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL, searches INTEGER NOT NULL, pages INTEGER NOT NULL,
+  cost_usd REAL NOT NULL, unpriced INTEGER NOT NULL, PRIMARY KEY (owner, day))""",
+)
+
+# See `agent.log.find`: a turn's terms, by part; the last event that is indexed of a session,
+# the turn that may go on, and its language.
+_FOUND = (
+    """CREATE TABLE IF NOT EXISTS found_upto (
+  session TEXT PRIMARY KEY, upto INTEGER NOT NULL, begin INTEGER NOT NULL, title TEXT NOT NULL,
+  lang TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS found_turns (
+  id INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, UNIQUE (session, turn))""",
+    """CREATE VIRTUAL TABLE IF NOT EXISTS found_terms USING fts5(
+  title, question, answer, sources, tokenize = "ascii tokenchars '_.@&,+#'")""",
+)
+
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS, _LEASES, _CHECKSUMS, _PEOPLE, _FOUND)
+
+
+def forget(db: Statements, session: str, begin: int = 0, *, title_only: bool = False) -> None:
+    """Removes a session from the index, from the turn `begin` on."""
+    which = "session = ? AND turn " + ("= ?" if title_only else ">= ?")
+    rows = f"SELECT id FROM found_turns WHERE {which}"
+    db.execute(f"DELETE FROM found_terms WHERE rowid IN ({rows})", (session, begin))
+    db.execute(f"DELETE FROM found_turns WHERE {which}", (session, begin))
+
+
+def forget_all(db: Statements, session: str) -> None:
+    """Removes all that the index knows of a session."""
+    forget(db, session)
+    db.execute("DELETE FROM found_upto WHERE session = ?", (session,))
+
+
+_COUNTED = ("run_finished", "second_reading")  # the events that tell of a usage of their own
+_COUNTS = ("input_tokens", "output_tokens", "searches", "pages")
+_SUMS = ("answers", *_COUNTS, "cost_usd", "unpriced")
+_COUNT = (
+    f"INSERT INTO used (owner, day, {', '.join(_SUMS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (owner, day) DO UPDATE SET "
+    + ", ".join(f"{name} = used.{name} + excluded.{name}" for name in _SUMS)
+)
+
+
+def count_used(db: Database, person: str, events: Sequence[Pending]) -> None:
+    """Adds what stored events used to a person's day; a crash before this loses one count."""
+    for kind, data in events:
+        usage = data.get("usage") if kind in _COUNTED else None
+        if not isinstance(usage, Mapping):
+            continue
+        counts, cost = [int(usage.get(name) or 0) for name in _COUNTS], usage.get("cost_usd")
+        day, answers = time.strftime("%Y-%m-%d", time.gmtime()), int(kind == _COUNTED[0])
+        with db.transaction() as open_one:
+            row = (person, day, answers, *counts, cost or 0.0, int(cost is None))
+            open_one.execute(_COUNT, row)
+
+
+def used(db: Database, person: str | None) -> list[dict[str, Any]]:
+    """Returns what each person used on each day, or one of them; cost without unpriced answers."""
+    where, values = (" WHERE owner = ?", [person]) if person is not None else ("", [])
+    query = f"SELECT owner, day, {', '.join(_SUMS)} FROM used{where} ORDER BY day DESC, owner"
+    names = ("person", "day", *_SUMS)
+    return [dict(zip(names, row, strict=True)) for row in rows_of(db, query, values)]

@@ -26,6 +26,7 @@ from searchloop.agent.text import to_json
 BEAT = 0.9  # plus the time of a write: a power cut loses less than a second of an answer
 LEASE = 4.0
 _STOP = '{"kind":"cancel"}'
+_MINE = "session IN (SELECT id FROM sessions WHERE owner = ?)"
 _COLUMNS = "session, run_id, owner, fence, takeovers, turn"
 
 
@@ -43,29 +44,30 @@ class Lease:
 
 
 class Leases:
-    """The runs of a store. Any thread may call every method."""
+    """The runs of a person's sessions in a store. Any thread may call every method."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, person: str = "") -> None:
         self._db = db
+        self._person = person
 
     def claim(
         self, session_id: str, run_id: str, owner: str, turn: Mapping[str, Any] | None = None
     ) -> Lease:
         """Takes the session for a run; a takeover reads `turn`. Raises Conflict."""
         with self._db.transaction() as db:
-            done = db.execute(
-                "INSERT INTO runs (session, run_id, owner, beat, turn) VALUES (?, ?, ?, "
-                f"{self._db.clock}, ?) ON CONFLICT (session) DO NOTHING",
-                (session_id, run_id, owner, to_json(turn or {})),
-            )
-            if done.rowcount == 0:
-                raise busy()
             row = db.execute(
-                "UPDATE sessions SET fence = fence + 1 WHERE id = ? RETURNING fence", (session_id,)
+                "UPDATE sessions SET fence = fence + 1 WHERE id = ? AND owner = ? RETURNING fence",
+                (session_id, self._person),
             ).fetchone()
             if row is None:
                 raise no_session(session_id)
-            db.execute("UPDATE runs SET fence = ? WHERE session = ?", (row[0], session_id))
+            done = db.execute(
+                "INSERT INTO runs (session, run_id, owner, beat, turn, fence) VALUES (?, ?, ?, "
+                f"{self._db.clock}, ?, ?) ON CONFLICT (session) DO NOTHING",
+                (session_id, run_id, owner, to_json(turn or {}), row[0]),
+            )
+            if done.rowcount == 0:
+                raise busy()
         return Lease(session_id, run_id, owner, row[0], turn=turn or {})
 
     def take_over(self, lease: Lease, owner: str) -> Lease | None:
@@ -116,7 +118,9 @@ class Leases:
     def held(self, session_id: str | None = None) -> list[Lease]:
         """Returns the leases of all runs, or that of one session."""
         query = f"SELECT {_COLUMNS}, {self._db.clock} - beat FROM runs"
-        where, values = (" WHERE session = ?", (session_id,)) if session_id else ("", ())
+        where, values = f" WHERE {_MINE}", [self._person]
+        if session_id:
+            where, values = f"{where} AND session = ?", [*values, session_id]
         with self._db.reading() as db:
             rows = db.execute(query + where, values).fetchall()
             return [self._lease(row[:-1], row[-1]) for row in rows]
@@ -125,8 +129,9 @@ class Leases:
         """Asks the holder of the session's run to stop it; False when there is no run."""
         with self._db.transaction() as db:
             done = db.execute(
-                "INSERT INTO signals SELECT ?, session, run_id, ?, ? FROM runs WHERE session = ?",
-                (secrets.token_hex(8), _STOP, time.time(), session_id),
+                "INSERT INTO signals SELECT ?, session, run_id, ?, ? FROM runs "
+                f"WHERE session = ? AND {_MINE}",
+                (secrets.token_hex(8), _STOP, time.time(), session_id, self._person),
             )
         if done.rowcount:
             self._db.tell({"signal": session_id})

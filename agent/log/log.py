@@ -7,16 +7,15 @@ the appended ones: those of this process at once, others as soon as the store re
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import secrets
 import string
-import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.log.contract import (
@@ -27,41 +26,77 @@ from searchloop.agent.log.contract import (
     Pending,
     RunDeltas,
     batch_of,
+    count_used,
+    forget_all,
     rows_of,
+    used,
 )
-from searchloop.agent.log.events import Event, event_in, event_of
+from searchloop.agent.log.events import Event, event_in
+from searchloop.agent.log.followers import Followers
 from searchloop.agent.log.leases import Leases, no_session
-from searchloop.agent.log.session import Session
+from searchloop.agent.log.session import COLUMNS, Session, session_of
 from searchloop.agent.log.sqlite import SqliteDatabase
 from searchloop.agent.settings import DATABASES
-from searchloop.agent.text import column_text, like_pattern, object_in, to_json
+from searchloop.agent.text import column_text, to_json
+
+if TYPE_CHECKING:
+    from searchloop.agent.log.find import ChatSearch, FoundTurn
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_COLUMNS = (
-    "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
-    "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running, settings"
-)
+_SELECT = f"SELECT {COLUMNS} FROM sessions WHERE owner = ?"
 # An id is an argument of commands: with a first dash it would be an option.
 _LETTERS = string.ascii_letters + string.digits
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
+_TEMPORARY = '%"temporary":true%'
 _PINNED = '%"pinned":true%'  # as `to_json` writes it into settings
+_OWNER = "SELECT owner FROM sessions WHERE id = ?"
+_KNOWN = 10_000  # sessions of a person that are remembered
 _POLL = 2.0  # seconds without news after which a follower reads the store
 _POLL_NOTIFIED = 20.0  # the same for a store that notifies
 _PAGE = 500  # events that a follower reads at a time
 
 
 class EventLog:
-    """Sessions and their events. Every method may be called from any thread."""
+    """A person's sessions and their events. Every method may be called from any thread."""
 
     def __init__(self, where: Path | str) -> None:
         """Opens the store at a path or at a `postgresql://` address; see `open_store`."""
+        self._person = ""
+        self._mine: set[str] = set()  # sessions that are known to be this person's
         self._db = open_store(where)
         self.where = self._db.where
         self.leases = Leases(self._db)
+        self._search: list[ChatSearch] = []  # shared by all persons
         self._followers = Followers()
         self._hearing: list[Heard] = []
+
+    def of_person(self, name: str) -> Self:
+        """Returns this log as a person sees it: nobody else's session is there."""
+        log = copy.copy(self)
+        log._person, log._mine = name, set()
+        log.leases = Leases(self._db, name)
+        return log
+
+    def owns(self, session_id: str, *, writing: bool = False) -> bool:
+        """Returns False for a session that does not exist, or is somebody else's: decided here."""
+        if session_id not in self._mine:
+            rows = rows_of(self._db, _OWNER, (session_id,))
+            if writing and not rows:  # a writer notices that the store was replaced
+                with self._db.transaction() as db:
+                    rows = db.execute(_OWNER, (session_id,)).fetchall()
+            if not rows or rows[0][0] != self._person:
+                return False
+            if len(self._mine) >= _KNOWN:
+                self._mine.clear()
+            self._mine.add(session_id)
+        return True
+
+    def people_running(self) -> list[str]:
+        """Returns the names of those who have a run, in any process."""
+        query = "SELECT DISTINCT owner FROM sessions WHERE id IN (SELECT session FROM runs)"
+        return [row[0] for row in rows_of(self._db, query)]
 
     def create_session(
         self,
@@ -78,35 +113,50 @@ class EventLog:
         with self._db.transaction() as db:
             db.execute(
                 "INSERT INTO sessions (id, title, model, mode, search, search_path, workspace,"
-                " created, updated, settings) VALUES (?, '', ?, ?, ?, 'off', ?, ?, ?, ?)",
-                (session, *map(column_text, (model, mode, search, workspace)), now, now, kept),
+                " created, updated, settings, owner) VALUES (?, '', ?, ?, ?, 'off', ?, ?, ?, ?, ?)",
+                (
+                    *(session, *map(column_text, (model, mode, search, workspace))),
+                    *(now, now, kept, self._person),
+                ),
             )
+        self._mine.add(session)
         return self.session(session)
 
     def session(self, session_id: str) -> Session:
         """Returns a session. Raises Conflict('no_session') when it does not exist."""
-        row = self._one(f"SELECT {_COLUMNS} FROM sessions WHERE id = ?", (session_id,))
+        row = self._one(f"{_SELECT} AND id = ?", (self._person, session_id))
         if row is None:
             raise no_session(session_id)
-        return _session(row)
+        return session_of(row)
 
     def sessions(self, q: str | None = None, limit: int = 200) -> list[Session]:
-        """Lists sessions, newest first, and every pinned one; `q` searches titles and questions."""
-        where, values = "", []
+        """Lists sessions, newest first, and every pinned one; those that `find` finds for `q`."""
         if q:
-            like = self._db.like
-            where = f"""WHERE title {like} OR EXISTS (SELECT 1 FROM events
-                WHERE session = sessions.id AND type = 'user_message'
-                AND {self._db.text_of_data} {like})"""
-            values = [like_pattern(q)] * 2
-        query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY updated DESC LIMIT {int(limit)}"
-        found = [_session(row) for row in rows_of(self._db, query, values)]
-        if q or len(found) < limit:
+            rows = {
+                id: self._one(f"{_SELECT} AND id = ?", (self._person, id))
+                for id in self.find(q, limit)
+            }
+            return [session_of(row) for row in rows.values() if row is not None]
+        query = f"{_SELECT} ORDER BY updated DESC LIMIT {int(limit)}"
+        found = [session_of(row) for row in rows_of(self._db, query, [self._person])]
+        if len(found) < limit:
             return found
-        older = "WHERE settings LIKE ? AND updated < ? ORDER BY updated DESC"
-        query = f"SELECT {_COLUMNS} FROM sessions {older}"
-        pinned = rows_of(self._db, query, [_PINNED, found[-1].updated])
-        return found + [_session(row) for row in pinned]
+        query = f"{_SELECT} AND settings LIKE ? AND updated < ? ORDER BY updated DESC"
+        pinned = rows_of(self._db, query, [self._person, _PINNED, found[-1].updated])
+        return found + [session_of(row) for row in pinned]
+
+    def find(self, query: str, limit: int = 20) -> dict[str, list[FoundTurn]]:
+        """Searches questions, answers, sources and titles; see `agent.log.find`."""
+        found: dict[str, list[FoundTurn]] = self.chat_search.find(self._person, query, limit)
+        return found
+
+    @property
+    def chat_search(self) -> ChatSearch:
+        """The index of all chats, with its analysis of texts, loaded when it is first used."""
+        if not self._search:
+            module = import_module("searchloop.agent.log.find")
+            self._search.append(module.ChatSearch(self._db))
+        return self._search[0]
 
     def update_session(
         self, session_id: str, settings: Mapping[str, Any] | None = None, /, **changes: str | None
@@ -115,6 +165,8 @@ class EventLog:
         unknown = set(changes) - _CHANGEABLE
         if unknown:
             raise ValueError(f"a session has no {sorted(unknown)}")
+        if not self.owns(session_id):
+            raise no_session(session_id)
         with self._db.transaction() as db:
             for name, value in changes.items():
                 query = f"UPDATE sessions SET {name} = ? WHERE id = ?"
@@ -130,13 +182,23 @@ class EventLog:
 
     def delete_session(self, session_id: str) -> None:
         """Deletes the session, its events and its run; no power cut brings them back."""
+        if not self.owns(session_id):
+            return
         with self._db.transaction(durable=True) as db:
             for table in ("events", "deltas", "runs", "signals"):
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
+            forget_all(db, session_id)
             done = db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+        self._db.leave_nothing()
         self._followers.push(session_id, None)
         if done.rowcount:
             self._db.tell({"session": session_id})
+
+    def temporary(self, before: float) -> list[str]:
+        """Returns the ids of temporary sessions without a run that nobody used since `before`."""
+        query = """SELECT id FROM sessions WHERE owner = ? AND settings LIKE ? AND updated < ?
+            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id)"""
+        return [row[0] for row in rows_of(self._db, query, (self._person, _TEMPORARY, before))]
 
     def append(
         self,
@@ -152,22 +214,31 @@ class EventLog:
         Raises Conflict: 'fenced' once another process has the run, 'moved' if `after` is not last.
         """
         batch = batch_of(session_id, events, durable=durable, fence=fence, after=after)
-        [last] = self._db.append([batch])
+        mine = self.owns(session_id, writing=True)
+        [last] = self._db.append([batch]) if mine else [None]
         if last is None:
             if self.last_seq(session_id) is None:
                 raise no_session(session_id)
             if after is not None:
                 raise Conflict("moved", "Something else came first.")
             raise self._fenced(session_id)
+        if self._person:
+            count_used(self._db, self._person, events)
         return self._published(batch, last)
 
     def append_deltas(self, deltas: Sequence[RunDeltas]) -> list[list[Event] | Conflict]:
         """Appends deltas of several runs at once; returns the events of each, or why it may not."""
-        batches = [batch_of(each.session, each.events, fence=each.fence) for each in deltas]
-        both = zip(batches, self._db.append(batches), strict=True)
+        own = [each for each in deltas if self.owns(each.session)]
+        batches = [batch_of(each.session, each.events, fence=each.fence) for each in own]
+        done = {
+            each.session: self._fenced(each.session)
+            if last is None
+            else self._published(each, last)
+            for each, last in zip(batches, self._db.append(batches) if batches else (), strict=True)
+        }
         return [
-            self._fenced(each.session) if last is None else self._published(each, last)
-            for each, last in both
+            done[each.session] if each.session in done else self._fenced(each.session)
+            for each in deltas
         ]
 
     def _published(self, batch: Batch, last: int) -> list[Event]:
@@ -184,6 +255,8 @@ class EventLog:
 
     def read(self, session_id: str, after: int = 0, limit: int = -1) -> list[Event]:
         """Returns the events with a number above `after`, in order; at most `limit` of them."""
+        if not self.owns(session_id):
+            return []
         parts = " UNION ALL ".join(
             f"SELECT seq, type, data, at, {checksum} FROM {table} WHERE session = ? AND seq > ?"
             for table, checksum in (("events", "checksum"), ("deltas", "NULL"))
@@ -191,6 +264,10 @@ class EventLog:
         cut = f" LIMIT {int(limit)}" if limit >= 0 else ""
         rows = rows_of(self._db, f"{parts} ORDER BY seq{cut}", (session_id, after) * 2)
         return [event_in(session_id, *row) for row in rows]
+
+    def used(self, person: str | None = None) -> list[dict[str, Any]]:
+        """Returns what each person used on each day, or one of them; counts, never content."""
+        return used(self._db, person)
 
     def last_event(self, session_id: str) -> Event:
         """Returns the newest event, the `run_finished` after a run. Raises Conflict if none."""
@@ -201,7 +278,8 @@ class EventLog:
 
     def last_seq(self, session_id: str) -> int | None:
         """Returns the number of the newest event, None when the session is gone."""
-        row = self._one("SELECT last_seq FROM sessions WHERE id = ?", (session_id,))
+        query = "SELECT last_seq FROM sessions WHERE id = ? AND owner = ?"
+        row = self._one(query, (session_id, self._person))
         return None if row is None else int(row[0])
 
     def under_way(self, session_id: str) -> bool:
@@ -260,11 +338,12 @@ class EventLog:
         finally:
             self._followers.leave(session_id, follower)
 
-    def hear(self, heard: Heard | None = None) -> None:
-        """Listens to other processes from now on; calls `heard` on a thread with their news."""
+    def hear(self, heard: Heard | None = None) -> Callable[[], None]:
+        """Listens to other processes; calls `heard` on a thread until the result is called."""
         if heard is not None:
             self._hearing.append(heard)
         self._db.listen(self._heard, lambda: bool(self._followers))
+        return lambda: self._hearing.remove(heard) if heard in self._hearing else None
 
     def _heard(self, news: Mapping[str, Any]) -> None:
         for heard in tuple(self._hearing):
@@ -282,100 +361,6 @@ class EventLog:
 
     def _one(self, query: str, values: Sequence[Any] = ()) -> Any:
         return next(iter(rows_of(self._db, query, values)), None)
-
-
-def _session(row: Sequence[Any]) -> Session:
-    return Session(*(*row[:-2], bool(row[-2]), object_in(row[-1]) or {}))
-
-
-class Follower:
-    """A bounded queue from any thread to one reader on one event loop."""
-
-    LIMIT = 256
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._thread = threading.get_ident()
-        self._waiting: asyncio.Event = asyncio.Event()
-        self._queue: list[Event] = []
-        self._lagging = False
-
-    def push(self, events: list[Event] | None) -> None:
-        """Adds new events, or (None) makes the reader read the store; any thread may call this."""
-        if threading.get_ident() == self._thread:
-            self._put(events)
-        else:
-            with suppress(RuntimeError):  # the reader's loop is closed: nobody is waiting
-                self._loop.call_soon_threadsafe(self._put, events)
-
-    def _put(self, events: list[Event] | None) -> None:
-        if events is None or len(self._queue) + len(events) > self.LIMIT:
-            self._queue.clear()
-            self._lagging = True
-        elif not self._lagging:
-            self._queue.extend(events)
-        self._waiting.set()
-
-    def take(self, after: int) -> list[Event] | None:
-        """Returns the queued events after `after`; None if one is missing: read the store then."""
-        queue, self._queue = self._queue, []
-        fresh = [e for e in queue if e.seq > after]
-        whole = all(e.seq == seq for seq, e in enumerate(fresh, after + 1))
-        return fresh if whole else None
-
-    async def wait(self, seconds: float) -> bool:
-        """Waits for events; True after an overflow or silence: the reader must read the store."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._waiting.wait()
-        except TimeoutError:
-            return True
-        self._waiting.clear()
-        lagging, self._lagging = self._lagging, False
-        return lagging
-
-
-class Followers:
-    """The followers of each session in this process."""
-
-    def __init__(self) -> None:
-        self._groups: dict[str, set[Follower]] = {}
-
-    def __len__(self) -> int:
-        return len(self._groups)
-
-    def of(self, session_id: str) -> tuple[Follower, ...]:
-        """Returns the followers of one session."""
-        return tuple(self._groups.get(session_id, ()))
-
-    def join(self, session_id: str) -> Follower:
-        """Adds a follower whose reader is on the running event loop."""
-        follower = Follower(asyncio.get_running_loop())
-        self._groups.setdefault(session_id, set()).add(follower)
-        return follower
-
-    def leave(self, session_id: str, follower: Follower) -> None:
-        """Removes a follower."""
-        group = self._groups.get(session_id, set())
-        group.discard(follower)
-        if not group:
-            self._groups.pop(session_id, None)
-
-    def push(self, session_id: str | None, events: list[Event] | None) -> None:
-        """Passes new events on to a session's followers; None is for every session or event."""
-        for session in (session_id,) if session_id else tuple(self._groups):
-            for follower in self.of(session):
-                follower.push(events)
-
-    def receive(self, news: Mapping[str, Any]) -> None:
-        """Receives news of another process: events, or a session to read from the store."""
-        given, last = news.get("events") or [], news.get("last", 0)
-        first = last - len(given) + 1
-        if given:
-            events = [event_of(seq, e[0], e[1], news["at"]) for seq, e in enumerate(given, first)]
-            self.push(str(news.get("session")), events)
-        elif not news or "session" in news:  # some may be lost; or too long for a notification
-            self.push(news.get("session"), None)
 
 
 def open_store(where: Path | str) -> Database:

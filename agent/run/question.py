@@ -107,7 +107,7 @@ def open_session(log: EventLog, settings: Settings, wanted: Mapping[str, Any]) -
     chosen = {name: value for name, value in wanted.items() if value is not None}
     preset = _preset(settings.home, chosen.pop("agent", None))
     if "workspace" in chosen:
-        chosen["workspace"] = checked_folder(chosen["workspace"], settings.home)
+        chosen["workspace"] = checked_folder(chosen["workspace"], settings.home, settings.files)
     passing = {"temporary": True} if chosen.pop("temporary", False) else {}
     usual = {"model": settings.model, "search": settings.search}
     return log.create_session(
@@ -130,7 +130,7 @@ def change_session(
     if "pinned" in chosen:
         kept = {**kept, "pinned": chosen.pop("pinned") or None}
     if chosen.get("workspace") is not None:
-        chosen["workspace"] = checked_folder(chosen["workspace"], settings.home)
+        chosen["workspace"] = checked_folder(chosen["workspace"], settings.home, settings.files)
     return log.update_session(session_id, kept, **chosen)
 
 

@@ -81,8 +81,7 @@ class Runner:
         self._runs: dict[str, Run] = {}
         self._registry = ProviderRegistry(settings.env, self._transport, providers)
         self.usual = UsualModel(settings, self._registry.check, self._registry.own_models)
-        self._transcripts = TranscriptCache(log)
-        self._engine = PreferredEngine(backend)
+        self._transcripts, self._engine = TranscriptCache(log), PreferredEngine(backend)
         self._leases = LeaseRenewal(log, self._stop, self._resume)
         self._prices: tuple[PriceTable, ...] | None = None
         self._starting: dict[str, Start] = {}  # sessions whose run has no task yet

@@ -12,9 +12,9 @@ from operator import add
 from typing import NamedTuple
 
 from searchloop.agent.verdicts import numbers
-from searchloop.agent.verdicts.language import language
 from searchloop.agent.verdicts.text import PIECE, Token, blanked, folded, sentences, stem, tokens
-from searchloop.agent.verdicts.vocabulary import STOPS
+from searchloop.analysis.language import language
+from searchloop.analysis.words import STOPS
 
 LONGEST = 400_000  # characters; what stands behind them is not compared
 _STEPS = 20_000  # places looked at to find the sentences near one claim
@@ -34,7 +34,7 @@ class Words(NamedTuple):
     def find(self, words: str, at: int = 0) -> tuple[int, int] | None:
         """Finds `" some words "` from offset `at` on; returns their range in the text."""
         found = self.joined.find(words, at)
-        if found < 0:
+        if found < 0 or not self.starts:
             return None
         first = self.joined.count(" ", 0, found + 1) - 1
         return self.starts[first], self.ends[first + words.count(" ") - 2]

@@ -32,17 +32,20 @@ from searchloop.search_backend.engines import Access, find_shelves
 from searchloop.search_backend.fetch.fetch import fetch as guarded_fetch
 from searchloop.search_backend.fetch.fetch import system_resolver
 from searchloop.search_backend.fetch.host_check import vet
-from searchloop.search_backend.library import SCHEME, Library
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.library.roots import SCHEME
 from searchloop.search_backend.other_apis import Contract, Route, error_at, find_shapes
 from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Fetch, Reading
 from searchloop.search_backend.pages.service_calls import ServiceCalls
+from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.readers import LOCAL, find_services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import PageView, Problem, SearchAnswer, SearchBackendError
 
 MOST_CLIENTS = 10_000
+_GUESSES = 10.0  # wrong tokens of a client at once, and a minute
 PAGE_SECONDS = 900.0  # a page that does not say how long it stays fresh
 _ROUNDING = 1e-6
 MOST_BYTES = 2**20
@@ -76,8 +79,11 @@ class Quota:
         self._lock = threading.Lock()
         self._clients: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, address: str) -> int | None:
-        """Counts a request and returns None, or returns the seconds until one may come."""
+    def take(self, address: str, *, counted: bool = True) -> int | None:
+        """Counts a request and returns None, or returns the seconds until one may come.
+
+        Not `counted`, it only says whether one may come.
+        """
         if self._most <= 0:
             return None
         client, now = _client(address), self._clock()
@@ -85,7 +91,7 @@ class Quota:
             left, since = self._clients.pop(client, (self._most, now))
             left = min(left + (now - since) * self._most / 60, self._most)
             granted = left >= 1 - _ROUNDING
-            self._clients[client] = (left - granted, now)
+            self._clients[client] = (left - (granted and counted), now)
             # The client unseen for longest has the fullest bucket, so forgetting it costs least.
             if len(self._clients) > MOST_CLIENTS:
                 self._clients.popitem(last=False)
@@ -181,15 +187,26 @@ def create_app(
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
-    shelf = library or Library(settings.home)
+    shelf = library or Library(settings.home, read=WORKERS.read)
     disk = disk or Disk(settings.home, settings.cache_bytes)
     chain = chain or Chain(settings, shelf, disk=disk)
-    contract = _contract(chain, make_pages(settings, shelf, fetch, disk))
+    pages = make_pages(settings, shelf, fetch, disk)
+
+    def forget(chat: str) -> dict[str, int]:
+        for part in (chain, pages):
+            part.forget(chat)
+        return {"pages": shelf.forget(chat), "kept": disk.forget(chat)}
 
     def described() -> dict[str, Any]:
         return {**chain.describe(), "readers": describe_readers(settings)}
 
-    _add_routes(app, contract, shelf, described, token is not None)
+    contract = _contract(chain, pages, described)
+    _add_routes(app, contract, shelf, token is not None)
+
+    @app.post("/api/forget")
+    def forgotten() -> Response:
+        return jsonify(forget(payload.forget(_body())))
+
     _add_shapes(app, contract)
     _add_errors(app)
     _add_limits(app, token, quota)
@@ -203,30 +220,30 @@ def create_app(
     return app
 
 
-def _contract(chain: Chain, pages: Pages) -> Contract:
+def _contract(chain: Chain, pages: Pages, engines: Callable[[], dict[str, Any]]) -> Contract:
     def search(asked: Mapping[str, Any]) -> SearchAnswer:
         return chain.search(*payload.web_search(asked))
 
     def open_page(asked: Mapping[str, Any]) -> PageView:
         page = payload.open_page(asked)
-        rules, reader = page.rules, page.reader
         return pages.open_page(
-            page.url, page.find, page.offset, page.max_length, rules=rules, reader=reader
+            page.url,
+            page.find,
+            page.offset,
+            page.max_length,
+            rules=page.rules,
+            reader=page.reader,
+            chat=page.chat,
         )
 
-    return Contract(search, payload.web_search, open_page)
+    return Contract(search, payload.web_search, open_page, engines)
 
 
-def _add_routes(
-    app: Flask,
-    contract: Contract,
-    library: Library,
-    engines_and_readers: Callable[[], dict[str, Any]],
-    secured: bool,
-) -> None:
+def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool) -> None:
     @app.post("/api/web-search")
     def web_search() -> Response:
-        return jsonify(contract.search(_body()).as_json())
+        asked = _body()
+        return jsonify(contract.search(asked).as_json(explain=asked.get("explain") is True))
 
     @app.post("/api/open-page")
     def open_page() -> Response:
@@ -234,7 +251,7 @@ def _add_routes(
 
     @app.get("/api/engines")
     def engines() -> Response:
-        return jsonify(engines_and_readers())
+        return jsonify(contract.engines())
 
     @app.get("/api/library/<path:path>")
     def document(path: str) -> Response:
@@ -249,6 +266,10 @@ def _add_routes(
     def health() -> Response:
         return jsonify(openapi.health())
 
+    @app.get("/healthz")
+    def alive() -> Response:
+        return Response("OK", mimetype="text/plain")
+
     @app.get("/api/openapi.json")
     def described() -> Response:
         return jsonify(openapi.document(secured=secured))
@@ -256,7 +277,14 @@ def _add_routes(
 
 def _add_shapes(app: Flask, contract: Contract) -> None:
     def view(route: Route) -> Callable[[], Response]:
-        return lambda: jsonify(route.answer(_form() if route.form else _body(), contract))
+        def answer() -> Response:
+            value = route.answer(_form() if route.form else _body(), contract)
+            if not route.moved:
+                return jsonify(value)
+            query = request.query_string.decode("ascii", "replace")
+            return Response(status=308, headers={"Location": f"{route.moved}?{query}"})
+
+        return answer
 
     for shape in find_shapes():
         for route in shape.routes:
@@ -309,21 +337,33 @@ def _refusal(status: int, problem: Problem) -> tuple[Response, int]:
 
 
 def _add_limits(app: Flask, token: str | None, quota: Quota | None) -> None:
+    guesses = Quota(_GUESSES)
+
     @app.before_request
     def guard() -> tuple[Response, int] | None:
-        if request.path == "/api/health":
+        if request.path in ("/api/health", "/healthz"):
             return None
-        if quota is not None and (seconds := quota.take(request.remote_addr or "")) is not None:
-            remedy = f"Ask again in {seconds} s."
-            refused = Problem("too_many_requests", "This client asks too often.", remedy)
-            response, status = _refusal(429, refused)
-            response.headers["Retry-After"] = str(seconds)
-            return response, status
+        client = request.remote_addr or ""
         sent = request.headers.get("Authorization", ""), request.headers.get("X-API-Key", "")
+        seconds = quota.take(client) if quota else None
+        if seconds is None and token is not None and any(sent):
+            seconds = guesses.take(client, counted=False)
+        if seconds is not None:
+            return _too_often(seconds)
         if token is None or has_token(*sent, token):
             return None
+        if any(sent):
+            guesses.take(client)
         remedy = "Send the header Authorization: Bearer TOKEN."
         refused = Problem("unauthorized", "The token is missing or wrong.", remedy)
         response, status = _refusal(401, refused)
         response.headers["WWW-Authenticate"] = "Bearer"
         return response, status
+
+
+def _too_often(seconds: int) -> tuple[Response, int]:
+    what, remedy = "This client asks too often.", f"Ask again in {seconds} s."
+    refused = Problem("too_many_requests", what, remedy)
+    response, status = _refusal(429, refused)
+    response.headers["Retry-After"] = str(seconds)
+    return response, status

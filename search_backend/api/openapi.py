@@ -40,6 +40,11 @@ def _asked(properties: Mapping[str, Schema], needed: str) -> Schema:
 
 _CLOSED: Schema = {"additionalProperties": False}
 _PROBLEM = record(dict.fromkeys(("code", "message", "remedy"), TEXT), "code", "message")
+_CHAT: Schema = {**TEXT, "minLength": 1, "maxLength": payload.LONGEST_CHAT}
+_FOR: Mapping[str, Schema] = {
+    "chat": {**_CHAT, "description": "The chat that asks, for POST /api/forget"},
+    "temporary": {**_FLAG, "description": "Write nothing of this to the disk"},
+}
 _SCHEMAS: Mapping[str, Schema] = {
     "Error": record({"error": _PROBLEM}, "error"),
     "WebSearch": _CLOSED
@@ -54,6 +59,8 @@ _SCHEMAS: Mapping[str, Schema] = {
             "language": _CODE,
             "safe_search": {**TEXT, "enum": list(payload.SAFE_SEARCHES)},
             "engine": {**TEXT, "minLength": 1, "maxLength": 100},
+            **_FOR,
+            "explain": _FLAG,
         },
         "query",
     ),
@@ -64,6 +71,7 @@ _SCHEMAS: Mapping[str, Schema] = {
             "ms": _COUNT,
             "waited_ms": _COUNT,
             "error": _PROBLEM,
+            **dict.fromkeys(("why", "query"), TEXT),
         },
         *("engine", "status", "ms"),
     ),
@@ -85,6 +93,7 @@ _SCHEMAS: Mapping[str, Schema] = {
             "not_applied": _TEXTS,
             "cached": _FLAG,
             "age": _COUNT,
+            "ranking": list_of(record({"url": TEXT, "reasons": _TEXTS}, "url", "reasons")),
         },
         *("query", "engine", "status", "results", "attempts"),
     ),
@@ -98,6 +107,7 @@ _SCHEMAS: Mapping[str, Schema] = {
             "allowed_domains": _TEXTS,
             "blocked_domains": _TEXTS,
             "reader": {**TEXT, "minLength": 1, "maxLength": 100},
+            **_FOR,
         },
         "url",
     ),
@@ -123,6 +133,8 @@ _SCHEMAS: Mapping[str, Schema] = {
         {"engines": {"type": "array"}, "readers": {"type": "array"}, "offline": _FLAG},
         *("engines", "readers", "offline"),
     ),
+    "Forget": _CLOSED | _asked({"chat": _CHAT}, "chat"),
+    "Forgotten": record({"pages": _COUNT, "kept": _COUNT}, "pages", "kept"),
     "Document": record({"url": TEXT, "title": TEXT, "content": TEXT}, "url", "content"),
     "Health": record({"status": TEXT, "service": TEXT, "routes": _TEXTS}, "status"),
 }
@@ -131,6 +143,7 @@ _SCHEMAS: Mapping[str, Schema] = {
 _OWN: tuple[tuple[str, str, str, str | None, str], ...] = (
     ("post", "/api/web-search", "Search the web", "WebSearch", "SearchAnswer"),
     ("post", "/api/open-page", "Read a page", "OpenPage", "Page"),
+    ("post", "/api/forget", "Remove what only this chat brought", "Forget", "Forgotten"),
     ("get", "/api/engines", "Engines, and what each one lacks", None, "Engines"),
     ("get", "/api/library/{path}", "A document of the library", None, "Document"),
     ("get", "/api/health", "Health check; needs no token", None, "Health"),
@@ -147,7 +160,7 @@ def document(*, secured: bool = False) -> dict[str, Any]:
             operation["requestBody"] = {"required": True, "content": content}
         if "{path}" in path:
             operation["parameters"] = [_parameter("path", "path", TEXT, True)]
-        if path == "/api/health":
+        if path in ("/api/health", "/healthz"):
             operation["security"] = []
         paths.setdefault(path, {})[method] = operation
     for shape in find_shapes():
@@ -155,6 +168,9 @@ def document(*, secured: bool = False) -> dict[str, Any]:
             paths[route.path] = {
                 method.lower(): _foreign(route, method) for method in route.methods
             }
+    alive = _operation("Health check of one word; needs no token", TEXT)
+    alive["responses"]["200"]["content"] = {"text/plain": {"schema": TEXT}}
+    paths["/healthz"] = {"get": {**alive, "security": []}}
     described = _operation("This description", {"type": "object"})
     paths["/api/openapi.json"] = {"get": described}
     return {
@@ -181,6 +197,10 @@ def health() -> dict[str, Any]:
 
 def _foreign(route: Route, method: str) -> dict[str, Any]:
     operation = _operation(route.summary, route.answered, _content({"type": "object"}))
+    if route.moved:
+        operation["responses"] = {"308": {"description": f"See {route.moved}"}} | {
+            status: told for status, told in operation["responses"].items() if status != "200"
+        }
     if method == "GET":
         operation["parameters"] = [
             _parameter(name, "query", schema, name == route.needed)

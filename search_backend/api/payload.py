@@ -12,6 +12,7 @@ from searchloop.search_backend.fetch.host_check import Rules, parse_rules
 from searchloop.search_backend.pages.open_page import DEFAULT_LENGTH, LONGEST_SLICE
 from searchloop.search_backend.types import (
     MOST_RESULTS,
+    Chat,
     Query,
     SafeSearch,
     SearchBackendError,
@@ -22,6 +23,7 @@ ANY_TIME = "all"  # what people write for no time range
 LONGEST_QUERY = 2_000
 LONGEST_URL = 8_192
 LONGEST_FIND = 500
+LONGEST_CHAT = 100
 DEFAULT_RESULTS = 8
 TIME_RANGES = ("d", "w", "m", "y")
 SAFE_SEARCHES = ("off", "moderate", "strict")
@@ -46,6 +48,7 @@ class OpenPage:
     max_length: int
     rules: Rules
     reader: str | None
+    chat: Chat
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
@@ -59,8 +62,8 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return data
 
 
-def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
-    """Returns the query, and the engine asked for by name. Raises BadRequest."""
+def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None, Chat]:
+    """Returns the query, the engine asked for by name, and the chat. Raises BadRequest."""
     values = _checked(
         data,
         {
@@ -73,6 +76,8 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
             "language": _code,
             "safe_search": _one_of(SAFE_SEARCHES),
             "engine": _text(100),
+            **_FOR,
+            "explain": _flag,
         },
         needed="query",
     )
@@ -88,7 +93,16 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
         safe_search=cast("SafeSearch | None", values.get("safe_search")),
     )
     engine = values.get("engine")
-    return query, engine.strip().lower() if engine else None
+    return query, engine.strip().lower() if engine else None, _chat(values)
+
+
+def forget(data: Mapping[str, Any]) -> str:
+    """Returns the chat that is to be forgotten. Raises BadRequest."""
+    return str(_checked(data, {"chat": _text(LONGEST_CHAT)}, needed="chat")["chat"])
+
+
+def _chat(values: Mapping[str, Any]) -> Chat:
+    return Chat(values.get("chat", ""), values.get("temporary", False))
 
 
 def open_page(data: Mapping[str, Any]) -> OpenPage:
@@ -103,6 +117,7 @@ def open_page(data: Mapping[str, Any]) -> OpenPage:
             "allowed_domains": _domains,
             "blocked_domains": _domains,
             "reader": _text(100),
+            **_FOR,
         },
         needed="url",
     )
@@ -117,6 +132,7 @@ def open_page(data: Mapping[str, Any]) -> OpenPage:
             values.get("blocked_domains") or (),
         ),
         reader=reader.strip().lower() if reader else None,
+        chat=_chat(values),
     )
 
 
@@ -160,6 +176,12 @@ def _number(least: int, most: int) -> Check:
     return check
 
 
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise BadRequest(f"{name} is neither true nor false.", f"Send one, or leave {name} out.")
+    return value
+
+
 def _domains(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise BadRequest(f"{name} is not a list of texts.", 'Send a list: ["example.org"].')
@@ -185,6 +207,10 @@ def _code(name: str, value: Any) -> str:
             f"Send {name} as in ISO {'3166' if name == 'country' else '639'}, e.g. de.",
         )
     return value.lower()
+
+
+# Which chat asks: what it brings is stored under its name, and nothing of a temporary one.
+_FOR: Mapping[str, Check] = {"chat": _text(LONGEST_CHAT), "temporary": _flag}
 
 
 def _no_constant(name: str) -> None:

@@ -19,12 +19,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
 from types import ModuleType
+from typing import TypeVar
 
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
+from searchloop.search_backend.plugin.entry_points import PluginPart, find_plugins
 from searchloop.search_backend.text.clean import binary_share
 from searchloop.search_backend.types import Page, Problem, failed_page
 
 LOCAL = "local"
+Part = TypeVar("Part")
 # XML in pieces, however broken. Each alternative takes a character and never backtracks.
 XML_PIECE = re.compile(
     r"<!--.*?(?:-->|\Z)|<!\[CDATA\[(?P<data>.*?)(?:\]\]>|\Z)|<[?!][^>]*>?"
@@ -41,6 +44,10 @@ _MARKUP = re.compile(
 )
 # HTML with more control characters than this share is none.
 _MOST_BINARY = 0.04
+_CONTAINERS = {
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Office file, or one with a password",
+    b"PK\x03\x04": "an archive or a damaged document",
+}
 _KINDS = {"html": "application/xhtml+xml"} | dict.fromkeys(
     ("rss", "feed", "rdf"), "application/rss+xml"
 )
@@ -48,11 +55,15 @@ _KINDS = {"html": "application/xhtml+xml"} | dict.fromkeys(
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A reader of one kind of document, with its media types and suffixes of file names."""
+    """A reader of one kind of document, with its media types and suffixes of file names.
+
+    `knows` tells this kind by its bytes, whatever a server or the name of a file says.
+    """
 
     types: frozenset[str]
     suffixes: frozenset[str]
     read: Callable[[bytes, str, str | None], Page]
+    knows: Callable[[bytes], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +89,28 @@ class Service:
 
 @cache
 def find_services() -> Mapping[str, Service]:
-    """Returns every service by name, sorted."""
-    found = [getattr(module, "SERVICE", None) for module in _modules()]
-    return {one.name: one for one in found if isinstance(one, Service)}
+    """Returns every service, those of plugins included, by name, sorted."""
+    found = [part.value for part in reader_plugins() if isinstance(part.value, Service)]
+    found += _own("SERVICE", Service)
+    return {one.name: one for one in sorted(found, key=lambda one: one.name)}
 
 
 @cache
 def find_readers() -> tuple[Reader, ...]:
-    """Returns every reader of this package, sorted by file name."""
-    found = [getattr(module, "READER", None) for module in _modules()]
-    return tuple(one for one in found if isinstance(one, Reader))
+    """Returns every reader, ours first, sorted by file name."""
+    brought = [part.value for part in reader_plugins() if isinstance(part.value, Reader)]
+    return (*_own("READER", Reader), *brought)
+
+
+def reader_plugins() -> tuple[PluginPart, ...]:
+    """Returns what other packages bring as readers and services, broken ones included."""
+    taken = frozenset(one.name for one in _own("SERVICE", Service)) | {LOCAL}
+    return find_plugins("readers", (Reader, Service), ("READER", "SERVICE"), taken)
+
+
+def _own(name: str, kind: type[Part]) -> list[Part]:
+    found = [getattr(module, name, None) for module in _modules()]
+    return [one for one in found if isinstance(one, kind)]
 
 
 def _modules() -> list[ModuleType]:
@@ -103,7 +126,7 @@ def reader_for_name(name: str) -> Reader | None:
 
 def read(body: bytes, *, url: str, content_type: str, charset: str | None = None) -> Page:
     """Returns the page in `body`; status error for a kind that no reader reads."""
-    kind = _kind(body, content_type, charset)
+    kind = kind_of(body, content_type, charset)
     reader = next((reader for reader in find_readers() if kind in reader.types), None)
     if reader is None:
         problem = Problem(
@@ -115,16 +138,22 @@ def read(body: bytes, *, url: str, content_type: str, charset: str | None = None
     return reader.read(body, url, charset)
 
 
-def _kind(body: bytes, content_type: str, charset: str | None) -> str:
+def kind_of(body: bytes, content_type: str, charset: str | None = None) -> str:
     """Returns the media type of a reader, or what the document is instead.
 
     The header tells a page from its source text, the bytes tell text from other data. Servers have
     hundreds of types for text.
     """
     kind = content_type.partition(";")[0].strip().lower()
+    for reader in find_readers():
+        if reader.knows and reader.knows(body):
+            return min(reader.types)
+        if kind in reader.types and reader.knows:  # it is something else
+            kind = ""
+    for magic, what in _CONTAINERS.items():
+        if body.startswith(magic):
+            return what
     head = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if head.startswith(b"%PDF-"):
-        return "application/pdf"
     binary, is_page = binary_share(body, charset), kind in ("text/html", "application/xhtml+xml")
     if kind == "video/mp2t" and not binary:  # program text in .ts, for servers that know only films
         return "text/plain"
@@ -137,7 +166,8 @@ def _kind(body: bytes, content_type: str, charset: str | None) -> str:
     is_xml = kind in ("text/xml", "application/xml") or (kind.endswith("+xml") and not is_page)
     if is_xml or (kind in _UNKNOWN and head.startswith(b"<?xml")):
         return _xml_kind(body)
-    return kind if is_page else "text/plain"
+    known = any(kind in reader.types for reader in find_readers())
+    return kind if is_page or known else "text/plain"
 
 
 def _xml_kind(body: bytes) -> str:

@@ -39,7 +39,7 @@ from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.types import Capabilities, ModelInfo
 from searchloop.search_backend.library import Library
 from searchloop.web.app import WebApp, create_app
-from searchloop.web.gate import Access
+from searchloop.web.gate.access import Access
 
 TOKEN = "t" * 43
 PORT = 8321
@@ -201,6 +201,9 @@ class FakeHouse:
         """Puts them in force."""
         self.settings = settings
 
+    def forget_pages(self) -> None:
+        """None are kept."""
+
     def reload(self) -> None:
         """Nobody else saves anything here."""
 
@@ -332,3 +335,14 @@ def frames(body: bytes) -> list[dict[str, Any]]:
     """The events of a stream."""
     lines = body.split(b"\n")
     return [json.loads(line[6:]) for line in lines if line.startswith(b"data: ")]
+
+
+def changed(nodes: list[Any], change: list[Any]) -> list[Any]:
+    """Returns what a page makes of its nodes when it is sent a change."""
+    kept, *tail = json.loads(json.dumps(change))
+    for i, node in enumerate(tail[:1]):
+        if "more" in node and not isinstance(node, str):
+            tail[i] = nodes[kept] + node["more"]
+        elif "in" in node and not isinstance(node, str):
+            tail[i] = {**nodes[kept], "c": changed(nodes[kept]["c"], node["in"])}
+    return nodes[:kept] + tail

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from searchloop.agent import __version__
 from searchloop.agent.errors import (
     AgentError,
     ConfigError,
@@ -21,14 +20,14 @@ from searchloop.agent.errors import (
     StoreError,
     ToolError,
 )
-from searchloop.agent.observe.metrics import CONTENT_TYPE
 from searchloop.agent.run.prices import PriceTable, load_prices, packaged, search_price
 from searchloop.agent.types import SEARCHES
 from searchloop.web.api.calls import Call, Handler, Handlers, LoopBridge, Reply, parse_number
 from searchloop.web.api.mcp import McpApi
 from searchloop.web.api.models import LocalModels
-from searchloop.web.api.openapi import ANY_FILE, Route, document, route, routes_of
+from searchloop.web.api.openapi import ANY_FILE, Route, route, routes_of
 from searchloop.web.api.schemas import FORMATS, MODES
+from searchloop.web.api.server import ServerApi
 from searchloop.web.api.sessions import SessionsApi
 from searchloop.web.api.settings import (
     AgentsApi,
@@ -40,6 +39,7 @@ from searchloop.web.api.settings import (
 )
 from searchloop.web.check import check_text, read_page
 from searchloop.web.compose import Services
+from searchloop.web.gate.access import Access
 from searchloop.web.text.export import EXPORTS, answer
 
 _NOT_FOUND = (
@@ -48,6 +48,7 @@ _NOT_FOUND = (
 )
 _STATUS: Mapping[str, int] = {
     **dict.fromkeys(_NOT_FOUND, 404),
+    "operators_only": 403,
     **dict.fromkeys(("busy", "nothing_to_approve", "agent_exists"), 409),
     "question_too_long": 413,
 }
@@ -63,8 +64,9 @@ _KINDS: Mapping[type[AgentError], int] = {
 class Api(Handlers):
     """All handlers of the API."""
 
-    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
+    def __init__(self, services: Services, on_loop: LoopBridge, access: Access) -> None:
         super().__init__(services, on_loop)
+        self._access = access
         self._log = services.log
         self._runner = services.runner
         self.local_models = LocalModels(services, on_loop)
@@ -72,23 +74,14 @@ class Api(Handlers):
     def handlers(self) -> list[tuple[Route, Handler]]:
         """Returns every handler of the API with its route."""
         others = (SessionsApi, McpApi, AgentsApi, SettingsApi, PolicyApi, KeysApi, LibraryApi)
-        parts = [self, self.local_models, *(p(self._services, self._on_loop) for p in others)]
+        server = ServerApi(self._services, self._on_loop, self._access)
+        parts = [
+            self,
+            self.local_models,
+            server,
+            *(p(self._services, self._on_loop) for p in others),
+        ]
         return [found for part in parts for found in routes_of(part)]
-
-    @route("get", "/api/health", "Health")
-    def health(self, call: Call) -> Reply:
-        """Says that the server is up. Anybody on this machine may ask, so it says nothing else."""
-        return Reply({"name": "searchloop", "status": "ok", "version": __version__})
-
-    @route("get", "/metrics", "text/plain")
-    def metrics(self, call: Call) -> Reply:
-        """Counters since the start, as Prometheus reads them."""
-        return Reply(self._services.metrics.text(), kind=CONTENT_TYPE)
-
-    @route("get", "/api/openapi.json", "application/json")
-    def openapi(self, call: Call) -> Reply:
-        """Describes the API."""
-        return Reply(document())
 
     @route("get", "/api/models", "Models")
     def models(self, call: Call) -> Reply:

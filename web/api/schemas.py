@@ -64,7 +64,8 @@ ModelName       model
 SettingChanges  settings:object
 Policy          review_queries?:boolean private_and_untrusted?:mixed rules?:[object]
 NewKey          value:secret
-LibraryPath     path
+LibraryPath     path exclude?:[text]
+LibraryPause    path paused:true
 Reader          model?
 Check           claim text? url?
 Nothing
@@ -78,6 +79,7 @@ McpApproval     definition
 _OPEN = """
 WebSearch       query country? language? engine? max_results?:integer time_range?:d/w/m/y/all
                 allowed_domains?:[text] blocked_domains?:[text] safe_search?:off/moderate/strict
+                explain?:boolean
 OpenPage        url find?:text|null offset?:integer max_length?:integer reader?
                 allowed_domains?:[text] blocked_domains?:[text]
 Problem         code message remedy?
@@ -86,7 +88,14 @@ Health          status name? version?
 Session         id title model mode:mode search:search search_path workspace?:text|null
                 created:time updated:time messages?:count running?:boolean settings?:object
                 agent?:text|null native_search?:boolean|null
-Sessions        sessions:[Session]
+ListedSession   ...Session found?:[FoundPlace]
+FoundPlace      turn:count part:title/question/answer/sources snippet marks:[span] words:[text]
+Sessions        sessions:[ListedSession] indexing?:boolean
+Deleted         deleted:count
+Me              name admin:boolean people:boolean token:kept/set
+Used            person day answers:count input_tokens:count output_tokens:count searches:count
+                pages:count cost_usd:number unpriced:count
+Uses            uses:[Used]
 Agent           name description system model:text|null mode:mode|null search:search
                 tools:[text]|null servers:[text]|null builtin:boolean changed:boolean
 Agents          agents:[Agent]
@@ -104,7 +113,7 @@ Settings        settings:[Setting]
 Key             name set:boolean origin saved:boolean help? strayed?:text|null
 Keys            keys:[Key]
 Library         collections:[object]
-LibraryAdded    collection added?:count skipped?:count
+LibraryAdded    collection state:text added?:count skipped?:count kept?:count
 LibraryRemoved  removed:count
 Model           id available:boolean title? capabilities?:object local?:boolean loaded?:object|null
                 missing?:text|null remedy?:text|null calls?:text|null disk?:integer|null
@@ -163,6 +172,11 @@ _DESCRIPTIONS: Mapping[str, str] = {
     "native_search": "Its model searches by itself",
     "changed": "Built in and edited; DELETE restores it",
     "seq": "Follow the events after this one",
+    "Me.name": "What the proxy calls them; empty for the holder of the token",
+    "Me.people": "A proxy signs people in",
+    "Me.token": "Kept in the data folder, or set where the server is started",
+    "day": "YYYY-MM-DD, by UTC",
+    "unpriced": "Answers whose price is unknown; cost_usd is without them",
     "ShownTurns.shown": "Numbers of questions",
     "strayed": "The address that was changed since",
     "search_usd": "Price of its own search",

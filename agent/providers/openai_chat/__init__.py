@@ -9,16 +9,15 @@ Spec: https://platform.openai.com/docs/api-reference/chat/create
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.log.context import Budget, fit, size_of, tokens
 from searchloop.agent.providers import Features, HttpProvider
 from searchloop.agent.providers._common import LIST_SECONDS, CodecBase, dump, function_name
+from searchloop.agent.providers.openai_chat.dialects import Dialect, Dialects
 from searchloop.agent.providers.openai_chat.errors import classify, find_error
 from searchloop.agent.providers.openai_chat.models import (
     DEFAULT_BASE,
@@ -27,14 +26,14 @@ from searchloop.agent.providers.openai_chat.models import (
     ListedModels,
     answers_questions,
     find_server,
-    searcher,
 )
 from searchloop.agent.providers.openai_chat.request import encode_messages
 from searchloop.agent.providers.openai_chat.response import ChatDecoder
+from searchloop.agent.providers.openai_chat.window import ContextWindow, kind_of
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,
-    Message,
+    Finished,
     ModelInfo,
     NativeSearch,
     Request,
@@ -61,12 +60,15 @@ class OpenAIChat:
 
     def __init__(self, server: ChatServer, transport: Transport) -> None:
         self._server = server
-        self._listed = ListedModels()
         self._codec = ChatCodec(server)
+        self._listed = ListedModels(self._codec.dialects)
         self._transport = transport
         self._http = HttpProvider(self._codec, transport)
         self._window = ContextWindow(
-            lambda model: self._listed.capabilities(model).context, self._list
+            lambda model: self._listed.capabilities(model).context,
+            self._list,
+            self._get_beside,
+            server.root,
         )
 
     def capabilities(self, model: str) -> Capabilities:
@@ -80,28 +82,43 @@ class OpenAIChat:
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`. Tries again without what the server refused."""
-        learnt = not self._server.own
+        learnt = False
         while True:
-            sent = self._window.fitted(request) if self._server.own else request
+            sent = await self._window.fitted(request) if self._server.own else request
             try:
                 async with aclosing(self._http.stream(sent)) as events:
                     async for event in events:
+                        last = event if type(event) is Finished and self._server.own else None
+                        if last and (notice := await self._window.check(sent, last)):
+                            yield notice
                         yield event
                 return
             except ProviderError as error:
                 # A refusal comes before any event, so nothing is shown twice.
-                if error.code == "usage_refused" and self._codec.counting:
-                    self._codec.counting = False
-                elif not learnt and await self._window.learn(request.model, error):
-                    learnt = True
-                else:
+                said = f"{error.code} {error.message}"
+                if error.status and self._codec.dialects.learn(request.model, said):
+                    continue
+                if learnt or error.code != "context_length":
                     raise
+                if not self._server.own:
+                    self._window.note(request.model, error)  # for a summary before the next refusal
+                    raise
+                if not await self._window.learn(request.model, error):
+                    raise
+                learnt = True
 
     async def _list(self) -> list[str]:
         answer = await self._transport.get_json(
             self._server.address("models"), self._codec.headers(), timeout=LIST_SECONDS
         )
-        return self._listed.learn(answer)
+        names = self._listed.learn(answer)
+        self._window.kind = kind_of("owner", self._listed.owner) or self._window.kind
+        return names
+
+    async def _get_beside(self, path: str) -> Any:
+        """Gets a path beside /v1, where local servers tell more than this API knows."""
+        url = f"{self._server.root}/{path}"
+        return await self._transport.get_json(url, self._codec.headers(), timeout=LIST_SECONDS)
 
     async def models(self) -> list[ModelInfo]:
         """See `Provider.models`. Returns one entry that names what is missing, if anything is."""
@@ -123,7 +140,13 @@ class OpenAIChat:
             names = [name for name in names if answers_questions(name)]
         missing = self._absent(f"{server.name} lists no model.", "Load a model there.")
         return [
-            ModelInfo(f"{self.name}:{name}", name, self.capabilities(name), local=server.loopback)
+            ModelInfo(
+                f"{self.name}:{name}",
+                name,
+                self.capabilities(name),
+                local=server.loopback,
+                remedy=self._window.better(name) or None,
+            )
             for name in names
         ] or [missing]
 
@@ -144,32 +167,41 @@ def create(env: Mapping[str, str], transport: Transport) -> OpenAIChat:
 
 
 class ChatCodec(CodecBase):
-    """See `agent.providers.Codec`. While `counting` is True, asks the server to count tokens."""
+    """See `agent.providers.Codec`."""
 
     def __init__(self, server: ChatServer) -> None:
         self.endpoint = self._server = server
-        self.counting = True
+        self.dialects = Dialects(server.host)
 
     def url(self, request: Request) -> str:
         return self._server.address("chat/completions")
 
     def encode(self, request: Request) -> bytes:
         """See `Codec.encode`. Raises ConfigError where the model cannot obey the switch."""
-        _check_switch(request)
+        dialect = self.dialects.of(request.model)
+        _check_switch(request, dialect)
         head: dict[str, Any] = {"model": request.model, "stream": True}
-        if self.counting:
+        if dialect.counts:
             head["stream_options"] = {"include_usage": True}
-        if request.native_search is not None and searcher(request.model):
-            head["web_search_options"] = _search_options(request.native_search)
-        if request.tools:
-            head["tools"] = [_function(tool) for tool in request.tools]
-        messages = encode_messages(request, self._server.host)
+        tools = [_function(tool) for tool in request.tools]
+        if request.native_search is not None:
+            if dialect.search == "options":
+                head["web_search_options"] = _search_options(request.native_search)
+            elif not dialect.always:
+                tools.append(_search_tool(dialect.search, request.native_search))
+        if tools:
+            head["tools"] = tools
+        messages = encode_messages(request, self._server.host, dialect)
         parts = [dump(head)[:-1], b',"messages":[', messages, b"]"]
-        tail = dump(self._tail(request))[1:]
-        return b"".join((*parts, b"," if len(tail) > 1 else b"", tail))
+        tail: dict[str, Any] = {"tool_choice": "none"} if request.answer_now and tools else {}
+        if request.max_output_tokens is not None:
+            tail[dialect.limit] = request.max_output_tokens
+        end = dump(tail)[1:]
+        return b"".join((*parts, b"," if tail else b"", end))
 
     def decoder(self, request: Request, content_type: str) -> ChatDecoder:
-        return ChatDecoder(self, request, self._server, content_type)
+        dialect = self.dialects.of(request.model)
+        return ChatDecoder(self, request, self._server, dialect, content_type)
 
     def details_of(self, document: Any) -> Mapping[str, Any]:
         return find_error(document, failed=True) or {}
@@ -178,28 +210,17 @@ class ChatCodec(CodecBase):
         sent = "the key" if self.endpoint.key else "requests without key"
         return classify(details, self.refusal(details, status), sent)
 
-    def _tail(self, request: Request) -> dict[str, Any]:
-        """Returns the members that may differ from step to step."""
-        tail: dict[str, Any] = {}
-        if request.answer_now and request.tools:
-            tail["tool_choice"] = "none"
-        if request.max_output_tokens is not None:
-            # Reasoning models of the official server refuse the old name, others know only it.
-            name = "max_completion_tokens" if self._server.official else "max_tokens"
-            tail[name] = request.max_output_tokens
-        return tail
 
-
-def _check_switch(request: Request) -> None:
-    search, searches = request.native_search, searcher(request.model) is not None
-    if search is None and searches:
+def _check_switch(request: Request, dialect: Dialect) -> None:
+    search = request.native_search
+    if search is None and dialect.always:
         what = f"{request.model} searches the web with every answer and cannot be told not to."
         remedy = "Turn its own search on (--search native), or choose another model."
         raise ConfigError("always_searches", what, remedy)
-    if search is not None and not searches:
+    if search is not None and not dialect.search:
         what = f"{request.model} is not known to search the web by itself."
         raise ConfigError("no_native_search", what, "Choose local search, which is our own.")
-    if search is not None and (search.allowed_domains or search.blocked_domains):
+    if dialect.always and search and (search.allowed_domains or search.blocked_domains):
         what = f"{request.model} cannot restrict its search to domains."
         remedy = "Leave the domains out, or choose local search."
         raise ConfigError("no_domain_filter", what, remedy)
@@ -215,6 +236,18 @@ def _search_options(search: NativeSearch) -> dict[str, Any]:
     return options
 
 
+def _search_tool(kind: str, search: NativeSearch) -> dict[str, Any]:
+    """Returns a server's own tool; OpenRouter's is the only one that is known."""
+    options = {
+        "max_uses": search.max_searches,
+        "search_context_size": search.context_size,
+        "allowed_domains": search.allowed_domains,
+        "excluded_domains": search.blocked_domains,
+        "user_location": search.country and {"type": "approximate", "country": search.country},
+    }
+    return {"type": kind, "parameters": {name: value for name, value in options.items() if value}}
+
+
 def _function(tool: ToolSpec) -> dict[str, Any]:
     function = {
         "name": function_name(tool.name),
@@ -222,57 +255,3 @@ def _function(tool: ToolSpec) -> dict[str, Any]:
         "parameters": tool.parameters,
     }
     return {"type": "function", "function": function}
-
-
-_NAMED = re.compile(r"context[ _](?:length|size|window)\D{0,40}?(\d{3,8})", re.IGNORECASE)
-_MORE = 1.3  # corrects an estimate that was too small
-
-
-class ContextWindow:
-    """Shortens requests to the window that a server of the user's own was started with.
-
-    Such servers (llama.cpp, vLLM, LM Studio) name it in a refusal or in their list of models, which
-    `look` gets and `known` reads. For servers of vendors nothing is cut.
-    """
-
-    def __init__(
-        self, known: Callable[[str], int | None], look: Callable[[], Awaitable[object]]
-    ) -> None:
-        self._known = known
-        self._look = look
-        self._learnt: dict[str, int] = {}
-        self._factor = 1.0
-
-    def fitted(self, request: Request) -> Request:
-        """Fits a request into the window. Raises ProviderError if its question does not fit."""
-        window = self.size(request.model)
-        if window is None:
-            return request
-        offered = (f"{t.name}{t.description}{t.parameters}" for t in request.tools)
-        fixed = sum(map(self._tokens, (request.system, *offered)))
-        messages = fit(request.messages, Budget(window, fixed), self._size).messages
-        return replace(request, messages=messages)
-
-    async def learn(self, model: str, error: ProviderError) -> bool:
-        """Learns from a refusal. Returns True if another try may succeed."""
-        if error.code != "context_length":
-            return False
-        before, named = self.size(model), _NAMED.search(error.message)
-        if named:
-            self._learnt[model] = int(named[1])
-        elif before is None:
-            with suppress(AgentError):
-                await self._look()
-        if before is not None and before == self.size(model):
-            self._factor *= _MORE
-        return self.size(model) is not None
-
-    def size(self, model: str) -> int | None:
-        """Returns the window in tokens: as a refusal named it, else as the list of models does."""
-        return self._learnt.get(model) or self._known(model)
-
-    def _size(self, message: Message) -> int:
-        return int(size_of(message) * self._factor)
-
-    def _tokens(self, text: str) -> int:
-        return int(tokens(text) * self._factor)

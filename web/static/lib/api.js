@@ -66,6 +66,11 @@ export const removeModel = (model) => call("DELETE", `/api/models?model=${encode
 export const settings = async () => listOf(await call("GET", "/api/settings"), "settings");
 export const changeSettings = async (settings) =>
   listOf(await call("PATCH", "/api/settings", { settings }), "settings");
+export const me = () => call("GET", "/api/me");
+export const signOut = () => call("POST", "/api/sign-out", {});
+export const newToken = () => call("POST", "/api/new-token", {});
+export const usage = async () => listOf(await call("GET", "/api/usage"), "uses");
+export const deleteEverything = () => call("DELETE", "/api/sessions");
 export const keys = async () => listOf(await call("GET", "/api/keys"), "keys");
 export const saveKey = async (name, value) => listOf(await call("PUT", `/api/keys/${name}`, { value }), "keys");
 export const forgetKey = async (name) => listOf(await call("DELETE", `/api/keys/${name}`), "keys");
@@ -82,7 +87,8 @@ export const approveMcpTool = (name, tool, definition, folder) =>
 export const policy = () => call("GET", "/api/policy");
 export const changePolicy = (policy) => call("PUT", "/api/policy", policy);
 export const library = () => call("GET", "/api/library");
-export const addToLibrary = (path) => call("POST", "/api/library", { path });
+export const addToLibrary = (path, exclude) => call("POST", "/api/library", exclude ? { path, exclude } : { path });
+export const pauseLibrary = (path) => call("PATCH", "/api/library", { path, paused: true });
 export const removeFromLibrary = (path) => call("DELETE", "/api/library", { path });
 export const search = (query) => call("POST", "/api/web-search", query);
 export const engines = () => call("GET", "/api/engines");

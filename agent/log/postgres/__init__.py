@@ -1,0 +1,327 @@
+"""The event log on PostgreSQL, shared by any number of processes on any number of machines.
+
+Each append is one statement, which also notifies the other processes. A crash of the server loses
+unlogged deltas, and nothing else. https://www.postgresql.org/docs/current/sql-notify.html
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from psycopg.errors import FeatureNotSupported
+
+from searchloop.agent.errors import StoreError, UnsureError
+from searchloop.agent.log.contract import Batch, Heard, Steps
+from searchloop.agent.log.events import DELTAS, MODULUS, unnumbered
+from searchloop.agent.log.postgres.pool import (
+    CHANNEL,
+    NotificationListener,
+    PostgresPool,
+    TimedConnection,
+)
+from searchloop.agent.log.sqlite_file import newer
+from searchloop.agent.text import column_values
+
+T = TypeVar("T")
+
+_LISTENING = 5.0  # seconds of silence after which the listener tests its connection
+_MIGRATION_LIMIT = 600.0  # seconds for the migration of a large store
+_PERHAPS = "What was sent may be stored all the same: look before you send it again."
+_LATER = frozenset({"store_down", "store_refused", "store_busy", "store_slow"})
+_MIGRATING = 0x5EA2C41  # the advisory lock under which the tables are made
+_NO_DELTAS = "FROM (SELECT * FROM events WHERE false) AS deltas"
+_DIALECT = (
+    ("REAL", "DOUBLE PRECISION"),
+    (" WITHOUT ROWID", ""),
+    ("CREATE TABLE deltas", "CREATE UNLOGGED TABLE deltas"),
+    ("id INTEGER PRIMARY KEY", "id BIGSERIAL PRIMARY KEY"),
+)
+_TERMS = (
+    "CREATE TABLE IF NOT EXISTS found_terms (rowid BIGINT PRIMARY KEY, terms tsvector NOT NULL); "
+    "CREATE INDEX IF NOT EXISTS found_terms_gin ON found_terms USING gin (terms)"
+)
+
+
+class PostgresDatabase:
+    """See `agent.log.contract.Database`."""
+
+    quick = False
+    clock = "extract(epoch FROM clock_timestamp())::double precision"
+    dialect = "postgres"
+
+    def __init__(self, url: str, steps: Steps) -> None:
+        parts = urlsplit(url)  # of several hosts, all are shown
+        self.where = f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        self._process = secrets.token_hex(6)
+        self._starting = threading.Lock()
+        self._steps, self._current = steps, False
+        self.trouble: StoreError | None = None
+        self.connections = PostgresPool(url, self.where)
+        self._listener = NotificationListener(
+            self.connections.own, self._ring, self._process, _LISTENING
+        )
+        try:
+            self._prepare()
+        except StoreError as error:
+            if error.code not in _LATER:  # else the server may come up: the next use tries again
+                raise
+        self.connections.pool.open()
+
+    def _prepare(self) -> None:
+        """Makes or migrates the tables; sets `trouble` if the server only allows reading."""
+        with self._starting:
+            if self._current:
+                return
+            try:
+                with self.connections.errors(), self.connections.own() as db:
+                    self.connections.check_pooler(db)
+                    with db.transaction():
+                        self._migrate(db, self._steps)
+            except StoreError as error:
+                if error.code not in ("newer_store", "store_read_only"):
+                    raise
+                self.trouble = error
+            else:
+                self.trouble, self._current = None, True
+
+    @contextmanager
+    def _connection(self, *, writes: bool = True) -> Iterator[TimedConnection]:
+        if not self._current and (writes or self.trouble is None):
+            self._prepare()
+        if writes and self.trouble is not None:
+            raise self.trouble
+        with self.connections.taken() as db:
+            yield db
+
+    def _migrate(self, db: TimedConnection, steps: Steps) -> None:
+        db.limit = _MIGRATION_LIMIT
+        for name in ("statement_timeout", "lock_timeout"):
+            db.execute(f"SET LOCAL {name} = 0".encode())
+        db.execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
+        db.execute("CREATE TABLE IF NOT EXISTS searchloop_schema (version INTEGER NOT NULL)")
+        row = db.execute("SELECT version FROM searchloop_schema").fetchone()
+        found = row[0] if row else 0
+        if found > len(steps):
+            raise newer(self.where, found, len(steps), "name another database")
+        if found == len(steps):
+            return
+        for statement in (statement for step in steps[found:] for statement in step):
+            for sqlite, postgres in _DIALECT:
+                statement = statement.replace(sqlite, postgres)
+            if statement.startswith("CREATE VIRTUAL TABLE IF NOT EXISTS found_terms"):
+                statement = _TERMS
+            db.execute(statement.encode())
+        db.execute("DELETE FROM searchloop_schema")
+        db.execute("INSERT INTO searchloop_schema VALUES (%s)", (len(steps),))
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[_Statements]:
+        # Every commit waits for the disk, unless the server is set otherwise.
+        with self._connection() as db, db.transaction():
+            yield _Statements(db)
+
+    @contextmanager
+    def reading(self) -> Iterator[_Statements]:
+        with self._connection(writes=False) as db:
+            yield _ReadOnly(db)
+
+    def append(self, batches: Sequence[Batch]) -> list[int | None]:
+        """Raises UnsureError when the connection broke before the answer came."""
+        values = append_values(batches, self._process)
+        rows = self._settled(
+            lambda db: db.execute(APPEND, values).fetchall(), lambda: self._found(batches)
+        )
+        lasts = {row[0]: int(row[1]) for row in rows}
+        return [lasts.get(batch.session) for batch in batches]
+
+    def _settled(self, ask: Callable[[TimedConnection], T], found: Callable[[], T | None]) -> T:
+        """Returns the answer to `ask`, or what `found` finds stored after a broken connection.
+
+        It asks once more only if the server certainly no longer works on the lost statement.
+        """
+        for again in (True, False):
+            used: list[TimedConnection] = []
+            try:
+                with self._connection() as db:
+                    used.append(db)
+                    return ask(db)
+            except StoreError as error:
+                if not used or error.code != "store_down":
+                    raise
+                over, there = self._looked_up(used[0], found)
+                if there is not None:
+                    return there
+                if over and not again:
+                    raise
+                if not over:
+                    remedy = f"{error.remedy} {_PERHAPS}"
+                    raise UnsureError(error.code, error.message, remedy) from error
+        raise AssertionError("the second time ends it")
+
+    def _looked_up(
+        self, lost: TimedConnection, found: Callable[[], T | None]
+    ) -> tuple[bool, T | None]:
+        """Returns (True when the server is done with a broken connection, what it stored)."""
+        with suppress(StoreError):
+            return self.connections.settled(lost), found()
+        return False, None
+
+    def _found(self, batches: Sequence[Batch]) -> list[tuple[str, int]] | None:
+        """Looks up batches that got no answer: (session, last number) of those that are stored."""
+        parts = (f"SELECT type, data, seq FROM {table}" for table in ("events", "deltas"))
+        query = " UNION ALL ".join(f"{part} WHERE session = ? AND at = ?" for part in parts)
+        found = []
+        with self.reading() as db:
+            for batch in batches:
+                values = (batch.session, batch.at) * 2
+                rows = db.execute(f"{query} ORDER BY seq", values).fetchall()
+                if [tuple(row[:2]) for row in rows] == list(batch.rows):
+                    found.append((batch.session, int(rows[-1][2])))
+        return found or None
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Changes nothing: this store is not `quick`, so its callers use threads."""
+        yield
+
+    def tell(self, news: Mapping[str, Any]) -> None:
+        with self.reading() as db:
+            payload = json.dumps({"from": self._process, **news})
+            db.execute("SELECT pg_notify(?, ?)", (CHANNEL, payload))
+
+    def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
+        self._listener.begin(heard)
+
+    def leave_nothing(self) -> None:
+        """Does nothing: when its files lose what was deleted is up to the server's VACUUM."""
+
+    def check(self) -> list[str]:
+        """Checks only that the server answers: PostgreSQL checks its own files."""
+        with self.reading() as db:
+            db.execute("SELECT 1").fetchone()
+        return []
+
+    def _ring(self) -> None:
+        """Sends an empty notification, to see whether the listener gets it."""
+        with self.connections.taken(1.0) as db:
+            db.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+
+    def close(self) -> None:
+        self._listener.end()
+        self.connections.pool.close()
+
+
+class _Statements:
+    """A connection with `?` for each value, as in SQLite."""
+
+    def __init__(self, db: TimedConnection) -> None:
+        self._db = db
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> Any:
+        given = column_values(values) or None
+        return self._db.execute(query.replace("?", "%s").encode(), given)
+
+
+class _ReadOnly(_Statements):
+    """A connection that reads; on a standby, which has no unlogged tables, without deltas."""
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> Any:
+        try:
+            return super().execute(query, values)
+        except FeatureNotSupported:
+            return super().execute(query.replace("FROM deltas", _NO_DELTAS), values)
+
+
+MOST_BYTES = 7900  # of a notification, with room for the numbers that the server fills in
+_NUMBER = 20  # bytes of them for each session
+
+APPEND = f"""
+WITH batches AS (
+  SELECT * FROM unnest(%(sessions)s::text[], %(fences)s::integer[], %(afters)s::integer[],
+    %(counts)s::integer[], %(questions)s::integer[], %(times)s::double precision[],
+    %(clears)s::boolean[], %(packs)s::integer[], %(news)s::text[])
+    AS g(session, fence, after, count, questions, at, clears, pack, news)),
+here AS (
+  UPDATE sessions SET last_seq = last_seq + b.count, messages = messages + b.questions,
+    updated = b.at
+  FROM batches b WHERE id = b.session AND sessions.fence = coalesce(b.fence, sessions.fence)
+    AND last_seq = coalesce(b.after, last_seq)
+  RETURNING id, last_seq, b.count, b.at, b.clears, b.pack, b.news),
+given AS (
+  SELECT id, (last_seq - count + place)::integer AS seq, type, data, at, sum
+  FROM here JOIN unnest(%(owners)s::text[], %(places)s::integer[], %(types)s::text[],
+    %(texts)s::text[], %(sums)s::bigint[]) AS r(session, place, type, data, sum)
+    ON r.session = id),
+cleared AS (
+  DELETE FROM deltas USING here WHERE clears AND session = id),
+stored AS (
+  INSERT INTO events SELECT id, seq, type, data, at, (sum + seq) %% {MODULUS} FROM given
+  WHERE type <> ALL (%(deltas)s::text[])),
+passing AS (
+  INSERT INTO deltas SELECT id, seq, type, data, at FROM given
+  WHERE type = ANY (%(deltas)s::text[])),
+told AS (
+  SELECT pg_notify(%(channel)s,
+    %(head)s || string_agg(news || last_seq || '}}', ',') || ']}}') FROM here GROUP BY pack)
+SELECT id, last_seq, (SELECT count(*) FROM told),
+  set_config('synchronous_commit', %(waiting)s, true)
+FROM here"""
+
+
+def append_values(batches: Sequence[Batch], process: str) -> Mapping[str, Any]:
+    """Returns the values of APPEND, which answers (session, last number) of each stored batch."""
+    news = [_news(batch, process) for batch in batches]
+    own = zip(batches, _packs(news, len(_head(process))), news, strict=True)
+    of_batches = [
+        (b.session, b.fence, b.after, len(b.rows), b.questions, b.at, b.clears, pack, each)
+        for b, pack, each in own
+    ]
+    of_events = [
+        (b.session, place, *row, unnumbered(b.session, *row, b.at))
+        for b in batches
+        for place, row in enumerate(b.rows, 1)
+    ]
+    return {
+        **_columns("sessions fences afters counts questions times clears packs news", of_batches),
+        **_columns("owners places types texts sums", of_events),
+        "deltas": list(DELTAS),
+        "channel": CHANNEL,
+        "head": _head(process),
+        "waiting": "on" if any(batch.durable for batch in batches) else "off",
+    }
+
+
+def _columns(names: str, rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+    return dict(zip(names.split(), map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _head(process: str) -> str:
+    return f'{{"from":"{process}","news":['
+
+
+def _news(batch: Batch, process: str) -> str:
+    """Returns the news of a batch up to the last event's number, which the server fills in."""
+    about = f'{{"session":{json.dumps(batch.session)}'
+    events = ",".join(f"[{json.dumps(kind)},{text}]" for kind, text in batch.rows)
+    inline = f'{about},"at":{batch.at!r},"events":[{events}],"last":'
+    whole = len(_head(process)) + len(inline.encode()) + _NUMBER
+    return inline if whole < MOST_BYTES else f'{about},"last":'
+
+
+def _packs(news: Sequence[str], head: int) -> list[int]:
+    """Returns for each the number of its notification, so that none is too long."""
+    packs: list[int] = []
+    pack, size = 0, head
+    for each in news:
+        own = len(each.encode()) + _NUMBER
+        if size + own >= MOST_BYTES and size > head:
+            pack, size = pack + 1, head
+        size += own
+        packs.append(pack)
+    return packs

@@ -1,0 +1,336 @@
+"""The event log in one SQLite file: private, WAL, one writer, a pool of readers.
+
+A commit survives a crash of this program; only a `durable` one waits for the disk.
+
+Others may import: repair.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from searchloop.agent.errors import StoreError
+from searchloop.agent.log.contract import Batch, Heard, Steps
+from searchloop.agent.log.events import DELTAS, checksum
+from searchloop.agent.log.sqlite.repair import ReadOnlyFile
+from searchloop.agent.log.sqlite_file import (
+    connect,
+    corrupt,
+    fault,
+    illegible,
+    legible,
+    open_database,
+    sqlite_errors,
+)
+
+_PATIENCE = 10.0  # seconds to wait for another writer
+_PAUSE = 0.005
+_TRIES = 100  # at emptying the write-ahead log
+_RECENT = 64  # sessions that other processes are likely to write to
+
+
+class SqliteDatabase:
+    """See `agent.log.contract.Database`."""
+
+    quick = True
+    clock = "boot_seconds()"
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, steps: Steps) -> None:
+        self._path = path
+        self.where = str(path)
+        self._lock = threading.Lock()
+        self._own = threading.local()
+        self._never = threading.Event()
+        self._idle: list[sqlite3.Connection] = []
+        self._steps = steps
+        self._rescue: ReadOnlyFile | None = None
+        self._lenient = False  # some text is not UTF-8: readers replace its bad bytes
+        self._switching = threading.Lock()
+        try:
+            self._write = self._writer()
+        except StoreError as error:
+            self._rescue = ReadOnlyFile(path, steps, error)
+        self._watch = ChangePoller(self._changes, self._news)
+
+    def _writer(self) -> sqlite3.Connection:
+        db = open_database(self._path, self._steps)
+        db.execute("PRAGMA busy_timeout = 0")  # `_begin` does the waiting
+        db.execute("PRAGMA secure_delete = ON")
+        self._file = _identity(self._path)
+        return db
+
+    def _same(self) -> None:
+        """Opens a replaced file anew. Raises StoreError for a deleted one: writes would be lost."""
+        now = _identity(self._path)
+        if now is None:
+            raise fault("file_gone", self.where, "there is no such file")
+        if now != self._file:
+            old, self._write = self._write, self._writer()
+            self._idle = []
+            old.close()
+
+    @property
+    def trouble(self) -> StoreError | None:
+        return self._rescue.trouble if self._rescue else None
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Converts errors to StoreError; at the first sign of damage, stops all writing."""
+        try:
+            with sqlite_errors(self.where):
+                yield
+        except StoreError as error:
+            if self._rescue is not None and error.code == "damaged":
+                raise self._rescue.trouble from error
+            if illegible(error.__cause__):
+                self._lenient, self._idle = True, []
+            if corrupt(error.__cause__):
+                self._switch(error)
+            raise
+
+    def _switch(self, trouble: StoreError) -> None:
+        with self._switching:
+            if self._rescue is None:
+                self._rescue = ReadOnlyFile(self._path, self._steps, trouble)
+                self._idle = []
+
+    def _come_back(self) -> None:
+        """Allows writing again once the cause is gone. Raises StoreError until then."""
+        with self._switching:
+            if self._rescue is None:
+                return
+            self._rescue.check_changed()
+            self._write = self._writer()
+            self._rescue.close()
+            self._rescue, self._idle = None, []
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        patience = getattr(self._own, "patience", _PATIENCE)
+        until = time.monotonic() + patience
+        if self._rescue is not None:
+            self._come_back()
+        with self._noticing():
+            if not self._lock.acquire(timeout=patience):
+                raise fault("locked", self.where, "waited in vain")
+            try:
+                self._same()
+                with self._begun(durable, until) as db:
+                    yield db
+            finally:
+                self._lock.release()
+
+    @contextmanager
+    def _begun(self, durable: bool, until: float) -> Iterator[sqlite3.Connection]:
+        db = self._write
+        if durable:
+            db.execute("PRAGMA synchronous = FULL")
+        try:
+            self._begin(db, until)
+            yield db
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:  # a full disk may have ended it already
+                db.execute("ROLLBACK")
+            raise
+        finally:
+            if durable:
+                db.execute("PRAGMA synchronous = NORMAL")
+
+    def _begin(self, db: sqlite3.Connection, until: float) -> None:
+        """Waits here, because SQLite's own timeout holds for the whole connection."""
+        while True:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not busy or time.monotonic() >= until:
+                    raise
+            self._never.wait(_PAUSE)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        with self._noticing():
+            idle = self._idle
+            try:
+                db = idle.pop()
+            except IndexError:
+                db = self._rescue.connect() if self._rescue else connect(self._path)
+                if self._lenient:
+                    db.text_factory = legible
+            try:
+                yield db
+            finally:
+                if idle is self._idle:
+                    idle.append(db)
+                else:
+                    db.close()
+
+    def append(self, batches: Sequence[Batch]) -> list[int | None]:
+        with self.transaction(durable=any(batch.durable for batch in batches)) as db:
+            return [_append(db, batch) for batch in batches]
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        self._own.patience = 0
+        try:
+            yield
+        finally:
+            del self._own.patience
+
+    def tell(self, news: Mapping[str, Any]) -> None:
+        """Does nothing: other processes poll."""
+
+    def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
+        self._watch.begin(heard, wanted)
+
+    def _changes(self) -> int | None:
+        """Returns a number that changes when another process commits; None while it is in use."""
+        if self._rescue is not None or not self._lock.acquire(timeout=_PAUSE):
+            return None
+        try:
+            with sqlite_errors(self.where):
+                return int(self._write.execute("PRAGMA data_version").fetchone()[0])
+        finally:
+            self._lock.release()
+
+    def _news(self) -> tuple[dict[str, int], list[str]]:
+        """Returns the last numbers of recently written sessions, and the sessions with signals."""
+        recent = f"SELECT id, last_seq FROM sessions ORDER BY updated DESC LIMIT {_RECENT}"
+        with self.reading() as db:
+            signals = db.execute("SELECT DISTINCT session FROM signals").fetchall()
+            return dict(db.execute(recent).fetchall()), [row[0] for row in signals]
+
+    def leave_nothing(self) -> None:
+        """Empties the write-ahead log. What is freed in the file was overwritten before."""
+        with self._noticing(), self._lock:
+            for _ in range(_TRIES):
+                # (0, ...) when nobody was reading from it
+                if not self._write.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                    return
+                self._never.wait(_PAUSE)
+
+    def check(self) -> list[str]:
+        if self._rescue is not None and self._rescue.trouble.code == "damaged":
+            return self._rescue.report()
+        with self.reading() as db:
+            rows = db.execute("PRAGMA integrity_check(20)").fetchall()
+        found = [line for row in rows for line in row[0].splitlines()]
+        return [] if found == ["ok"] else found[:20]
+
+    def close(self) -> None:
+        """Closes the connections; a reader in use closes when it is given back."""
+        self._watch.end()
+        while self._idle:
+            self._idle.pop().close()
+        if self._rescue is not None:
+            self._rescue.close()
+            return
+        with self._lock:
+            self._write.close()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Returns device and inode of a file, None when there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _append(db: sqlite3.Connection, batch: Batch) -> int | None:
+    counts = (len(batch.rows), batch.questions, batch.at)
+    row = db.execute(
+        "UPDATE sessions SET last_seq = last_seq + ?, messages = messages + ?, updated = ?"
+        " WHERE id = ? AND fence = coalesce(?, fence) AND last_seq = coalesce(?, last_seq)"
+        " RETURNING last_seq",
+        (*counts, batch.session, batch.fence, batch.after),
+    ).fetchone()
+    if row is None:
+        return None
+    last = int(row[0])
+    if batch.clears:
+        db.execute("DELETE FROM deltas WHERE session = ?", (batch.session,))
+    for seq, (kind, text) in enumerate(batch.rows, last - len(batch.rows) + 1):
+        row = (batch.session, seq, kind, text, batch.at)
+        if kind in DELTAS:
+            db.execute("INSERT INTO deltas VALUES (?, ?, ?, ?, ?)", row)
+        else:
+            db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))
+    return last
+
+
+_CALM, _BUSY = 0.05, 0.008  # seconds between two polls; one takes a tenth of a millisecond
+_BUSY_FOR = 1.0  # seconds after news in which more are likely
+
+
+class ChangePoller:
+    """Polls on a thread for commits of other processes, while there are followers."""
+
+    def __init__(
+        self,
+        changes: Callable[[], int | None],
+        news: Callable[[], tuple[Mapping[str, int], list[str]]],
+    ) -> None:
+        self._changes = changes
+        self._news = news
+        self._known: Mapping[str, int] = {}
+        self._starting = threading.Lock()
+        self._awake = threading.Event()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, heard: Heard, wanted: Callable[[], bool]) -> None:
+        """Starts polling, for as long as news are wanted; a second call resumes it."""
+        with self._starting:
+            if self._thread is None and not self._over.is_set():
+                self._thread = threading.Thread(
+                    target=self._poll, args=(heard, wanted), name="store watch", daemon=True
+                )
+                self._thread.start()
+        self._awake.set()
+
+    def _poll(self, heard: Heard, wanted: Callable[[], bool]) -> None:
+        seen: int | None = None
+        busy = 0.0
+        while not self._over.wait(_BUSY if time.monotonic() < busy else _CALM):
+            if not wanted():
+                self._awake.wait()
+                self._awake.clear()
+            try:
+                now = self._changes()
+                if now is None or now == seen:
+                    continue
+                for news in self._found():
+                    heard(news)
+                seen, busy = now, time.monotonic() + _BUSY_FOR
+            except StoreError:  # the users of the store get it too; news come once it works again
+                continue
+
+    def _found(self) -> Iterator[dict[str, Any]]:
+        """Yields the sessions with news; empty news, for all, when it is unknown which."""
+        recent, signals = self._news()
+        fresh = [session for session, last in recent.items() if self._known.get(session) != last]
+        self._known = recent
+        yield from ({"session": session} for session in fresh)
+        yield from ({"signal": session} for session in signals)
+        if not fresh and not signals:
+            yield {}
+
+    def end(self) -> None:
+        """Ends the thread."""
+        with self._starting:
+            self._over.set()
+            self._awake.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()

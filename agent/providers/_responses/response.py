@@ -1,0 +1,408 @@
+"""Decodes responses of the Responses API, streamed or whole, into events.
+
+`response.output_item.done` and the terminal event count; deltas are shown meanwhile. The decoder
+passes over unknown events and items, and keeps every finished item as it came for the next request.
+
+Spec: https://platform.openai.com/docs/api-reference/responses-streaming
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from searchloop.agent.calls.arguments import read_arguments
+from searchloop.agent.providers._common import (
+    CodecBase,
+    DecoderBase,
+    ShownAnswer,
+    Stretch,
+    error_in,
+    said,
+    thought,
+)
+from searchloop.agent.providers._responses.request import VERSION
+from searchloop.agent.search.citations import locate, numbered
+from searchloop.agent.transport.sse import incomplete
+from searchloop.agent.types import (
+    Citation,
+    Finished,
+    Mark,
+    PageOpened,
+    ProviderData,
+    SearchFinished,
+    SearchStarted,
+    Source,
+    Span,
+    StopReason,
+    StreamEvent,
+    ToolCall,
+    Usage,
+)
+
+Key = tuple[int, int]  # output index, content index
+
+
+class _Part(Stretch):
+    """One content part."""
+
+    def __init__(self) -> None:
+        super().__init__(always=True)
+        self.done = False
+        self.annotations: list[Any] = []
+
+
+class ResponseText(ShownAnswer):
+    """Collects the text of one response.
+
+    One part is shown as it streams; others wait until it is done, so that the shown text is always
+    a beginning of the final text.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: dict[Key, _Part] = {}
+        self._open: _Part | None = None
+        self._last_item: int | None = None
+
+    def keys(self, index: int) -> list[Key]:
+        """Lists the parts of an item in order; not every server counts them from 0."""
+        return sorted(key for key in self._parts if key[0] == index)
+
+    def add(self, key: Key, piece: str) -> str:
+        """Adds a piece to a part."""
+        part = self._parts.get(key) or self._parts.setdefault(key, _Part())
+        if part.done:
+            return ""
+        part.add(piece)
+        if self._open is None:
+            self._begin(key, part)
+        return self.show(part, piece) if self._open is part else ""
+
+    def finish(self, key: Key, full: str, annotations: Iterable[Any]) -> str:
+        """Ends a part whose whole text is `full`."""
+        part = self._parts.get(key) or self._parts.setdefault(key, _Part())
+        part.annotations = list(annotations) or part.annotations
+        if part.done:
+            return ""
+        streamed = part.raw
+        missing = full[len(streamed) :] if full.startswith(streamed) else ""
+        shown = self.add(key, missing) if missing else ""
+        part.done = True
+        if self._open not in (None, part):
+            return shown
+        self._open = None
+        return shown + self.close(part) + self._show_waiting()
+
+    def end(self) -> str:
+        """Ends all parts."""
+        return "".join(self.finish(key, "", ()) for key in sorted(self._parts))
+
+    def citations(self) -> tuple[Citation, ...]:
+        """Returns the cited addresses, numbered by first appearance in the text."""
+        return numbered(
+            (Mark(self._span(part, note)), note["url"], _title(note))
+            for part in self._parts.values()
+            for note in part.annotations
+            if _is_citation(note)
+        )
+
+    def _span(self, part: _Part, note: Mapping[str, Any]) -> Span | None:
+        start, end = (note.get(name) for name in ("start_index", "end_index"))
+        start, end = (at if isinstance(at, int) else 0 for at in (start, end))
+        where = locate(part.raw, start, end, note["url"])
+        if where is None or part.base is None:
+            return None
+        return self.span(*(self.place(part, at) for at in where))
+
+    def _begin(self, key: Key, part: _Part) -> None:
+        self._open, part.apart, self._last_item = part, key[0] != self._last_item, key[0]
+
+    def _show_waiting(self) -> str:
+        """Shows parts that came meanwhile, in order, up to one that is not done yet."""
+        shown = ""
+        for key, part in sorted(self._parts.items()):
+            if part.base is None and part.size and self._open is None:
+                self._begin(key, part)
+                shown += self.show(part, part.raw)
+                if part.done:
+                    self._open = None
+                    shown += self.close(part)
+        return shown
+
+
+def _title(note: Mapping[str, Any]) -> str:
+    """Returns the title of a page; some servers write its number there."""
+    title = str(note.get("title") or "")
+    return "" if title.isdigit() and len(title) < 4 else title
+
+
+def _is_citation(note: Any) -> bool:
+    if not isinstance(note, dict) or note.get("type") != "url_citation":
+        return False
+    return isinstance(note.get("url"), str) and bool(note["url"])
+
+
+Event = Mapping[str, Any]
+Item = dict[str, Any]
+Action = Mapping[str, Any]  # of a search: its type, query or queries, url, sources
+
+_PAGE_ACTIONS = frozenset({"open_page", "find_in_page", "find"})
+
+
+class WebSearchCalls:
+    """Turns the provider's searches and page visits into events; `consulted` lists pages in order.
+
+    Only a finished item tells what it does, so a search is announced when an item appears. An item
+    that turns out to be a page visit leaves its announcement to the next search.
+    """
+
+    def __init__(self) -> None:
+        self.consulted: list[Source] = []
+        self.searches = 0
+        self.pages = 0
+        self._announced = False
+        self._visited: set[str] = set()
+
+    def began(self, action: Action) -> Iterable[StreamEvent]:
+        """Reads an item that has appeared."""
+        if self._announced or action.get("type") in _PAGE_ACTIONS:
+            return ()
+        self._announced = True
+        return (SearchStarted(_query(action)),)
+
+    def ended(self, action: Action, failed: bool) -> Iterable[StreamEvent]:
+        """Reads an item that is done."""
+        if action.get("type") in _PAGE_ACTIONS:
+            yield from self._visit(action, failed)
+            return
+        query = _query(action)
+        if not self._announced:
+            yield SearchStarted(query)
+        self._announced = False
+        self.searches += 1
+        listed = action.get("sources")
+        results = len(listed) if isinstance(listed, list) else None
+        for source in listed or ():
+            if isinstance(source, dict) and source.get("url"):
+                self.consulted.append(Source(source["url"], source.get("title") or ""))
+        if failed:
+            yield SearchFinished(query, "error", results, "The search failed.")
+        else:
+            yield SearchFinished(query, "empty" if results == 0 else "ok", results)
+
+    def _visit(self, action: Action, failed: bool) -> Iterable[StreamEvent]:
+        url = action.get("url")
+        opening = action["type"] == "open_page"
+        self.pages += opening
+        if not isinstance(url, str) or not url or (not opening and url in self._visited):
+            return
+        self._visited.add(url)
+        if not failed:
+            self.consulted.append(Source(url, state="opened"))
+        yield PageOpened(url, "error" if failed else "ok")
+
+
+def search_action(item: Item) -> Action | None:
+    """Returns what an item of the server's own search does; None for any other item."""
+    return (item.get("action") or {}) if item.get("type") == "web_search_call" else None
+
+
+def _query(action: Action) -> str:
+    queries = action.get("queries") or [action.get("query")]
+    return "; ".join(query for query in queries if isinstance(query, str) and query)
+
+
+def calls(items: Iterable[Item], *, complete: bool) -> tuple[tuple[ToolCall, ...], list[Item]]:
+    """Splits off the calls to answer; drops repeated calls, and all calls of a cut answer."""
+    found: dict[str, ToolCall] = {}
+    kept: list[Item] = []
+    for item in items:
+        if item.get("type") == "function_call":
+            call_id = item.get("call_id") or item.get("id") or f"call_{len(found)}"
+            if not complete or item.get("status") == "incomplete" or call_id in found:
+                continue
+            arguments, problem = read_arguments(item.get("arguments"))
+            found[call_id] = ToolCall(call_id, item.get("name") or "", arguments, problem)
+            item = {**item, "call_id": call_id}
+        kept.append(item)
+    return tuple(found.values()), kept
+
+
+def stop_reason(
+    response: Mapping[str, Any], items: Iterable[Item], tool_calls: tuple[ToolCall, ...]
+) -> StopReason:
+    """Returns the reason why the answer ends here."""
+    if response.get("status") == "incomplete":
+        details = response.get("incomplete_details") or {}
+        return "refusal" if details.get("reason") == "content_filter" else "length"
+    if tool_calls:
+        return "tool_calls"
+    messages = [item for item in items if item.get("type") == "message"]
+    parts = [part for item in messages for part in item.get("content") or ()]
+    return "refusal" if any(part.get("type") == "refusal" for part in parts) else "stop"
+
+
+def read_usage(response: Mapping[str, Any], searches: WebSearchCalls) -> Usage:
+    """Returns the reported counts; searches are those billed, if the server says how many."""
+    counts = response.get("usage") or {}
+    billed = ((response.get("tool_usage") or {}).get("web_search") or {}).get("num_requests")
+    return Usage(
+        input_tokens=counts.get("input_tokens"),
+        output_tokens=counts.get("output_tokens"),
+        cached_tokens=(counts.get("input_tokens_details") or {}).get("cached_tokens"),
+        reasoning_tokens=(counts.get("output_tokens_details") or {}).get("reasoning_tokens"),
+        searches=searches.searches if billed is None else billed,
+        pages=searches.pages,
+    )
+
+
+class ResponsesDecoder(DecoderBase):
+    """Decodes one response of a provider's model. See `agent.providers.Decoder`.
+
+    `action_of` and `usage_of` read what vendors of this API report in their own ways.
+    """
+
+    api = "the Responses API"
+
+    def __init__(
+        self,
+        codec: CodecBase,
+        made: tuple[str, str],
+        content_type: str,
+        action_of: Callable[[Item], Action | None] = search_action,
+        usage_of: Callable[[Event, WebSearchCalls], Usage] = read_usage,
+    ) -> None:
+        super().__init__(codec, content_type)
+        self._made = made
+        self._action_of, self._usage_of = action_of, usage_of
+        self._last: Event = {}
+        self._numbered = False
+        self._text = ResponseText()
+        self._searches = WebSearchCalls()
+        self._items: dict[int, Item] = {}
+        self._thought: set[int] = set()
+
+    def _read_whole(self, document: Any) -> Iterable[StreamEvent]:
+        if not isinstance(document, dict):
+            raise incomplete(self._server)
+        if document.get("error"):
+            raise self._codec.refused(error_in(document) or document)
+        if document.get("status") in ("queued", "in_progress"):
+            raise incomplete(self._server)
+        return self._terminal({"response": document})
+
+    def _read(self, event: Event) -> Iterable[StreamEvent]:
+        if self._is_repeated(event):
+            return ()
+        kind = event.get("type") or ""
+        if kind == "error" or (event.get("error") and not kind.startswith("response.")):
+            raise self._codec.refused(error_in(event) or event)
+        read = _READERS.get(kind)
+        return read(self, event) if read else ()
+
+    def _is_repeated(self, event: Event) -> bool:
+        """Tells an event that was sent twice from two equal ones, if the server numbers them."""
+        if self._numbered and event == self._last:
+            return True
+        before, number = self._last.get("sequence_number"), event.get("sequence_number")
+        self._numbered = isinstance(before, int) and isinstance(number, int) and number > before
+        self._last = event
+        return False
+
+    def _text_delta(self, event: Event) -> Iterable[StreamEvent]:
+        return said(self._text.add(_key(event), event["delta"]))
+
+    def _part_done(self, event: Event) -> Iterable[StreamEvent]:
+        if (event.get("part") or {}).get("type") == "reasoning_text":
+            return ()  # other servers of this API end their thinking in this way
+        return said(self._finish_part(_key(event), event.get("part") or {}))
+
+    def _finish_part(self, key: tuple[int, int], part: Event) -> str:
+        full = part.get("text") or part.get("refusal") or ""
+        return self._text.finish(key, full, part.get("annotations") or ())
+
+    def _thinking_delta(self, event: Event) -> Iterable[StreamEvent]:
+        return self._think(event["output_index"], event.get("summary_index"), event["delta"])
+
+    def _think(self, index: int, part: int | None, text: str) -> Iterable[StreamEvent]:
+        self._thought.add(index)
+        return thought(self._text.think(text, (index, part)))
+
+    def _item_added(self, event: Event) -> Iterable[StreamEvent]:
+        action = self._action_of(event["item"])
+        if action is not None and event["output_index"] not in self._items:
+            return self._searches.began(action)
+        return ()
+
+    def _item_done(self, event: Event) -> Iterable[StreamEvent]:
+        index, item = event["output_index"], event["item"]
+        if index in self._items:
+            return
+        self._items[index] = item
+        match item.get("type"):
+            case "message":
+                text, known = "", self._text.keys(index)
+                for number, part in enumerate(item.get("content") or ()):
+                    key = known[number] if number < len(known) else (index, number)
+                    text += self._finish_part(key, part)
+                yield from said(text)
+            case "reasoning" if index not in self._thought:
+                parts = item.get("summary") or item.get("content") or ()
+                for number, part in enumerate(parts):
+                    yield from self._think(index, number, part.get("text") or "")
+            case _ if (action := self._action_of(item)) is not None:
+                failed = item.get("status") in ("failed", "incomplete")
+                yield from self._searches.ended(action, failed)
+
+    def _terminal(self, event: Event) -> Iterable[StreamEvent]:
+        response = event["response"]
+        status = response.get("status")
+        if status in ("failed", "cancelled") or event.get("type") == "response.failed":
+            raise self._codec.refused(error_in(response) or response)
+        yield from self._missed(response.get("output") or ())
+        yield from said(self._text.end())
+        self._finished = True
+        yield self._result(response)
+
+    def _missed(self, output: Iterable[Item]) -> Iterable[StreamEvent]:
+        """Reads items that only the terminal event contains."""
+        known = {item.get("id") for item in self._items.values()}
+        for index, item in enumerate(output):
+            own, there = item.get("id"), self._items.get(index)
+            if (own in known) if own else there is not None:
+                continue
+            if there is not None and {**there, "id": own} == item:
+                continue  # the same with another id
+            free = index if index not in self._items else max(self._items) + 1
+            yield from self._item_done({"output_index": free, "item": item})
+
+    def _result(self, response: Event) -> Finished:
+        blocks = [self._items[index] for index in sorted(self._items)]
+        tool_calls, blocks = calls(blocks, complete=response.get("status") != "incomplete")
+        citations = self._text.citations()
+        shown = self._text.text
+        # Without an item that holds the text, raw blocks would replay less than was said.
+        raw = bool(blocks) and (not shown or any(b.get("type") == "message" for b in blocks))
+        data = ProviderData(*self._made, VERSION, tuple(blocks)) if raw else None
+        message = self._text.message(tool_calls, citations, self._searches.consulted, data)
+        reason = stop_reason(response, blocks, tool_calls)
+        return Finished(message, reason, self._usage_of(response, self._searches))
+
+
+_READERS: dict[str, Callable[[ResponsesDecoder, Event], Iterable[StreamEvent]]] = {
+    "response.output_text.delta": ResponsesDecoder._text_delta,
+    "response.refusal.delta": ResponsesDecoder._text_delta,
+    "response.content_part.done": ResponsesDecoder._part_done,
+    "response.reasoning_summary_text.delta": ResponsesDecoder._thinking_delta,
+    "response.reasoning_text.delta": ResponsesDecoder._thinking_delta,
+    "response.output_item.added": ResponsesDecoder._item_added,
+    "response.output_item.done": ResponsesDecoder._item_done,
+    "response.completed": ResponsesDecoder._terminal,
+    "response.incomplete": ResponsesDecoder._terminal,
+    "response.failed": ResponsesDecoder._terminal,
+}
+
+
+def _key(event: Event) -> tuple[int, int]:
+    return event.get("output_index", 0), event.get("content_index", 0)

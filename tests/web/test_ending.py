@@ -1,0 +1,69 @@
+"""A process ends when it is told to, whatever page is being opened at that moment."""
+
+from __future__ import annotations
+
+import http.client
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from bench.page_cost import PAGES
+from tests.search_backend.hostile import HANG, answer, forever, serving
+from tests.waiting import until
+from tests.web.whole_server import ROOT, WholeServer
+
+ASKING = """
+import asyncio, threading
+from searchloop.agent.tools.backend import LocalBackend
+begun = threading.Event()
+
+def stalls(environ, start_response):
+    begun.set()
+    threading.Event().wait()
+
+async def main():
+    asked = asyncio.create_task(LocalBackend(stalls).ask("/api/open-page", {}))
+    await asyncio.to_thread(begun.wait)
+    asked.cancel()
+
+asyncio.run(main())
+print("over")
+"""
+
+
+def open_page(server: WholeServer, url: str) -> None:
+    """Asks for a page, which may never come."""
+    with suppress(OSError, http.client.HTTPException, AssertionError):
+        server.ask("POST", "/api/open-page", {"url": url})
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
+def test_a_signal_ends_a_server_with_hostile_pages_in_flight(tmp_path: Path) -> None:
+    """Pages that stall for minutes, and pages that are dear to read."""
+    routes = {
+        "/silent": lambda: iter([HANG]),
+        "/drip": lambda: chain([answer(b"")], forever(b"x", pause=True)),
+        **{f"/{n}": answer(page(60).encode()) for n, page in enumerate(PAGES.values())},
+    }
+    with (
+        serving(routes) as pages,
+        WholeServer(tmp_path, pages.port, seconds=900, end=2) as server,
+    ):
+        for path in routes:
+            url = f"http://a{path[1:]}.example{path}"
+            threading.Thread(target=open_page, args=(server, url), daemon=True).start()
+        until(lambda: len(pages.requests) == len(routes))
+        assert server.end() == 0
+
+
+def test_a_stalled_page_keeps_no_program_that_has_ended() -> None:
+    """`ask` that was stopped is over at once: nobody waits for the page that it had asked for."""
+    ran = subprocess.run(
+        [sys.executable, "-c", ASKING], cwd=ROOT, capture_output=True, text=True, timeout=90
+    )
+    assert (ran.stdout, ran.returncode) == ("over\n", 0), ran.stderr

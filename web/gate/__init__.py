@@ -1,0 +1,339 @@
+"""The gate: decides who may talk to this server, before any other code sees a request.
+
+A page of another site can reach 127.0.0.1 from the user's browser, so an address proves nothing.
+Every request needs an exact Host, an Origin (if any) from the same list, and the token; a body must
+be JSON, small, and arrive in time. Every answer leaves with the security headers.
+
+Others may import: access, exposure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+import logging
+from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from searchloop.agent.errors import AgentError
+from searchloop.web.gate import sign_in
+from searchloop.web.gate.access import Access, Person, given_token
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+_UNUSED = ("camera", "display-capture", "geolocation", "microphone", "payment", "usb")
+_SECURITY: tuple[Header, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", ", ".join(f"{name}=()" for name in _UNUSED).encode()),
+)
+_SECURITY_NAMES = frozenset(name for name, _ in _SECURITY)
+
+
+def policy(nonce: str | None = None) -> str:
+    """Returns the Content-Security-Policy: only our own files, and only scripts with this nonce."""
+    script = f"'nonce-{nonce}'" if nonce else "'none'"
+    return (
+        f"default-src 'none'; script-src {script}; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+_DEFAULTS: tuple[Header, ...] = (
+    (b"content-security-policy", policy().encode()),
+    (b"cache-control", b"no-store"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that replaces the application's."""
+
+    status: int
+    code: str
+    message: str
+    remedy: str
+    headers: tuple[Header, ...] = ()
+    seconds: int = 0  # to wait
+
+
+# (path, refusal) -> the JSON that clients of a foreign API expect at this path; None elsewhere.
+RefusalBody = Callable[[str, Refusal], dict[str, Any] | None]
+
+
+class SecureSend:
+    """A `send` that adds the security headers to an answer and removes every CORS header."""
+
+    __slots__ = ("_send", "started")
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        """Sends one ASGI message."""
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = [
+                (name, value)
+                for name, value in message.get("headers", ())
+                if name not in _SECURITY_NAMES and not name.startswith(b"access-control-")
+            ]
+            given = {name for name, _ in headers}
+            headers += _SECURITY
+            headers += [header for header in _DEFAULTS if header[0] not in given]
+            message = {**message, "headers": headers}
+        await self._send(message)
+
+
+async def refuse(
+    refusal: Refusal, scope: Scope, send: Send, refusal_body: RefusalBody | None = None
+) -> None:
+    """Sends a refusal: JSON to programs, one sentence to a person who opens the page."""
+    kind, head = b"application/json", dict(scope["headers"])
+    own: tuple[Header, ...] = ()
+    if b"text/html" in head.get(b"accept", b"") and scope["path"][:5] != "/api/":
+        kind, words = b"text/html; charset=utf-8", f"{refusal.message} {refusal.remedy}".strip()
+        text = f"<!doctype html><title>searchloop</title><p>{html.escape(words)}</p>"
+        if refusal.code in sign_in.CODES:
+            accepted = head.get(b"accept-language", b"").decode("latin-1")
+            text = sign_in.page(refusal.code, accepted, refusal.seconds)
+            own = ((b"content-security-policy", sign_in.POLICY.encode()),)
+    else:
+        error = {"code": refusal.code, "message": refusal.message, "remedy": refusal.remedy}
+        shown = (refusal_body(scope["path"], refusal) if refusal_body else None) or {"error": error}
+        text = json.dumps(shown, ensure_ascii=False)
+    body = text.encode("utf-8", "replace")
+    length = str(len(body)).encode()
+    headers = [*refusal.headers, *own, (b"content-type", kind), (b"content-length", length)]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+_log = logging.getLogger(__name__)
+
+MAX_BODY = 1024 * 1024  # bytes
+BODY_SECONDS = 10.0
+OPEN_PATHS = frozenset({"/api/health"})
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+_BODIES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_FORM = b"application/x-www-form-urlencoded"
+_SAME = frozenset({b"same-origin", b"none"})
+# A request that repeats one of these headers is ambiguous, so it is refused.
+_ONCE = (b"host", b"origin", b"sec-fetch-site", b"authorization", b"content-type")
+
+_FOREIGN_ORIGIN = Refusal(
+    403, "foreign_origin", "Requests of other sites are refused.", "Open this server's own page."
+)
+_CROSS_SITE = Refusal(
+    403, "cross_site", "Requests from other sites are refused.", "Type the address in the browser."
+)
+_BAD_ADDRESS = Refusal(
+    400, "bad_address", "This is not an address of this server.", "See GET /api/openapi.json."
+)
+_LINK = "Open the address that searchloop printed when it started"
+_OR_HEADER = f"{_LINK}, or send the header `Authorization: Bearer TOKEN`."
+_BEARER = ((b"www-authenticate", b"Bearer"),)
+_NO_TOKEN = Refusal(401, "no_token", "The request does not carry the token.", _OR_HEADER, _BEARER)
+_BAD_TOKEN = Refusal(401, "bad_token", "This token or start link is not valid.", f"{_LINK}.")
+_HOME: tuple[Header, ...] = ((b"location", b"/"),)
+PERSON = "searchloop.person"  # the key of a request's scope under which its Person travels
+_NOT_JSON = Refusal(
+    415, "not_json", "The body must be JSON.", "Send the header `Content-Type: application/json`."
+)
+_LESS = "Send less text; put a long text in a file and add it with `searchloop library add`."
+_TOO_LARGE = Refusal(413, "too_large", "The request is larger than 1 MiB.", _LESS)
+_SLOW_WORDS = f"The request's body did not arrive within {BODY_SECONDS:g} s."
+_TOO_SLOW = Refusal(408, "too_slow", _SLOW_WORDS, "Send it again.", ((b"connection", b"close"),))
+_INTERNAL = Refusal(
+    500, "internal", "searchloop failed to answer this request.", "The server's log says why."
+)
+
+
+class Gate:
+    """An ASGI middleware. It costs one pass over the headers of a request."""
+
+    def __init__(
+        self,
+        app: App,
+        access: Access,
+        *,
+        body_seconds: float = BODY_SECONDS,
+        form_paths: Collection[str] = (),
+        refusal_body: RefusalBody | None = None,
+    ) -> None:
+        """Allows forms at `form_paths`. `refusal_body` gives refusals the shape of other APIs."""
+        self._forms = form_paths if access.open_to_all else {sign_in.PATH}
+        self._refusal_body = refusal_body
+        self._app = app
+        self._access = access
+        self._hosts = access.hosts()
+        self._public = access.public.encode() or None
+        self._once = {*_ONCE, access.people.header} if access.people else {*_ONCE}
+        self._body_seconds = body_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on, or refuses it."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        secured, head = SecureSend(send), _head(scope["headers"], self._once)
+        refusal = self._judged(scope, head)
+        if isinstance(refusal, Person):
+            scope, refusal = {**scope, PERSON: refusal}, None
+        if refusal is None and scope["method"] in _BODIES:
+            body = await self._read(head, receive)
+            if body is None:
+                return
+            if isinstance(body, Refusal):
+                refusal = body
+            elif self._is_form(scope):
+                refusal = self._enter(given_token(body.decode("utf-8", "replace")), scope, head)
+            else:
+                scope, receive = _with_body(scope, body, receive)
+        if refusal is None:
+            try:
+                await self._app(scope, receive, secured)
+            except Exception:
+                _log.exception("%s %s failed", scope["method"], scope["path"])
+                refusal = None if secured.started else _INTERNAL
+        if refusal is not None:
+            await refuse(refusal, scope, secured, self._refusal_body)
+
+    def _judged(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | Person | None:
+        """Returns who asks, or the answer instead of the application's; None where all may ask."""
+        try:
+            judged: Refusal | Person | None = self._refusal(scope, head)
+            if judged is None and not self._access.open_to_all:
+                judged = self._admit(scope, head)
+        except AgentError as error:  # the file of the token
+            _log.error("%s %s", error.message, error.remedy)
+            return _INTERNAL
+        if isinstance(judged, Refusal) or scope["method"] not in _BODIES:
+            return judged
+        return _body_refusal(head, scope["path"] in self._forms) or judged
+
+    def _refusal(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | None:
+        """Returns the reason to refuse this request, whoever asks, or None."""
+        method, path, origin = scope["method"], scope["path"], head.get(b"origin")
+        if b"" in head:
+            words = f"The header {head[b''].decode()} is there twice."
+            return Refusal(400, "ambiguous", words, "Send it once.")
+        if not self._is_ours(head.get(b"host", b""), scope):
+            words = "This server does not answer to that host name."
+            remedy = f"Open http://127.0.0.1:{self._access.port} on this machine."
+            return Refusal(403, "bad_host", words, remedy)
+        if origin not in (None, self._public) and not (
+            origin.startswith(b"http://") and self._is_ours(origin[7:], scope)
+        ):
+            return _FOREIGN_ORIGIN
+        if head.get(b"sec-fetch-site", b"none") not in _SAME:
+            return _CROSS_SITE
+        if method not in _METHODS:
+            words = f"The method {method[:20]!r} is not used here."
+            return Refusal(405, "bad_method", words, f"Use one of {', '.join(sorted(_METHODS))}.")
+        if path[:1] != "/" or path[:2] == "//" or not scope["query_string"].isascii():
+            return _BAD_ADDRESS
+        return None
+
+    def _is_ours(self, host: bytes, scope: Scope) -> bool:
+        host = host.lower()
+        return host in self._hosts or host == self._access.arrived_at(scope.get("server"))
+
+    def _is_form(self, scope: Scope) -> bool:
+        signs_in = scope["path"] == sign_in.PATH and scope["method"] == "POST"
+        return signs_in and not self._access.open_to_all
+
+    def _admit(self, scope: Scope, head: dict[bytes, bytes]) -> Person | Refusal:
+        """Returns who asks, or the answer to nobody we know. A start link gets a redirect."""
+        path, query = scope["path"], scope["query_string"].decode()
+        if path == "/" and scope["method"] == "GET" and "token=" in query:
+            return self._enter(given_token(query), scope, head, link=True)
+        if path in OPEN_PATHS or self._is_form(scope):
+            return Person()
+        who = self._access.admit(scope, head)
+        if isinstance(who, Person):
+            return who if path != sign_in.PATH else Refusal(303, "welcome", "", "", _HOME)
+        return _too_many(who) if who else _NO_TOKEN
+
+    def _enter(
+        self, given: bytes, scope: Scope, head: dict[bytes, bytes], *, link: bool = False
+    ) -> Refusal:
+        """Answers a start link or the sign-in form: sets the cookie if the token is right."""
+        who = self._access.guess(given, scope, head, link=link)
+        if not isinstance(who, Person):
+            return _too_many(who) if who else _BAD_TOKEN
+        cookie = self._access.set_cookie(head.get(b"host", b""))
+        return Refusal(303, "welcome", "", "", (*_HOME, (b"set-cookie", cookie)))
+
+    async def _read(self, head: dict[bytes, bytes], receive: Receive) -> bytes | Refusal | None:
+        """Returns the whole body, so that no thread waits for it; None when the client left."""
+        body = bytearray()
+        if head.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in head:
+            return b""
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                while len(body) <= MAX_BODY:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            return _TOO_SLOW
+        return bytes(body) if len(body) <= MAX_BODY else _TOO_LARGE
+
+
+def _too_many(seconds: int) -> Refusal:
+    what, remedy = "Too many wrong tokens came from this address.", f"Try again in {seconds} s."
+    later = ((b"retry-after", str(seconds).encode()),)
+    return Refusal(429, "too_many_guesses", what, remedy, later, seconds)
+
+
+def _head(headers: Sequence[Header], once: Collection[bytes]) -> dict[bytes, bytes]:
+    """Returns headers by name. The key b"" names one that is repeated and must not be."""
+    head: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name in head and name in once:
+            head[b""] = name
+        head[name] = value
+    return head
+
+
+def _body_refusal(head: dict[bytes, bytes], form: bool) -> Refusal | None:
+    length = head.get(b"content-length", b"0")
+    empty = length == b"0" and b"transfer-encoding" not in head
+    kind = head.get(b"content-type")
+    if kind is None and empty:
+        return None
+    named = (kind or b"").partition(b";")[0].strip().lower()
+    if named != b"application/json" and not (form and named == _FORM):
+        return _NOT_JSON
+    return _TOO_LARGE if length.isdigit() and int(length) > MAX_BODY else None
+
+
+def _with_body(scope: Scope, body: bytes, receive: Receive) -> tuple[Scope, Receive]:
+    """Returns the scope and the `receive` of a request whose body has been read."""
+    dropped = (b"content-length", b"transfer-encoding", b"expect")
+    headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
+    headers.append((b"content-length", str(len(body)).encode()))
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return {**scope, "headers": headers}, replay

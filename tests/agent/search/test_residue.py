@@ -22,6 +22,10 @@ CASES = {
     "turn left, turn12, cite this, [cite], [cited: x], (f), 【plain】": None,
     "a list [1] and a [link](http://x.example/turn0)": None,
     "\ue200 a private sign that opens nothing\nmore": " a private sign that opens nothing\nmore",
+    "a\U000e0041\U000e007fb \u202egnp.exe\u202c \u200bc\u2066d\ufeff": "ab gnp.exe cd",
+    "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f wins": None,
+    "\U0001f3f4\U000e0068\U000e0069\U000e0064\U000e0065 here": "\U0001f3f4 here",
+    "\U0001f468\u200d\U0001f469 می\u200cخواهم \u2764\ufe0f \u0915\u094d\u200d": None,
     "": None,
 }
 
@@ -39,7 +43,7 @@ def streamed(pieces: list[str]) -> tuple[str, Residue]:
 
 
 TOKENS = ["turn", "0", "12", "search", "news", "cite", "file", "start", "word", ".", "ü", "_"]
-TOKENS += ["[", "]", "(", "【", "】", "†"]
+TOKENS += ["[", "]", "(", "【", "】", "†", "\U0001f3f4", "\U000e0067", "\U000e007f", "\u202e"]
 TOKENS += [
     "\ue200",
     "\ue201",

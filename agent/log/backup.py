@@ -16,7 +16,7 @@ from searchloop.agent.errors import ConfigError, StoreError
 from searchloop.agent.log.contract import STEPS, Database, rows_of
 from searchloop.agent.log.events import data_in
 from searchloop.agent.log.log import open_store
-from searchloop.agent.log.repair import ReadOnlyFile
+from searchloop.agent.log.sqlite.repair import ReadOnlyFile
 from searchloop.agent.log.sqlite_file import (
     beside,
     check_closed,

@@ -19,6 +19,7 @@ Steps = Sequence[Sequence[str]]
 Heard = Callable[[Mapping[str, Any]], None]
 Pending = tuple[str, Mapping[str, Any]]
 
+TEMPORARY = '%"temporary":true%'  # as `to_json` writes it into settings
 _CLEARING = frozenset({"message", "run_resumed"})  # events that replace the deltas before them
 
 
@@ -98,8 +99,7 @@ class Database(Protocol):
     where: str  # its place for messages, without a password
     quick: bool  # a statement usually takes less time than handing it to a thread
     clock: str  # SQL for the seconds of the one clock that all processes on this store share
-    like: str  # SQL operator that compares a text with a pattern, ignoring case
-    text_of_data: str  # SQL for the field `text` of an event's data
+    dialect: str  # sqlite or postgres: its own SQL for full-text search
 
     @property
     def trouble(self) -> StoreError | None:
@@ -207,7 +207,34 @@ _PEOPLE = (
   cost_usd REAL NOT NULL, unpriced INTEGER NOT NULL, PRIMARY KEY (owner, day))""",
 )
 
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS, _LEASES, _CHECKSUMS, _PEOPLE)
+# See `agent.log.find`: a turn's terms, by part; the last event that is indexed of a session,
+# the turn that may go on, and its language.
+_FOUND = (
+    """CREATE TABLE IF NOT EXISTS found_upto (
+  session TEXT PRIMARY KEY, upto INTEGER NOT NULL, begin INTEGER NOT NULL, title TEXT NOT NULL,
+  lang TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS found_turns (
+  id INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, UNIQUE (session, turn))""",
+    """CREATE VIRTUAL TABLE IF NOT EXISTS found_terms USING fts5(
+  title, question, answer, sources, tokenize = "ascii tokenchars '_.@&,+#'")""",
+)
+
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS, _LEASES, _CHECKSUMS, _PEOPLE, _FOUND)
+
+
+def forget(db: Statements, session: str, begin: int = 0, *, title_only: bool = False) -> None:
+    """Removes a session from the index, from the turn `begin` on."""
+    which = "session = ? AND turn " + ("= ?" if title_only else ">= ?")
+    rows = f"SELECT id FROM found_turns WHERE {which}"
+    db.execute(f"DELETE FROM found_terms WHERE rowid IN ({rows})", (session, begin))
+    db.execute(f"DELETE FROM found_turns WHERE {which}", (session, begin))
+
+
+def forget_all(db: Statements, session: str) -> None:
+    """Removes all that the index knows of a session."""
+    forget(db, session)
+    db.execute("DELETE FROM found_upto WHERE session = ?", (session,))
+
 
 _COUNTED = ("run_finished", "second_reading")  # the events that tell of a usage of their own
 _COUNTS = ("input_tokens", "output_tokens", "searches", "pages")

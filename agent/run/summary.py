@@ -81,7 +81,7 @@ class Summariser:
         begins = len(messages) - len(sent(messages))
         asked = [i for i, m in enumerate(messages) if m.role == "user" and not is_summary(m)]
         place = asked[-keep] if len(asked) > keep else 0
-        if place <= begins + is_summary(messages[begins]):
+        if place <= begins + any(map(is_summary, messages[begins : begins + 1])):
             return None
         older = messages[begins:place]
         text, usage = await self._written(older, space)

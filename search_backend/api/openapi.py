@@ -160,7 +160,7 @@ def document(*, secured: bool = False) -> dict[str, Any]:
             operation["requestBody"] = {"required": True, "content": content}
         if "{path}" in path:
             operation["parameters"] = [_parameter("path", "path", TEXT, True)]
-        if path == "/api/health":
+        if path in ("/api/health", "/healthz"):
             operation["security"] = []
         paths.setdefault(path, {})[method] = operation
     for shape in find_shapes():
@@ -168,6 +168,9 @@ def document(*, secured: bool = False) -> dict[str, Any]:
             paths[route.path] = {
                 method.lower(): _foreign(route, method) for method in route.methods
             }
+    alive = _operation("Health check of one word; needs no token", TEXT)
+    alive["responses"]["200"]["content"] = {"text/plain": {"schema": TEXT}}
+    paths["/healthz"] = {"get": {**alive, "security": []}}
     described = _operation("This description", {"type": "object"})
     paths["/api/openapi.json"] = {"get": described}
     return {
@@ -194,6 +197,10 @@ def health() -> dict[str, Any]:
 
 def _foreign(route: Route, method: str) -> dict[str, Any]:
     operation = _operation(route.summary, route.answered, _content({"type": "object"}))
+    if route.moved:
+        operation["responses"] = {"308": {"description": f"See {route.moved}"}} | {
+            status: told for status, told in operation["responses"].items() if status != "200"
+        }
     if method == "GET":
         operation["parameters"] = [
             _parameter(name, "query", schema, name == route.needed)

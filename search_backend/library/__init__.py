@@ -5,7 +5,7 @@ or where a checkout has them), folders and files that the user adds, and opened 
 "pages", bounded, the oldest removed first). Adding again reads only what changed. Documents have
 addresses library://COLLECTION/PATH, which are opened from the index, never from a disk or network.
 
-Others may import: file_text, index, roots.
+Others may import: file_text, roots.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from urllib.parse import quote, unquote, urldefrag
 
 from searchloop.search_backend.cache.chats import CHAT_TABLES, mark, unmark
 from searchloop.search_backend.library.file_text import ReadPage
+from searchloop.search_backend.library.finding import Hit, search
 from searchloop.search_backend.library.folders import check_patterns
-from searchloop.search_backend.library.index import Document, Hit, Index, Root, drop, put
+from searchloop.search_backend.library.index import Document, Index, Root, drop, put, renew
 from searchloop.search_backend.library.roots import (
     DOCS,
     PAGES,
@@ -128,12 +129,13 @@ class Library:
         self._most_pages = most_pages
         self._lock = threading.Lock()
         self._ready = False
+        self.renewal: threading.Thread | None = None  # while an older index is analysed again
 
     def search(self, text: str, limit: int) -> list[Hit]:
         """Returns the best passages for a question in plain words."""
         self._refresh()
         self.reread(PATIENCE)
-        hits = self._index.search(text, limit)
+        hits = search(self._index, text, limit)
         notes = self._notes([urldefrag(hit.url).url for hit in hits])
         return [
             replace(hit, snippet=f"{hit.snippet} [{notes[url]}: this is its text of before.]")
@@ -374,6 +376,7 @@ class Library:
                 gone = _drop_pages(connection, unknown)
             if gone:
                 self._index.leave_nothing()
+            self.renewal = renew(self._index)
             self._ready = True
 
 

@@ -65,9 +65,10 @@ def test_our_own_documents_answer_the_same_question(tmp_path: Path) -> None:
     assert "local" in best.snippet
 
 
-def test_irrelevant_questions_find_nothing(library: Library) -> None:
-    """A passage that shares one word in five with the question is no answer."""
-    assert library.search("who won the football championship decided yesterday", 5) == []
+def test_words_that_stand_nowhere_find_nothing(library: Library) -> None:
+    """One known word is enough to find something."""
+    assert library.search("zygote xylophone", 5) == []
+    assert library.search("zygote xylophone decided", 5)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_long_documents_do_not_fill_the_page(tmp_path: Path) -> None:
     library = Library(tmp_path, lambda: {"long.md": long, "short.md": "# S\n\nkettle water"})
     urls = [hit.url for hit in library.search("kettle water", 10)]
     assert len(urls) == 4
-    assert "library://docs/short.md#s" in urls
+    assert "library://docs/short.md#s" in urls[:2]
 
 
 def test_documents_open_by_their_address(library: Library) -> None:

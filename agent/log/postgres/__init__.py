@@ -19,7 +19,7 @@ from psycopg.errors import FeatureNotSupported
 from searchloop.agent.errors import StoreError, UnsureError
 from searchloop.agent.log.contract import Batch, Heard, Steps
 from searchloop.agent.log.events import DELTAS, MODULUS, unnumbered
-from searchloop.agent.log.postgres_pool import (
+from searchloop.agent.log.postgres.pool import (
     CHANNEL,
     NotificationListener,
     PostgresPool,
@@ -40,6 +40,11 @@ _DIALECT = (
     ("REAL", "DOUBLE PRECISION"),
     (" WITHOUT ROWID", ""),
     ("CREATE TABLE deltas", "CREATE UNLOGGED TABLE deltas"),
+    ("id INTEGER PRIMARY KEY", "id BIGSERIAL PRIMARY KEY"),
+)
+_TERMS = (
+    "CREATE TABLE IF NOT EXISTS found_terms (rowid BIGINT PRIMARY KEY, terms tsvector NOT NULL); "
+    "CREATE INDEX IF NOT EXISTS found_terms_gin ON found_terms USING gin (terms)"
 )
 
 
@@ -48,9 +53,7 @@ class PostgresDatabase:
 
     quick = False
     clock = "extract(epoch FROM clock_timestamp())::double precision"
-    like = "ILIKE ? ESCAPE '\\'"
-    # JSON's way to write NUL is the one that PostgreSQL has no character for.
-    text_of_data = "replace(data, '\\u0000', '\\ufffd')::json ->> 'text'"
+    dialect = "postgres"
 
     def __init__(self, url: str, steps: Steps) -> None:
         parts = urlsplit(url)  # of several hosts, all are shown
@@ -111,6 +114,8 @@ class PostgresDatabase:
         for statement in (statement for step in steps[found:] for statement in step):
             for sqlite, postgres in _DIALECT:
                 statement = statement.replace(sqlite, postgres)
+            if statement.startswith("CREATE VIRTUAL TABLE IF NOT EXISTS found_terms"):
+                statement = _TERMS
             db.execute(statement.encode())
         db.execute("DELETE FROM searchloop_schema")
         db.execute("INSERT INTO searchloop_schema VALUES (%s)", (len(steps),))

@@ -1,6 +1,8 @@
 """The event log in one SQLite file: private, WAL, one writer, a pool of readers.
 
 A commit survives a crash of this program; only a `durable` one waits for the disk.
+
+Others may import: repair.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.contract import Batch, Heard, Steps
 from searchloop.agent.log.events import DELTAS, checksum
-from searchloop.agent.log.repair import ReadOnlyFile
+from searchloop.agent.log.sqlite.repair import ReadOnlyFile
 from searchloop.agent.log.sqlite_file import (
     connect,
     corrupt,
@@ -39,8 +41,7 @@ class SqliteDatabase:
 
     quick = True
     clock = "boot_seconds()"
-    like = "LIKE ? ESCAPE '\\'"
-    text_of_data = "iif(json_valid(data), json_extract(data, '$.text'), '')"
+    dialect = "sqlite"
 
     def __init__(self, path: Path, steps: Steps) -> None:
         self._path = path

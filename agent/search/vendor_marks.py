@@ -66,6 +66,8 @@ _FLAG = "\U0001f3f4[\U000e0061-\U000e007a]{4,5}\U000e007f"
 _OTHERS = f"(?P<kept>{_FLAG})|(?P<mark>{_MARK}|{_UNSEEN})"
 _FIND = re.compile(rf"(?P<maybe>(?:{_MAYBE}|{_FLAG_START})\Z)|{_OTHERS}")
 _WHOLE = re.compile(_OTHERS)
+_SIGNS = re.compile(f"(?P<kept>{_FLAG})|{_UNSEEN}")
+_BEGUN = re.compile(rf"{_FLAG_START}\Z")
 _OPENERS = re.compile(f"[\ue200-\ue2ff【\U0001f3f4]|{_UNSEEN}")
 _ENDS = tuple(word[:n] for word in ("filecite", "cite", "turn") for n in range(1, len(word) + 1))
 _ENDS += (" ", "(")
@@ -132,9 +134,33 @@ class Residue:
         return "".join(kept)
 
 
+class Seen:
+    """Strips invisible signs alone from one text that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Takes a piece; returns the text that can hold no unfinished flag."""
+        if not self._held and piece.isascii():
+            return piece
+        text = self._held + piece
+        begun = _BEGUN.search(text)
+        self._held = begun[0] if begun else ""
+        return _SIGNS.sub(_kept, text[: begun.start()] if begun else text)
+
+    def close(self) -> str:
+        """Returns the buffered end of the text."""
+        return _SIGNS.sub(_kept, self._held)
+
+
 def strip(text: str) -> str:
     """Returns `text` without marks."""
-    return _WHOLE.sub(lambda found: found["kept"] or "", text)
+    return _WHOLE.sub(_kept, text)
+
+
+def _kept(found: re.Match[str]) -> str:
+    return found["kept"] or ""
 
 
 _LONGEST = 60  # characters; what is longer is no date

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from searchloop.agent.search.vendor_marks import Residue, strip
+from searchloop.agent.search.vendor_marks import Residue, Seen, strip
 
 CASES = {
     "Blue \ue200cite\ue202turn0search0\ue202turn1news12\ue201. Next": "Blue. Next",
@@ -91,3 +91,14 @@ def test_a_long_piece_is_not_held_back() -> None:
     sentence = "High water at the quay is at seven in the morning. "
     assert residue.feed(sentence) == sentence[:-1]
     assert residue.feed("\ue200cite\ue202turn0search0\ue201 Low") == " Low"
+
+
+@given(PIECES)
+def test_invisible_signs_alone_are_stripped_the_same_way(pieces: list[str]) -> None:
+    """For servers without marks of their own: any text cut anywhere, and marks stay."""
+    seen, whole = Seen(), Seen()
+    text = "".join(pieces)
+    streamed = "".join(map(seen.feed, pieces)) + seen.close()
+    assert streamed == whole.feed(text) + whole.close()
+    assert strip(streamed) == strip(text)
+    assert not set("\u202e\U000e0001") & set(streamed)

@@ -11,7 +11,7 @@ from searchloop.web.api import Api
 from searchloop.web.api.calls import LoopBridge
 from searchloop.web.compose import Services
 from searchloop.web.flask_side import SEARCH_PATHS, create_flask
-from searchloop.web.gate import Access, Gate, Receive, Scope, Send
+from searchloop.web.gate import MAX_FILES, Access, Gate, Receive, Scope, Send
 from searchloop.web.stream.streams import Streams
 from searchloop.web.wsgi import OnThreads
 
@@ -37,7 +37,7 @@ class WebApp:
         api = Api(services, self._on_loop)
         self._local_models = api.local_models
         self.flask = create_flask(api.handlers(), services.search_app)
-        self._pools = OnThreads(self.flask, _WORKERS), OnThreads(self.flask, _SEARCHERS)
+        self._pools = OnThreads(self.flask, _WORKERS, MAX_FILES), OnThreads(self.flask, _SEARCHERS)
         self._gate = Gate(self._route, access)
         self.streams = Streams(services.log)
         services.metrics.gauge("followers", "Open event streams.", lambda: len(self.streams))

@@ -45,15 +45,15 @@ class LazyApp:
 
 
 class OnThreads:
-    """An ASGI application that calls `app` on one of `workers` threads."""
+    """An ASGI application that calls `app` on one of `workers` threads, with `most` of a body."""
 
-    def __init__(self, app: Wsgi, workers: int) -> None:
-        self._app = app
+    def __init__(self, app: Wsgi, workers: int, most: int = MAX_BYTES) -> None:
+        self._app, self._most = app, most
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="wsgi")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request. Raises whatever `app` raises."""
-        body = await _read_body(receive)
+        body = await _read_body(receive, self._most)
         if body is None:
             return
         loop = asyncio.get_running_loop()
@@ -79,10 +79,10 @@ class OnThreads:
         return int(status[:3]), raw, b"".join(written)
 
 
-async def _read_body(receive: Receive) -> bytes | None:
-    """Returns the body, up to MAX_BYTES, or None when the client has gone."""
+async def _read_body(receive: Receive, most: int) -> bytes | None:
+    """Returns the body, up to `most` bytes, or None when the client has gone."""
     body = bytearray()
-    while len(body) < MAX_BYTES:
+    while len(body) < most:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None

@@ -193,4 +193,13 @@ _LEASES = (
 # See `agent.log.events`; NULL for what was written before.
 _CHECKSUMS = ("ALTER TABLE events ADD COLUMN checksum BIGINT",)
 
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS, _LEASES, _CHECKSUMS)
+# See `agent.log.attachments`; `pages` is a JSON list of texts.
+_ATTACHMENTS = (
+    """CREATE TABLE IF NOT EXISTS files (
+  digest TEXT PRIMARY KEY, data BLOB NOT NULL, pages TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS attachments (
+  session TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (session, digest)) WITHOUT ROWID""",
+    "CREATE INDEX IF NOT EXISTS attachments_digest ON attachments(digest)",
+)
+
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS, _LEASES, _CHECKSUMS, _ATTACHMENTS)

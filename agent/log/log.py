@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
+from searchloop.agent.log.attachments import AttachmentStore
+from searchloop.agent.log.attachments import delete as delete_attachments
 from searchloop.agent.log.contract import (
     STEPS,
     Batch,
@@ -60,6 +62,7 @@ class EventLog:
         self._db = open_store(where)
         self.where = self._db.where
         self.leases = Leases(self._db)
+        self.attachments = AttachmentStore(self._db)
         self._followers = Followers()
         self._hearing: list[Heard] = []
 
@@ -129,8 +132,9 @@ class EventLog:
         return self.session(session_id)
 
     def delete_session(self, session_id: str) -> None:
-        """Deletes the session, its events and its run; no power cut brings them back."""
+        """Deletes the session, its events, files and run; no power cut brings them back."""
         with self._db.transaction(durable=True) as db:
+            delete_attachments(db, session_id)
             for table in ("events", "deltas", "runs", "signals"):
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
             db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))

@@ -19,7 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from searchloop.agent.calls.arguments import with_own_ids
 from searchloop.agent.errors import ConfigError, ProviderError
-from searchloop.agent.transport.refusals import Delays, blaming_search, with_delay
+from searchloop.agent.transport.refusals import Delays, blaming_files, blaming_search, with_delay
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,
@@ -80,7 +80,8 @@ class Codec(Protocol):
 class Provider(Protocol):
     """Answers requests to models.
 
-    One that cuts its requests to the window by itself has an attribute `shortens`, which is true.
+    One that cuts its requests to the window by itself has an attribute `shortens`, which is true;
+    one whose API takes files has the method `takes` that `media_types` calls.
     """
 
     name: str
@@ -96,6 +97,13 @@ class Provider(Protocol):
 
     async def models(self) -> list[ModelInfo]:
         """Lists models for the picker. Never raises: an entry names what is missing."""
+
+
+async def media_types(provider: object, model: str) -> frozenset[str]:
+    """Returns the media types of files that go to this model as they are, with a question."""
+    takes = getattr(provider, "takes", None)
+    found: frozenset[str] = await takes(model) if takes else frozenset()
+    return found
 
 
 class HttpProvider:
@@ -157,6 +165,8 @@ class HttpProvider:
             if response.status >= 400:
                 said = await response.read()
                 error = codec.error(response.status, response.headers, said)
+                if any(message.attachments for message in request.messages):
+                    error = blaming_files(error, said)
                 raise blaming_search(error, said) if request.native_search else error
             decoder = codec.decoder(request, response.headers.get("content-type", ""))
             chunks = aiter(response.chunks())

@@ -36,6 +36,7 @@ from searchloop.agent.types import (
     ThinkingDelta,
     ToolCall,
 )
+from searchloop.agent.types.attachments import IMAGES, PDF, Attachment
 
 LOST = "No result: the call was interrupted."
 
@@ -108,6 +109,11 @@ def remembered(message: Message, key: str, encode: Callable[[], bytes]) -> bytes
     if encoded is None:
         encoded = message.encoded[key] = encode()
     return encoded
+
+
+def data_url(file: Attachment) -> str:
+    """Returns the content of a file as an address (RFC 2397)."""
+    return f"data:{file.media_type};base64,{file.data}"
 
 
 def result_text(message: Message) -> str:
@@ -262,13 +268,14 @@ class KeyedProvider:
     """Base of a `Provider` whose vendor requires a key; a subclass adds `capabilities`.
 
     `list_path` is the address of the server's list of models; `offered` maps names to titles, for
-    the picker while the server lists none.
+    the picker while the server lists none. `media` are the types of files that its API takes.
     """
 
     name: ClassVar[str]
     key_setting: ClassVar[str]
     offered: ClassVar[Mapping[str, str]]
     list_path: ClassVar[str] = "models"
+    media: ClassVar[frozenset[str]] = IMAGES | {PDF}
 
     def __init__(self, codec: CodecBase, transport: Transport) -> None:
         self._codec = codec
@@ -279,6 +286,10 @@ class KeyedProvider:
 
     def capabilities(self, model: str) -> Capabilities:
         raise NotImplementedError
+
+    async def takes(self, model: str) -> frozenset[str]:
+        """See `providers.media_types`."""
+        return self.media if self.capabilities(model).vision else frozenset()
 
     def check(self, model: str) -> None:
         if not self._ready:

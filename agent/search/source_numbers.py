@@ -52,6 +52,8 @@ class SourceTable:
             self.see(urls_in(message.content))
         for source in message.sources:
             self.restore(source)
+            if message.role == "user":  # a page of a file: of many, only the cited ones are shown
+                del self._touched[url_key(source.url)]
         if message.role == "tool":
             self.see(message.details.get("links", ()))
             start, end = message.details.get("text", (0, 0))
@@ -280,7 +282,7 @@ def url_key(url: str) -> str:
     url = url.strip()
     found = _WEB.fullmatch(url if "://" in url else f"https://{url}")
     if found is None or found[1].count("[") != found[1].count("]"):
-        return url if url.startswith("library:") else url.partition("#")[0]
+        return url if url.startswith(("library:", "attachment:")) else url.partition("#")[0]
     authority, path, query, fragment = found.groups()
     if "amp" in url and (viewed := _AMP_VIEWER.fullmatch(authority.lower() + path)):
         authority, slash, path = (viewed[1] or viewed[2]).partition("/")

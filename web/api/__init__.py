@@ -23,7 +23,9 @@ from searchloop.agent.errors import (
 )
 from searchloop.agent.observe.metrics import CONTENT_TYPE
 from searchloop.agent.run.prices import PriceTable, load_prices, packaged, search_price
+from searchloop.agent.run.question.files import NewFile, checked_files
 from searchloop.agent.types import SEARCHES
+from searchloop.agent.types.attachments import IMAGES, PDF
 from searchloop.web.api.calls import Call, Handler, Handlers, LoopBridge, Reply, parse_number
 from searchloop.web.api.mcp import McpApi
 from searchloop.web.api.models import LocalModels
@@ -44,12 +46,12 @@ from searchloop.web.text.export import EXPORTS, answer
 
 _NOT_FOUND = (
     *("no_session", "no_turn", "no_plan", "no_agent", "no_pull", "no_server", "no_summary"),
-    "no_tool",
+    *("no_tool", "no_attachment"),
 )
 _STATUS: Mapping[str, int] = {
     **dict.fromkeys(_NOT_FOUND, 404),
     **dict.fromkeys(("busy", "nothing_to_approve", "agent_exists"), 409),
-    "question_too_long": 413,
+    **dict.fromkeys(("question_too_long", "attachment_too_large"), 413),
 }
 _KINDS: Mapping[type[AgentError], int] = {
     ConfigError: 400,
@@ -118,8 +120,36 @@ class Api(Handlers):
         body = dict(call.body)
         session = call.session
         seq = self._log.last_seq(session) or 0
-        run_id = self._on_loop(self._runner.start(session, body.pop("text"), **body))
-        return Reply({"run_id": run_id, "session_id": session, "seq": seq}, 202)
+        files = [NewFile.decode(each) for each in body.pop("attachments", ())]
+        more = {**body, "files": files} if files else body
+        starting = self._runner.start(session, more.pop("text"), **more)
+        return Reply({"run_id": self._on_loop(starting), "session_id": session, "seq": seq}, 202)
+
+    @route("post", "/api/attachments", "Attachment", "NewAttachment")
+    def look_at(self, call: Call) -> Reply:
+        """Checks a file before it is sent with a question; it is kept nowhere."""
+        files = [NewFile.decode(call.body)]
+        [found] = self._on_loop(checked_files(files, self._services.backend))
+        return Reply(found.attachment.as_dict())
+
+    @route("get", "/api/sessions/{id}/attachments/{digest}", ANY_FILE)
+    def attachment(self, call: Call) -> Reply:
+        """Returns a file of a session's questions."""
+        digest = call.path["digest"]
+        data = self._log.attachments.data(call.session, digest)
+        named = (
+            each
+            for event in self._log.read(call.session)
+            for each in event.data.get("attachments", ())
+            if event.type == "user_message" and each["digest"] == digest
+        )
+        found = next(named, None)
+        if data is None or found is None:
+            raise ConfigError("no_attachment", "This chat holds no such file.", "Attach it again.")
+        kind = found["media_type"]
+        if kind in IMAGES or kind == PDF:  # what a browser shows without running anything of it
+            return Reply(data, kind=kind)
+        return Reply(data, file=found["name"], kind="application/octet-stream")
 
     @route("post", "/api/sessions/{id}/cancel", "Cancelled", "Nothing")
     def cancel(self, call: Call) -> Reply:

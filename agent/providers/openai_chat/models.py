@@ -16,6 +16,7 @@ from searchloop.agent.providers._common import member
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.exchange import Endpoint, origin_of
 from searchloop.agent.types import Capabilities
+from searchloop.agent.types.attachments import IMAGES, PDF
 
 UNKNOWN = Capabilities()
 
@@ -53,10 +54,17 @@ class ListedModels:
 
     def __init__(self) -> None:
         self._learnt: dict[str, Capabilities] = {}
+        self._inputs: dict[str, list[Any]] = {}  # modalities, of models that name them
 
     def capabilities(self, model: str) -> Capabilities:
         learnt = self._learnt.get(model, UNKNOWN)
         return learnt if searcher(model) is None else replace(SEARCHING, context=learnt.context)
+
+    def takes(self, model: str, official: bool) -> frozenset[str]:
+        """Returns the types of files that a model takes; one that is not described may see."""
+        inputs = self._inputs.get(model, ["image", "file"] if official else ["image"])
+        seen = IMAGES if "image" in inputs else frozenset[str]()
+        return seen | {PDF} if "file" in inputs else seen
 
     def learn(self, answer: Any) -> list[str]:
         """Reads the answer of `GET /models`. Returns the names, sorted."""
@@ -65,6 +73,9 @@ class ListedModels:
             name = entry.get("id") if isinstance(entry, dict) else None
             if isinstance(name, str) and name:
                 self._learnt[name] = _read(entry)
+                inputs = member(entry.get("architecture"), "input_modalities")
+                if isinstance(inputs, list):
+                    self._inputs[name] = inputs
         return sorted(self._learnt)
 
 

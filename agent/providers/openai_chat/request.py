@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from searchloop.agent.providers._common import (
+    data_url,
     dump,
     function_name,
     hashed_id,
@@ -45,7 +46,7 @@ def encode_messages(request: Request, host: str) -> bytes:
         out.items.append(b'{"role":"system","content":"' + _text(request.system) + b'"}')
     for message, results, strays in steps(request.messages):
         if message is not None and message.role == "user":
-            out.say("user", _content(message) or _text("(empty)"))
+            out.say("user", _content(message) or _text("(empty)"), _files(message))
         elif message is not None:
             out.answer(message, results)
         for stray in strays:  # APIs refuse a result without its call
@@ -63,16 +64,18 @@ class _Transcript:
         self._version = version
         self._role = ""
         self._open: list[bytes] = []
+        self._files: list[bytes] = []
         self._used: set[str] = set()
 
-    def say(self, role: str, text: bytes) -> None:
-        """Adds text of one side."""
+    def say(self, role: str, text: bytes, files: bytes = b"") -> None:
+        """Adds text of one side, and content parts with files."""
         if self._role == role:
             self._open += [_GAP, text]
-            return
-        self.end()
-        self._role = role
-        self._open = [b'{"role":"', role.encode(), b'","content":"', text]
+        else:
+            self.end()
+            self._role = role
+            self._open = [b'{"role":"%b","content":' % role.encode(), b'"', text]
+        self._files += [files] if files else []
 
     def answer(self, message: Message, results: Sequence[Message]) -> None:
         """Adds an answer of the model, unless it is empty, and the results of its calls."""
@@ -94,9 +97,14 @@ class _Transcript:
 
     def end(self) -> None:
         """Ends the message that is open."""
-        if self._role:
+        if self._role and self._files:
+            head, *text = self._open
+            parts = b",".join(self._files)
+            said = b'{"type":"text","text":%b"}' % b"".join(text)
+            self.items.append(b"%b[%b,%b]}" % (head, parts, said))
+        elif self._role:
             self.items.append(b"".join((*self._open, b'"}')))
-            self._role, self._open = "", []
+        self._role, self._open, self._files = "", [], []
 
     def _calls(self, message: Message) -> tuple[list[str], bytes]:
         """Returns the ids on the wire, and the encoded members with the calls."""
@@ -149,6 +157,17 @@ def _free(call_id: str, used: set[str]) -> str:
     if 0 < len(call_id) <= ID_LIMIT and call_id not in used:
         return call_id
     return hashed_id(call_id, "call_")
+
+
+def _files(message: Message) -> bytes:
+    """Encodes files as content parts of the types `image_url` and `file`."""
+    parts = (
+        {"type": "image_url", "image_url": {"url": data_url(file)}}
+        if file.is_image
+        else {"type": "file", "file": {"filename": file.name, "file_data": data_url(file)}}
+        for file in message.attachments
+    )
+    return remembered(message, f"{_TEXT} files", lambda: b",".join(map(dump, parts)))
 
 
 def _content(message: Message) -> bytes:

@@ -15,7 +15,7 @@ from searchloop.agent.errors import StoreError, UnsureError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check
 from searchloop.agent.log.events import Event
-from searchloop.agent.log.postgres_pool import CHANNEL, NotificationListener
+from searchloop.agent.log.postgres.pool import CHANNEL, NotificationListener
 from tests.crash.working import Working, check_once
 from tests.postgres import Postgres
 from tests.waiting import eventually, until

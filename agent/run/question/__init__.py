@@ -1,8 +1,11 @@
-"""Checks questions and sessions, as users make them, before anything is stored."""
+"""Checks questions and sessions, as users make them, before anything is stored.
+
+Others may import: attached, files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.log import EventLog
+from searchloop.agent.log.attachments import AttachedFile
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.prompts import NamedAgent, NamedAgents, settings_of
 from searchloop.agent.search.switch import SearchPath
@@ -37,7 +41,11 @@ def run_started(run_id: str, session: Session, path: SearchPath) -> dict[str, st
 
 
 def asked_data(
-    text: str, session: Session, replaces: int | None, plan: Mapping[str, Any] | None
+    text: str,
+    session: Session,
+    replaces: int | None,
+    plan: Mapping[str, Any] | None,
+    files: Sequence[AttachedFile] = (),
 ) -> dict[str, Any]:
     """Returns the data of `user_message`, with a note for the model on files that were undone."""
     data: dict[str, Any] = {"text": text}
@@ -46,6 +54,8 @@ def asked_data(
         data["replaces"] = replaces
     if plan:
         data["plan"] = plan["plan_id"]
+    if files:
+        data["attachments"] = [file.attachment.as_dict() for file in files]
     if undone:
         data["note"] = f"[{_TAKEN_BACK} {', '.join(undone)}]"
     return data

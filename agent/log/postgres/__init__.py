@@ -19,7 +19,7 @@ from psycopg.errors import FeatureNotSupported
 from searchloop.agent.errors import StoreError, UnsureError
 from searchloop.agent.log.contract import Batch, Heard, Steps
 from searchloop.agent.log.events import DELTAS, MODULUS, unnumbered
-from searchloop.agent.log.postgres_pool import (
+from searchloop.agent.log.postgres.pool import (
     CHANNEL,
     NotificationListener,
     PostgresPool,
@@ -37,6 +37,7 @@ _MIGRATING = 0x5EA2C41  # the advisory lock under which the tables are made
 _NO_DELTAS = "FROM (SELECT * FROM events WHERE false) AS deltas"
 _DIALECT = (
     ("REAL", "DOUBLE PRECISION"),
+    (" BLOB", " BYTEA"),
     (" WITHOUT ROWID", ""),
     ("CREATE TABLE deltas", "CREATE UNLOGGED TABLE deltas"),
 )

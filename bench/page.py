@@ -40,6 +40,12 @@ _START = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+")
 _PARAGRAPH = (
     "A paragraph with **bold**, `code` and a list:\n\n- one\n- two\n\n```python\nx = 1\n```\n\n"
 )
+TALK = _PARAGRAPH * 400
+BLOCKS = {
+    "table": "| town | count | what |\n|---|---|---|\n"
+    + "| one town | 37 | *some* words |\n" * 240,
+    "nested list": "".join("  " * (i % 5) + f"- item {i} of **some** words\n" for i in range(300)),
+}  # 8 KB each
 FRAMES = """(ms) => new Promise((done) => {
   const lengths = []; let last = performance.now(); const end = last + ms;
   const tick = (now) => {
@@ -63,13 +69,13 @@ class Talker(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """What a model can do, or an answer in lines of JSON."""
-        self.rfile.read(int(self.headers.get("content-length") or 0))
+        asked = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
         if not self.path.endswith("chat"):
             return self._json({"capabilities": ["completion"], "model_info": {}, "details": {}})
         self.send_response(200)
         self.send_header("content-type", "application/x-ndjson")
         self.end_headers()
-        text = _PARAGRAPH * 400
+        text = next((text for kind, text in BLOCKS.items() if f"Say a {kind}" in asked), TALK)
         words = re.findall(r"\S+\s+", text)[: WORDS_A_SECOND * (SECONDS + 4)]
         began = time.monotonic()
         for i, word in enumerate(words):
@@ -111,13 +117,13 @@ def served(home: Path, ollama: int) -> Iterator[tuple[str, int]]:
         process.wait(10)
 
 
-def long_session(home: Path) -> str:
+def long_session(home: Path, turns: int = TURNS, said: str = _PARAGRAPH * 3) -> str:
     """A session of many turns, as a log holds it."""
     log = EventLog(home / "sessions.sqlite3")
     chat = log.create_session(model="ollama:talker:1b").id
-    for n in range(TURNS):
+    for n in range(turns):
         run = {"run_id": str(n), "model": "ollama:talker:1b", "mode": "ask", "search": "off"}
-        text = f"Answer {n}. {_PARAGRAPH * 3}"
+        text = f"Answer {n}. {said}"
         lists: dict[str, Any] = {"citations": [], "sources": [], "usage": {}}
         message = {"text": text, "thinking": "", "tool_calls": [], "step": 1, **lists}
         ended = {**run, "reason": "stop", "answer": text, "search_path": "off", **lists}
@@ -236,6 +242,37 @@ class Frames:
         return self.lengths[min(len(self.lengths) - 1, int(share * len(self.lengths)))]
 
 
+def long_answer(page: Page, start: str, chat: str) -> Iterator[Figure]:
+    """A chat whose answer has 10,000 paragraphs."""
+    page.goto("about:blank")
+    began = time.monotonic()
+    page.goto(start.partition("?")[0] + f"#/s/{chat}")
+    page.locator(".answer > *").nth(9_999).wait_for(state="attached")
+    page.evaluate("new Promise(requestAnimationFrame)")
+    yield Figure("opening 10,000 paragraphs", time.monotonic() - began, "s", most=2)
+
+
+def growing(page: Page, pid: int, kind: str) -> Iterator[Figure]:
+    """What one block of 8 KB costs the server while a model says it."""
+    received = [0]
+    tools = page.context.new_cdp_session(page)
+    tools.on("Network.dataReceived", lambda e: received.append(e["dataLength"]))
+    tools.send("Network.enable")
+    before = _cpu_seconds(pid)
+    page.get_by_label("Your question").fill(f"Say a {kind}")
+    page.get_by_label("Your question").press("Enter")
+    page.locator(".turn.running .answer").last.wait_for()
+    page.locator(".turn.running").wait_for(state="detached", timeout=60_000)
+    yield Figure(f"{kind} of 8 KB: server's CPU", _cpu_seconds(pid) - before, "s", most=1)
+    yield Figure(f"{kind} of 8 KB: bytes to the page", sum(received) / 1e6, "MB", most=0.4)
+    tools.detach()
+
+
+def _cpu_seconds(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def _metrics(tools: CDPSession) -> dict[str, float]:
     return {m["name"]: m["value"] for m in tools.send("Performance.getMetrics")["metrics"]}
 
@@ -251,6 +288,8 @@ def memory(name: str, pid: int, most: float | None = None) -> Iterator[Figure]:
 def figures(browser: str, home: Path, ollama: int) -> Iterator[Figure]:
     """All of them, as they are measured."""
     chat = long_session(home)
+    long = long_session(home, 1, "A paragraph of some words.\n\n" * 10_000)
+    empty = {kind: long_session(home, 1, "Yes.") for kind in BLOCKS}
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         page = launched.new_page()
@@ -259,6 +298,11 @@ def figures(browser: str, home: Path, ollama: int) -> Iterator[Figure]:
             yield from first_look(page, start, began)
             yield from memory("memory of the server, page open", pid, most=80)
             yield from streaming(page, start, chat)
+            page.locator(".turn.running").wait_for(state="detached")
+            for kind, session in empty.items():
+                page.goto(start.partition("?")[0] + f"#/s/{session}")
+                yield from growing(page, pid, kind)
+            yield from long_answer(page, start, long)
             yield from memory("memory of the server, afterwards", pid)
         launched.close()
 

@@ -129,7 +129,8 @@ def link_package(package: Path, root: Path) -> None:
     Python needs no links: searchloop/__init__.py finds its parts beside itself in a checkout.
     """
     package.mkdir(parents=True, exist_ok=True)
-    own = [path for path in (root / "searchloop").iterdir() if path.suffix in (".py", ".typed")]
+    parts = (root / "searchloop").iterdir()
+    own = [p for p in parts if p.suffix in (".py", ".typed") or (p / "__init__.py").is_file()]
     for path in [*own, *(root / name for name in PARTS)]:
         link = package / path.name
         if link.is_symlink():

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from urllib.parse import unquote, unquote_plus
 
-from searchloop.agent.text import INVISIBLE
+from searchloop.analysis.characters import INVISIBLE
 
 _LEAST = 8  # characters; a shorter secret looks like a word
 _RUN = 12  # characters of it in a row that count as the secret

@@ -21,8 +21,8 @@ from typing import Any, get_args
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.agent.settings.keys import replace_private
 from searchloop.agent.settings.secrets import given_by_flags, secrets_of
-from searchloop.agent.text import visible
 from searchloop.agent.types import Effect
+from searchloop.analysis.characters import visible
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 SECONDS, STARTUP_SECONDS = 60.0, 20.0

@@ -150,7 +150,9 @@ class Run:
             self.table.begin_turn(self.messages[-1])
         for message in self._replayed():
             self.table.remember(message)
-        read_into(self.table, self.batches.log, self.question.session.id, self.messages)
+        with_files = [message for message in self.messages if message.attachments]
+        if with_files:
+            read_into(self.table, self.batches.log, self.question.session.id, with_files)
         return self.table
 
     async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
@@ -220,8 +222,11 @@ class Run:
             price=question.price,
         )
 
-    def _attaching(self) -> AttachingProvider:
+    def _attaching(self) -> Streams:
+        """Returns the provider, behind one that adds the files of a chat that has any."""
         question, log = self.question, self.batches.log
+        if not any(message.attachments for message in self.messages):
+            return question.provider
         session = question.session.id
         return AttachingProvider(question.provider, question.model, log, session, self.unseen)
 

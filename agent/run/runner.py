@@ -35,7 +35,7 @@ from searchloop.agent.run.question import (
     turn_data,
     turn_from,
 )
-from searchloop.agent.run.question.files import NewFile, accepted, numbered
+from searchloop.agent.run.question.files import NewFile, accepted, keep
 from searchloop.agent.run.recorder import BatchWriter
 from searchloop.agent.run.resume import Past
 from searchloop.agent.run.run import HandedOver, Question, Run
@@ -127,13 +127,14 @@ class Runner:
         held = options or search_options(self._settings.env, max_searches=limits.searches)
         run_id = secrets.token_hex(8)
         question = await self._question(run_id, session, limits, held, approve)
-        attached = await accepted(files, question.provider, question.model, self._backend)
+        given = (question.provider, question.model, self._backend)
+        attached = await accepted(files, *given) if files else []
         lease = await self._leases.claim(session_id, run_id, turn_data(limits, held, approve))
         with self._being_started(session_id):
             try:
                 before, table = self._transcripts.take(session_id, replaces)
-                attached = numbered(attached, before)
-                await self._log.aside(self._log.attachments.put, session_id, attached)
+                if attached:
+                    attached = await keep(attached, before, self._log, session_id)
                 said = asked_data(text, session, replaces, plan, attached)
                 question = await self._stored(question, lease, changes, before, said)
             except BaseException as error:

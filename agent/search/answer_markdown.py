@@ -29,6 +29,8 @@ _FORMULA = re.compile(
     rf"|\$(?P<d>(?![\s$])(?:\\.|[^$\\\n]){{0,{_LONGEST}}}(?<![\s\\]))\$(?!\d)",
     re.DOTALL,
 )
+_FOOTNOTE = re.compile(r"\[\^(\d{1,3})\](?![(:\[])", re.ASCII)
+_NOTE = re.compile(r"\[\^\d{1,3}\]:", re.ASCII)
 _CLOSERS = {"\\(": "\\)", "\\[": "\\]"}
 
 
@@ -40,12 +42,20 @@ def block_parser() -> MarkdownIt:
     """
     from markdown_it import MarkdownIt
     from markdown_it.rules_block import table
+    from mdit_py_plugins.deflist import deflist_plugin
+    from mdit_py_plugins.footnote.index import footnote_def
 
     def narrow_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         line = state.src[state.bMarks[start] : state.eMarks[start]]
         return line.count("|") <= _COLUMNS and table(state, start, end, silent)
 
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": DEEPEST})
+    def numbered(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        """Reads a footnote where its label is a number, as `footnote` does."""
+        line = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
+        return bool(_NOTE.match(line)) and footnote_def(state, start, end, silent)
+
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": DEEPEST}).use(deflist_plugin)
+    parser.block.ruler.before("reference", "footnote", numbered, {"alt": ["paragraph"]})
     parser.enable("table").disable(["reference", "html_block"])
     parser.core.ruler.enableOnly(["normalize", "block"])
     parser.block.ruler.at("table", narrow_table, {"alt": ["paragraph", "reference"]})
@@ -67,6 +77,7 @@ def _inline_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _BRACKETS})
     parser.enable("strikethrough").disable("html_inline")
     parser.inline.ruler.before("escape", "math", math)
+    parser.inline.ruler.before("link", "footnote", footnote)
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
     parser.normalizeLinkText = lambda link: link  # type: ignore[method-assign]
@@ -86,6 +97,18 @@ def math(state: StateInline, silent: bool) -> bool:
     if not silent:
         token = state.push("math", "", 0)
         token.content = next(text for text in found.groups() if text is not None).strip()
+        token.markup, token.block = found[0], found.lastgroup in ("a", "b")
+    state.pos = found.end()
+    return True
+
+
+def footnote(state: StateInline, silent: bool) -> bool:
+    """Parses the number of a footnote, `[^1]`; letters may as well be a class of characters."""
+    found = _FOOTNOTE.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        state.push("footnote", "", 0).content = found[1]
     state.pos = found.end()
     return True
 

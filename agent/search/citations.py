@@ -13,11 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from searchloop.agent.search.marks import find
-from searchloop.agent.search.source_numbers import SourceTable, is_tracking, merged
+from searchloop.agent.search.source_numbers import SourceTable, merged
 from searchloop.agent.types import Citation, Mark, Message, Source
 from searchloop.agent.verdicts.check import Verdict, check
 from searchloop.agent.verdicts.claims import Claims
 from searchloop.agent.verdicts.page import Page
+from searchloop.analysis.addresses import is_tracking
 
 _CHECKED = 400  # marks of one answer that are compared with pages: a bound for the work
 _PASSAGE = 600  # characters of a page that a mark shows

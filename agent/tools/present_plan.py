@@ -12,9 +12,9 @@ from typing import Any
 
 from searchloop.agent.errors import ConfigError, Conflict, ToolError
 from searchloop.agent.log.events import Event, source_data
-from searchloop.agent.search.source_numbers import url_key
 from searchloop.agent.tools import Tool, ToolContext, object_schema, text_schema
 from searchloop.agent.types import Message, Source, ToolResult, ToolSpec
+from searchloop.analysis.addresses import url_key
 
 _MOST = 50  # steps
 _LISTED = 40  # files or sources of a step

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from searchloop.agent.types import VerdictName
 from searchloop.agent.verdicts.compare import ENOUGH, FAULTS, TURNED, Comparison, compare
-from searchloop.agent.verdicts.language import SCRIPTS, language
 from searchloop.agent.verdicts.page import Page, words_of
 from searchloop.agent.verdicts.quotes import elided, place_of, quotations, same_language
 from searchloop.agent.verdicts.text import blanked, sentences, tokens
+from searchloop.analysis.language import SCRIPTS, language
 
 _LONGEST = 2_000  # characters of a claim that are compared
 _TOKENS = 300  # and tokens, of a claim and of a window
@@ -76,7 +76,7 @@ def _quoted(claim: str, quotes: list[str], page: Page, foreign: bool) -> Verdict
         return said if said.reason in FAULTS and not may_turn else verdict
     nearest = _compared(claim, page, foreign)
     missing = quotes[places.index(None)]
-    if foreign or _unsure(claim, page) or not same_language(missing, page):
+    if foreign or not same_language(missing, claim, page):
         reason = "The quoted words are in another language than the source."
         return replace(nearest, verdict="unclear", reason=reason)
     reason = "The quoted words are not in the source."
@@ -88,12 +88,6 @@ def _foreign(claim: str, lang: str, page: Page) -> bool:
     if lang and page.lang:
         return lang != page.lang
     return lang in SCRIPTS or (page.lang in SCRIPTS and len(claim.split()) > _TELLING)
-
-
-def _unsure(claim: str, page: Page) -> bool:
-    """Tells whether only one of claim and page is in a language that is known here."""
-    lang = language(claim)
-    return lang != page.lang and (bool(lang) or len(claim.split()) >= _TELLING)
 
 
 def _says_little(claim: str, quotes: list[str], page: Page) -> bool:

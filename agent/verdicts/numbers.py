@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from searchloop.agent.verdicts.vocabulary import table
+from searchloop.analysis.words import table
 
 
 class Number(NamedTuple):

@@ -12,9 +12,9 @@ from operator import add
 from typing import NamedTuple
 
 from searchloop.agent.verdicts import numbers
-from searchloop.agent.verdicts.language import language
 from searchloop.agent.verdicts.text import PIECE, Token, blanked, folded, sentences, stem, tokens
-from searchloop.agent.verdicts.vocabulary import STOPS
+from searchloop.analysis.language import language
+from searchloop.analysis.words import STOPS
 
 LONGEST = 400_000  # characters; what stands behind them is not compared
 _STEPS = 20_000  # places looked at to find the sentences near one claim

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from searchloop.agent.verdicts.language import language
 from searchloop.agent.verdicts.page import Page, Words, words_of
 from searchloop.agent.verdicts.text import PIECE, SPACELESS, folded, kind_of
+from searchloop.analysis.language import language
 
 # Pairs of marks. Single ones must not be apostrophes; 《 》 hold titles.
 _MARKS = re.compile(
@@ -23,6 +23,8 @@ _ELLIPSIS = re.compile(
 _SPACELESS = re.compile(f"[{SPACELESS}]")
 _REPEATS = 20  # places of a quotation's first part that are looked at
 _FAR = 1500  # characters that an ellipsis may leave out
+_TELLING = 8  # words that tell a language, if it is known here
+_SHARED = 0.6  # of a quotation's words that stand in a page of its language
 _WORDS, _LETTERS = 4, 5  # a shorter quotation is a term or a nickname
 
 
@@ -84,15 +86,21 @@ def _follow(parts: list[Words], words: Words, at: int) -> tuple[int, int] | None
     return start, last
 
 
-def same_language(quote: str, page: Page) -> bool:
-    """Tells whether a quotation is surely in the page's language."""
+def same_language(quote: str, claim: str, page: Page) -> bool:
+    """Tells whether a claim's quotation is surely in the page's language.
+
+    Few words tell a language badly: there the claim around them must be told, too. Two languages
+    share few words: at most a third of a sentence, names aside.
+    """
     lang = language(quote)
-    if lang and page.lang:
-        return lang == page.lang
+    if lang and page.lang and lang != page.lang:
+        return False
+    if lang and page.lang and (len(quote.split()) >= _TELLING or language(claim) == lang):
+        return True
     words = [
         piece[0]
         for piece in PIECE.finditer(quote)
         if piece[0].isalpha() and not piece[0][0].isupper()
     ]
     known = sum(words_of(word, page.lang).joined in page.words.joined for word in words)
-    return known * 2 > len(words)
+    return known > _SHARED * len(words)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from searchloop.agent.verdicts import numbers
 from searchloop.agent.verdicts.numbers import Number
-from searchloop.agent.verdicts.vocabulary import ABBREVIATIONS, NEGATIONS, STOPS
+from searchloop.agent.verdicts.vocabulary import ABBREVIATIONS
+from searchloop.analysis.words import NEGATIONS, STOPS
 
 
 class Token(NamedTuple):
@@ -159,7 +160,7 @@ def stem(word: str, lang: str = "") -> str:
 
 def kind_of(word: str, lang: str) -> str:
     """Returns "not", "stop" or "word" for a folded word; English where the language is unknown."""
-    lang = lang if lang in STOPS else "en"
+    lang = lang if lang in NEGATIONS else "en"
     if word in NEGATIONS[lang] or (lang == "en" and word.endswith("n't")):
         return "not"
     return "stop" if word in STOPS[lang] else "word"

@@ -1,83 +1,9 @@
-"""Small tables of words: function words and negations by language, opposites, abbreviations."""
+"""Small tables of words: opposites, and abbreviations."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-
-
-def table(text: str) -> dict[str, list[str]]:
-    """Reads `name: word word name: word` into {name: words}."""
-    found: dict[str, list[str]] = {}
-    for word in text.split():
-        if word.endswith(":"):
-            words = found[word[:-1]] = []
-        else:
-            words.append(word)
-    return found
-
-
-def _sets(text: str) -> dict[str, frozenset[str]]:
-    return {name: frozenset(words) for name, words in table(text).items()}
-
-
-# Function words; the languages are also guessed by them.
-STOPS: Mapping[str, frozenset[str]] = _sets(
-    """
-    en: a about according addition additionally after all also although am an and any are as
-    at be because been before being between both but by can cent could did do does during each
-    even example finally for from furthermore had has have he hence her him his however i if
-    in indeed into is it its just may me might more moreover most must my of off on one only
-    or other our out over overall per percent s shall she should since so some such than that
-    the their them then there therefore these they this those though through thus to under
-    until up us very via was we well were what when where which while who whom whose will with
-    would you your
-    de: aber als am an auch auf aus bei beim bis da dann das dass daß dem den der deren des
-    dessen die diese diesem dieser dieses dort durch ein eine einem einen einer eines er es
-    für haben hat hatte hatten hier ihr ihre ihrer im in ist kann konnte können man mehr mit
-    nach noch nur oder prozent sehr sein seine seiner sich sie sind so um und unter vom von
-    vor war waren welche welcher wenn werden wie wir wird worden wurde wurden während zu zum
-    zur zwischen über
-    es: a al ciento como con cual cuando de del desde donde durante e el en entre era eran es
-    esa ese eso esta estas este estos está están fue fueron ha había habían han hasta la las
-    le les lo los muy más o para pero por porque que quien quienes qué se ser sobre son su sus
-    también u un una unas unos y ya
-    fr: a afin au aussi aux avaient avait avec c ce cent ces cette comme d dans de des dont du
-    elle elles en entre est et fut il ils j jusqu l la le les leur leurs lors lorsqu m mais
-    nous on ont ou où par plus pour puisqu qu que qui s sa se ses son sont sur t très un une
-    vous y à étaient était été être
-    it: ai al alla anche aveva che come con d da dal dalla degli dei del dell della delle di e
-    ed era essere fra gli ha hanno i il in l la le lo ma nei nel nella o per più questa questo
-    s si sono stato su sua suo tra un una è
-    pt: a ao as até com como da das de do dos e em entre era esta este está foi foram mais mas
-    na nas no nos o os ou para pela pelo por que se ser seu seus sua suas são também tem um
-    uma à é
-    nl: aan als bij dat de deze die dit door een en er heeft het hij in is maar met naar of om
-    ook op over te tot uit van voor waren was werd worden wordt ze zij zijn
-    ru: а был была были быть в во для до его есть её же за и из или их к как которые который
-    на но о об он она они от по при с со также том у что это
-    """
-)
-
-# Words that turn a statement round, or say that somebody does not believe it.
-NEGATIONS: Mapping[str, frozenset[str]] = _sets(
-    """
-    en: arent barely cannot denied denies deny didnt doesnt dont fail failed fails false
-    falsely hardly incorrect incorrectly isnt lack lacked lacking lacks myth neither never no
-    nobody none nor not nothing nowhere rarely refuse refused refuses refusing scarcely seldom
-    unable unlikely untrue wasnt werent without wont wrong wrongly
-    de: falsch fälschlich irrtümlich kaum kein keine keinem keinen keiner keines keineswegs
-    nicht nichts nie niemals niemand niemanden nirgends ohne unwahr weder
-    es: apenas falsa falsamente falso jamás nada nadie ni ninguna ninguno ningún no nunca sin
-    tampoco
-    fr: aucun aucune fausse faussement faux guère jamais n ne ni non nullement pas personne
-    rien sans
-    it: falsa falso mai neanche nessun nessuna nessuno niente non nulla né senza
-    pt: falsa falso jamais nada nem nenhum nenhuma ninguém nunca não sem tampouco
-    nl: geen niemand niet niets noch nooit onjuist zonder
-    ru: без ложно не неверно нельзя нет ни никогда никто ничего
-    """
-)
 
 _PAIRS = """
 increas/decreas increas/reduc increas/declin increas/drop increas/fell rais/lower rais/reduc

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchloop.agent.text import neutral, visible
+from searchloop.agent.text import neutral
 from searchloop.agent.tools.results import Fence
+from searchloop.analysis.characters import visible
 
 MARKS = (
     "<|im_start|>system",

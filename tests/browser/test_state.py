@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Page
 
 from searchloop.agent.log.branches import BRANCHING, Turns
 from searchloop.agent.log.events import Event
+from searchloop.web.text.markdown import Incremental
+from searchloop.web.text.tree import KnownLinks
 from tests.browser.house import House
 
 USAGE = {"searches": 1, "pages": 1, "seconds": 1.5}
@@ -19,8 +21,8 @@ CHANGE = {"kind": "file_change", "path": "a.md", "new": True, "diff": "+a"}
 KINDS = (
     {"type": "user_message", "text": "q"},
     {"type": "run_started", "run_id": "r", "model": "m", "mode": "ask", "search": "auto"},
-    {"type": "text_delta", "text": "a", "from": 0, "blocks": [{"t": "p", "c": ["a"]}]},
-    {"type": "text_delta", "text": "b", "from": 1, "blocks": [{"t": "p", "c": ["b"]}]},
+    {"type": "text_delta", "text": "a", "change": [0, {"t": "p", "c": ["a"]}]},
+    {"type": "text_delta", "text": "b", "change": [0, {"in": [0, {"more": "b"}]}, {"t": "hr"}]},
     {"type": "thinking_delta", "text": "hm"},
     {"type": "search_started", "query": "x", "by": "local"},
     {"type": "search_started", "query": "", "by": "native"},
@@ -124,7 +126,10 @@ def test_half_an_answer_gives_way_when_a_run_goes_on(modules: Page) -> None:
     """After a takeover the text begins anew, and a search of before does not spin for ever."""
     kinds = [KINDS[0], KINDS[1], *(k for k in KINDS if k["type"].endswith("_delta"))]
     kinds += [k for k in KINDS if k["type"] == "search_started"]
-    kinds += [{"type": "run_resumed"}, {"type": "text_delta", "text": "Whole", "from": 0}]
+    kinds += [
+        {"type": "run_resumed"},
+        {"type": "text_delta", "text": "Whole", "change": [0, "Whole"]},
+    ]
     (turn,) = modules.evaluate(FOLD, {"events": numbered(kinds), "again": []})["once"]["turns"]
     assert (turn["text"], turn["draftThinking"]) == ("Whole", "")
     assert all(step["done"] for step in turn["steps"])
@@ -152,3 +157,45 @@ def test_a_summary_stands_at_the_last_turn_that_it_covers(modules: Page) -> None
     kinds = [KINDS[0], KINDS[0], KINDS[0], made, {**made, "text": "Better."}]
     turns = modules.evaluate(FOLD, {"events": numbered(kinds), "again": []})["once"]["turns"]
     assert [turn["summary"] for turn in turns] == ["Better.", "", ""]
+
+
+GROW = """async (runs) => {
+  const { changed } = await import("/static/chat/state.js");
+  const { grow, h, render } = await import("/static/lib/dom.js");
+  const cite = (n, marks) => h("button", { class: "chip" }, `${n}/${marks}`);
+  const wrong = [];
+  for (const changes of runs) {
+    const place = h("div");
+    let nodes = [];
+    for (const change of changes) {
+      const now = changed(nodes, change);
+      let same = 0;
+      while (same < nodes.length && nodes[same] === now[same]) same++;
+      if (grow(place.childNodes[same], nodes[same], now[same], cite)) same++;
+      while (place.childNodes.length > same) place.lastChild.remove();
+      place.append(...now.slice(same).map((node) => render(node, cite)));
+      const whole = h("div", {}, now.map((node) => render(node, cite)));
+      if (place.innerHTML !== whole.innerHTML) wrong.push([place.innerHTML, whole.innerHTML]);
+      nodes = now;
+    }
+  }
+  return wrong;
+}"""
+TEXTS = "a; word;\n;\n\n;- ;  - ;1. ;[1];[2];[3];**;*;`;```\n;> ;# ; [t](https://a.example/);| b |"
+PARTS = st.sampled_from([*TEXTS.split(";"), "| x | y |\n|---|---|\n"])
+
+
+@given(
+    st.lists(st.lists(PARTS, max_size=40).map("".join), min_size=1, max_size=10), st.integers(1, 7)
+)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_grows_in_place_is_what_would_be_made_anew(
+    modules: Page, texts: list[str], size: int
+) -> None:
+    """After each piece of an answer, chips and nested lists included."""
+    links = [{"n": n, "url": f"https://{'abc'[n - 1]}.example/"} for n in (1, 2, 3)]
+    runs = []
+    for text in texts:
+        growing = Incremental(KnownLinks(links))
+        runs.append([growing.feed(text[i : i + size]) for i in range(0, len(text), size)])
+    assert modules.evaluate(GROW, runs) == []

@@ -326,3 +326,14 @@ def frames(body: bytes) -> list[dict[str, Any]]:
     """The events of a stream."""
     lines = body.split(b"\n")
     return [json.loads(line[6:]) for line in lines if line.startswith(b"data: ")]
+
+
+def changed(nodes: list[Any], change: list[Any]) -> list[Any]:
+    """Returns what a page makes of its nodes when it is sent a change."""
+    kept, *tail = json.loads(json.dumps(change))
+    for i, node in enumerate(tail[:1]):
+        if "more" in node and not isinstance(node, str):
+            tail[i] = nodes[kept] + node["more"]
+        elif "in" in node and not isinstance(node, str):
+            tail[i] = {**nodes[kept], "c": changed(nodes[kept]["c"], node["in"])}
+    return nodes[:kept] + tail

@@ -29,6 +29,7 @@ from tests.web.house import (
     FakeHouse,
     allowed,
     answer_events,
+    changed,
     frames,
     living,
     make_house,
@@ -290,7 +291,7 @@ def page_state(events: list[dict[str, Any]]) -> tuple[str, list[Any]]:
             text, blocks = "", []
         elif event["type"] == "text_delta":
             text += event["text"]
-            blocks[event["from"] :] = event["blocks"]
+            blocks = changed(blocks, event["change"])
         elif event["type"] == "message":
             text, blocks = event["text"], event["blocks"]
     return text, blocks
@@ -324,7 +325,7 @@ def test_the_page_view_adds_blocks(tmp_path: Path) -> None:
     house.log.append(session, [("user_message", {"text": "q"}), ("text_delta", {"text": "It *is"})])
     answer = asyncio.run(read(house, f"/api/sessions/{session}/events?view=page", 2))
     delta = frames(answer.body)[1]
-    assert (delta["from"], delta["blocks"]) == (0, [{"t": "p", "c": ["It *is"]}])
+    assert delta["change"] == [0, {"t": "p", "c": ["It *is"]}]
 
     house = make_house(tmp_path / "b")
     session = session_of(house)
@@ -332,7 +333,9 @@ def test_the_page_view_adds_blocks(tmp_path: Path) -> None:
     answer = asyncio.run(read(house, f"/api/sessions/{session}/events?view=page", 3))
     _, message, finished = frames(answer.body)
     blocks = [{"t": "p", "c": ["It is ", {"t": "cite", "a": {"n": "1", "m": "0"}}, "."]}]
-    assert (message["text"], message["blocks"], finished["blocks"]) == (ANSWER, blocks, blocks)
+    assert (message["text"], message["blocks"]) == (ANSWER, blocks)
+    assert "blocks" not in finished, "the page has them"
+    assert "answer" not in finished
     assert b"OPAQUE" not in answer.body
 
 
@@ -424,7 +427,7 @@ def test_pages_share_what_one_of_them_rendered(text: str, cuts: list[list[int]])
             for _, data in view.frames(events[at : at + size]):
                 told = frames(data)[0]
                 if told["type"] == "text_delta":
-                    blocks = blocks[: told["from"]] + told["blocks"]
+                    blocks = changed(blocks, told["change"])
             at += size
         assert blocks == json.loads(json.dumps(render(text)))
 

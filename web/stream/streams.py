@@ -30,6 +30,7 @@ _HEAVY = 6000  # characters; a thread renders more than that
 _FAST = 0.001  # seconds; a loop that turns faster has little to do
 _REST = 2.0  # pause in turns of the loop
 _LONGEST_REST = 0.1  # seconds
+_IDLE, _LONGEST_WAIT = 9, 0.25  # rendering a growing text takes a tenth of the time; seconds
 _HEADERS = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"x-accel-buffering", b"no"),
@@ -130,10 +131,10 @@ class Streams:
                     began, heavy = loop.time(), view.weight(events) > _HEAVY
                     thread = asyncio.to_thread(view.frames, events) if heavy else None
                     frames = await thread if thread else view.frames(events)
+                    took = loop.time() - began
                     await send(_more(b"".join([data for _, data in frames])))
-                    if heavy and events[-1].type == "text_delta":
-                        # Rendering a growing text takes at most half of the time.
-                        await asyncio.sleep(min(loop.time() - began, 0.5))
+                    if events[-1].type == "text_delta" and took > _FAST:
+                        await asyncio.sleep(min(_IDLE * took, _LONGEST_WAIT))
                 await _breathe()
 
 

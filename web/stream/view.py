@@ -1,7 +1,8 @@
 """Turns events into the bytes of an event stream, and adds the rendered text that the page shows.
 
-A `message` and a `run_finished` get all their blocks, a delta the blocks that it changes. Words
-of sources lose their Markdown. Deltas that arrive together become one.
+A `message` gets all its blocks, a delta what it changes. A `run_finished` whose answer is the last
+message comes without it: the page has it. Words of sources lose their Markdown. Deltas that arrive
+together become one.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class PageView:
         self._unread: list[str] = []  # text of frames that other pages rendered
         self._links = KnownLinks()
         self._growing: Incremental | None = None
-        self._last: tuple[str, list[Any]] = ("", [])
+        self._last = ""  # the text of the last message
 
     def skip(self, events: Iterable[Event]) -> None:
         """Folds events that the page has seen."""
@@ -131,8 +132,8 @@ class PageView:
         if self._unread:
             self._growing.feed("".join(self._unread))
             self._unread.clear()
-        start, blocks = self._growing.feed(text)
-        data = encode_event({**public_data(event), "text": text, "from": start, "blocks": blocks})
+        change = self._growing.feed(text)
+        data = encode_event({**public_data(event), "text": text, "change": change})
         return self._shared.keep(key, data)
 
     def _meet(self, event: Event) -> None:
@@ -141,21 +142,22 @@ class PageView:
             self._unread.clear()
         self._links.add(event.data.get("sources", ()))
         self._links.add(event.data.get("citations", ()))
+        if event.type == "message":
+            self._last = "" if event.data.get("tool_calls") else event.data.get("text") or ""
 
     def _whole(self, event: Event) -> dict[str, Any]:
         data = public_data(event)
-        text = data.get("text") if event.type == "message" else data.get("answer")
         if event.type == "message" and data.get("details"):
             links = suggestions(data["details"])
             data = {**data, "suggestions": links} if links else data
         if data.get("citations"):
             data = {**data, "citations": [_readable(c) for c in data["citations"]]}
+        text = data.get("text") if event.type == "message" else data.get("answer")
         if event.type not in ("message", "run_finished") or not text:
             return data
-        if self._last[0] != text or event.type == "message":
-            citations = data.get("citations", ())
-            self._last = (text, render_known(text, citations, self._links))
-        return {**data, "blocks": self._last[1]}
+        if event.type == "run_finished" and text == self._last:
+            return {name: value for name, value in data.items() if name != "answer"}
+        return {**data, "blocks": render_known(text, data.get("citations", ()), self._links)}
 
 
 def _readable(citation: Mapping[str, Any]) -> dict[str, Any]:

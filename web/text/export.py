@@ -26,9 +26,9 @@ from searchloop.agent.log.branches import BRANCHING, no_turn, shown
 from searchloop.agent.log.events import DELTAS, Event, public_data
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.answer_markdown import math
-from searchloop.agent.text import INVISIBLE, visible
 from searchloop.agent.types.attachments import Attachment
 from searchloop.agent.verdicts.words import evidence
+from searchloop.analysis.characters import INVISIBLE, visible
 from searchloop.web.text.markdown import render_known
 from searchloop.web.text.tree import KnownLinks, Node, find_marks, substitute
 

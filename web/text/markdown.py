@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 from searchloop.agent.search.answer_markdown import DEEPEST, block_parser, inline_tokens
 from searchloop.agent.search.marks import find
 from searchloop.web.text.code import highlight
+from searchloop.web.text.formulas import mathml
 from searchloop.web.text.tree import (
     KnownLinks,
     Mark,
     Node,
     Tree,
+    change,
     find_marks,
     shown_host,
     substitute,
@@ -36,6 +38,7 @@ _OURS = re.compile(f"\\[{_GUARD}(\\d+)\\]{_GUARD}?")
 _SPECIAL = re.compile(r"[\\`*_~\[!<&\n$]")
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
 _SIDE = re.compile(r"text-align:(left|right|center)")
+_TASK = re.compile(r"\[([ xX])\](?= )")
 _NAMES = {"s": "del"}
 
 
@@ -75,22 +78,22 @@ class Incremental:
         """The number of characters that the next `feed` renders again."""
         return len(self._tail)
 
-    def feed(self, text: str) -> tuple[int, list[Node]]:
-        """Adds text. Returns (k, blocks): from block k on, the whole text now reads as `blocks`."""
+    def feed(self, text: str) -> list[Any]:
+        """Adds text. Returns the `change` from the blocks before to those of the whole text."""
         self._tail += text
         document = _Document(self._tail, None, self._links)
         memo: dict[str, list[Node]] = {}
         blocks = document.blocks(memo, self._inline)
         self._inline = memo
-        same = 0
-        while same < min(len(blocks), len(self._shown)) and blocks[same] == self._shown[same]:
-            same += 1
-        change = self._base + same, blocks[same:]
-        done, rest = document.finished() if "\n" in text else (0, self._tail)
+        same, *tail = change(self._shown, blocks)
+        told = [self._base + same, *tail]
+        done, rest = 0, self._tail
+        if "\n" in text and len(blocks) > 1:
+            done, rest = document.finished()
         self._base += done
         self._shown = blocks[done:]
         self._tail = rest
-        return change
+        return told
 
 
 class _Document:
@@ -123,7 +126,12 @@ class _Document:
 
         prepared = substitute(self._text, self._marks, write)
         tree = Tree()
-        for token in block_parser().parse(prepared):
+        tokens = block_parser().parse(prepared)
+        for before, token in zip(tokens, tokens[2:], strict=False):
+            if before.type == "list_item_open" and (box := _TASK.match(token.content)):
+                before.attrSet("class", "task")
+                token.content = ("☐" if box[1] == " " else "☑") + token.content[3:]
+        for token in tokens:
             self._block(token, tree)
         return tree.nodes
 
@@ -156,22 +164,30 @@ class _Document:
             if token.hidden:
                 tree.open(None)
                 return
+            if token.type == "footnote_reference_open":
+                tree.open("div", class_="footnote")
+                tree.add("sup", [token.meta["label"]])
+                return
             side = _SIDE.search(str(token.attrGet("style") or ""))
             start = token.attrGet("start") if token.tag == "ol" else None
             first = None if start is None else str(start)
-            tree.open(token.tag, class_=side and side[1], start=first)
+            kind = side[1] if side else str(token.attrGet("class") or "")
+            tree.open(token.tag, class_=kind, start=first)
         elif token.nesting < 0:
             tree.close()
 
     def _line(self, content: str) -> list[Node]:
-        # The number of a mark depends on the marks before it, so such lines are not shared.
-        key = content if _GUARD not in content else ""
+        key = _OURS.sub(self._written, content) if _GUARD in content else content
         known = self._past.get(key) or self._memo.get(key)
         if known is None:
             known = self._parsed(content) if _SPECIAL.search(content) else [content]
-        if key:
-            self._memo[key] = known
+        self._memo[key] = known
         return known
+
+    def _written(self, match: re.Match[str]) -> str:
+        """Says which mark stands here: its number depends on the marks before it."""
+        mark = self._marks[int(match[1])]
+        return f"{_GUARD}{self._text[mark.start : mark.end]}{dict(mark.numbers)}{match[0][-1]}"
 
     def _parsed(self, content: str) -> list[Node]:
         tree = Tree(DEEPEST // 2)
@@ -188,7 +204,11 @@ class _Document:
         elif kind == "hardbreak":
             tree.add("br")
         elif kind == "math":
-            tree.extend([{"t": "span", "a": {"class": "math"}, "c": [self._plain(token.content)]}])
+            shown = mathml(self._plain(token.content), token.block)
+            raw = [self._plain(token.markup)]
+            tree.extend([shown or {"t": "span", "a": {"class": "math"}, "c": raw}])
+        elif kind == "footnote":
+            tree.add("sup", [token.content])
         elif kind == "code_inline":
             tree.add("code", [self._plain(token.content)])
         elif kind == "image":

@@ -13,14 +13,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from searchloop.agent.search.answer_markdown import DEEPEST
-from searchloop.agent.search.source_numbers import url_key
+from searchloop.analysis.addresses import url_key
+from searchloop.web.text.formulas import MATHML
 
 Node = str | dict[str, Any]
 
 TAGS: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(
-        ("p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "li", "blockquote"), frozenset()
-    ),
+    **MATHML,
+    **dict.fromkeys(("p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "blockquote"), frozenset()),
+    **dict.fromkeys(("dl", "dt", "dd", "sup"), frozenset()),
+    **dict.fromkeys(("li", "div"), frozenset({"class"})),
     **dict.fromkeys(("code", "em", "strong", "del", "table", "thead", "tbody", "tr"), frozenset()),
     **dict.fromkeys(("hr", "br"), frozenset()),
     **dict.fromkeys(("th", "td", "span"), frozenset({"class"})),
@@ -116,6 +118,29 @@ def words(nodes: Sequence[Node]) -> str:
         else:
             waiting += reversed(node.get("c", ()))
     return "".join(out)
+
+
+def change(old: Sequence[Node], new: Sequence[Node]) -> list[Any]:
+    """Returns [k, *nodes] that makes `new` of `old`: its first k nodes, and then these.
+
+    The first of them may stand for the old one in its place: {"more": text} puts text behind a
+    string, {"in": change} changes the children of an element.
+    """
+    same = 0
+    while same < min(len(old), len(new)) and old[same] == new[same]:
+        same += 1
+    tail: list[Any] = list(new[same:])
+    if tail and same < len(old):
+        was, now = old[same], tail[0]
+        if isinstance(was, str) and isinstance(now, str) and now.startswith(was):
+            tail[0] = {"more": now[len(was) :]}
+        elif isinstance(was, dict) and isinstance(now, dict) and _grows(was, now):
+            tail[0] = {"in": change(was["c"], now.get("c", ()))}
+    return [same, *tail]
+
+
+def _grows(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    return bool(was.get("c")) and (was["t"], was.get("a")) == (now["t"], now.get("a"))
 
 
 class KnownLinks:

@@ -33,7 +33,7 @@ from searchloop.agent.types import (
     ToolCall,
     Usage,
 )
-from searchloop.agent.verdicts.text import folded, kind_of
+from searchloop.analysis.terms import folded, stop_words
 
 _WORD = re.compile(r"\w+")
 
@@ -44,7 +44,7 @@ SENTENCES: Mapping[str, SimpleNamespace] = {
     for lang, words in tomllib.loads(_FILE.read_text("utf-8")).items()
 }
 _ASKS = {lang: frozenset(say.asks.split()) for lang, say in SENTENCES.items()}
-_SPARE = frozenset().union(*_ASKS.values())
+_SPARE = frozenset(map(folded, frozenset().union(*_ASKS.values())))
 
 
 def sentences_for(question: str) -> SimpleNamespace:
@@ -136,8 +136,8 @@ def _next_calls(question: str, turn: list[Message], request: Request) -> tuple[T
 def query_of(question: str) -> str:
     """The words of a question worth searching for."""
     lang = language_of(question)
-    folds = ((word, folded(word)) for word in _WORD.findall(question))
-    words = [w for w, low in folds if kind_of(low, lang) == "word" and low not in _SPARE]
+    stops = stop_words(lang or "en") | _SPARE
+    words = [word for word in _WORD.findall(question) if folded(word) not in stops]
     return " ".join(words[:24]) or " ".join(question.split())[:200]
 
 

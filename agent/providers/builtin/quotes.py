@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from searchloop.agent.verdicts.check import check
-from searchloop.agent.verdicts.language import language
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import Token, blanked, tokens
+from searchloop.analysis.language import language
 
 _QUOTES = 5
 _WORSE = 0.5  # what scores less than this share of the best is not quoted

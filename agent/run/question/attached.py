@@ -7,7 +7,7 @@ whose pictures outgrow a request.
 
 from __future__ import annotations
 
-import re
+import asyncio
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
@@ -23,12 +23,12 @@ from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.text import neutral
 from searchloop.agent.types import Message, Notice, Request, StreamEvent
 from searchloop.agent.types.attachments import PDF, Attachment
+from searchloop.analysis.terms import terms
 
 MOST_SENT = 14_000_000  # bytes of files in one request: 19 MB in base64, which every vendor takes
 _MOST_PAGES = 100  # of a PDF that goes as it is: vendors take as many
 _MOST_TEXT = 200_000  # characters of the documents of one question
 _SHARE = 2  # of a window's tokens: one part in so many may be documents
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w{3,}")
 _REFUSED = Notice(
     "files_as_text",
     "The model refused the pictures of earlier questions; this chat goes on without them.",
@@ -52,17 +52,12 @@ class AttachingProvider:
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`. Sends the request without files once more if they are refused."""
-        if not any(message.attachments for message in request.messages):
-            async with aclosing(self.provider.stream(request)) as events:
-                async for event in events:
-                    yield event
-            return
         if self._types is None:
             self._types = await media_types(self.provider, self.model)
         key = (self.session, f"{self.provider.name}:{self.model}")
         while True:
             types = frozenset[str]() if key in self.refused else self._types
-            sent = await self.log.aside(self._sent, request.messages, types)
+            sent = await asyncio.to_thread(self._sent, request.messages, types)
             shown = False
             try:
                 async with aclosing(
@@ -175,8 +170,8 @@ def _chosen(question: str, pages: Sequence[str], room: int) -> list[tuple[int, s
     numbered = [(number, text) for number, text in enumerate(pages, 1) if text]
     if sum(len(text) for _, text in numbered) <= room:
         return numbered
-    words = [set(_WORD.findall(text.casefold())) for _, text in numbered]
-    wanted = set(_WORD.findall(question.casefold()))
+    words = [set(terms(text)) for _, text in numbered]
+    wanted = set(terms(question))
     rare = {w: ln(1 + len(words) / (1 + sum(w in held for held in words))) for w in wanted}
     score = [sum(rare[w] for w in wanted & held) for held in words]
     best = sorted(range(len(numbered)), key=lambda i: (-score[i], i))

@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from searchloop.agent.errors import ConfigError, ToolError
+from searchloop.agent.log import EventLog
 from searchloop.agent.log.attachments import AttachedFile
 from searchloop.agent.providers import Provider, media_types
 from searchloop.agent.text import neutral
@@ -75,7 +76,7 @@ async def accepted(
     files: Sequence[NewFile], provider: Provider, model: str, backend: Backend
 ) -> list[AttachedFile]:
     """Returns the files as they are stored. Raises ConfigError, also where the model is blind."""
-    found = await checked_files(files, backend) if files else []
+    found = await checked_files(files, backend)
     await check_takes(provider, model, found)
     return found
 
@@ -101,7 +102,7 @@ async def checked_files(files: Sequence[NewFile], backend: Backend) -> list[Atta
 
 async def check_takes(provider: Provider, model: str, files: Sequence[AttachedFile]) -> None:
     """Raises ConfigError naming the first file that this model can make nothing of."""
-    types = await media_types(provider, model) if files else frozenset()
+    types = await media_types(provider, model)
     for file in files:
         kind, name = file.attachment.media_type, file.attachment.name
         if kind in types:
@@ -118,14 +119,17 @@ async def check_takes(provider: Provider, model: str, files: Sequence[AttachedFi
             raise ConfigError("cannot_see", what, "Choose a model that takes PDFs.")
 
 
-def numbered(files: Iterable[AttachedFile], before: Iterable[Message]) -> list[AttachedFile]:
-    """Gives each page of the documents the next free number of a source."""
+async def keep(
+    files: Iterable[AttachedFile], before: Iterable[Message], log: EventLog, session: str
+) -> list[AttachedFile]:
+    """Stores the files. Gives each page of the documents the next free number of a source."""
     n = max((s.n or 0 for message in before for s in message.sources), default=0) + 1
     out = []
     for file in files:
         pages = file.attachment.pages
         out.append(replace(file, attachment=replace(file.attachment, n=n if pages else 0)))
         n += pages
+    await log.aside(log.attachments.put, session, out)
     return out
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from searchloop.agent.search.citations import without_tracking
-from searchloop.agent.search.source_numbers import SourceTable, url_key, urls_in
+from searchloop.agent.search.source_numbers import SourceTable, urls_in
 from searchloop.agent.types import Message
-from searchloop.search_backend.search.merge import canonical_key
+from searchloop.analysis.addresses import url_key
 
 
 def typed(text: str, url: str) -> bool:
@@ -317,32 +315,8 @@ OTHER = [
     ("one", "other", "same"), [*((*p, True) for p in SAME), *((*p, False) for p in OTHER)]
 )
 def test_which_addresses_are_one_page(one: str, other: str, same: bool) -> None:
-    """In the source table of a chat as in the results of a search."""
+    """In the source table of a chat as in the results of a search: both ask one function."""
     assert (url_key(one) == url_key(other)) is same
-    assert (canonical_key(one) == canonical_key(other)) is same
-
-
-PARTS = st.sampled_from(
-    [
-        *"/?&#=%.:@",
-        "www.",
-        "m.",
-        "amp",
-        "example.org",
-        "youtu.be/",
-        "%2F",
-        "%e4",
-        "utm_x=1",
-        "ref=a",
-    ]
-)
-
-
-@given(st.lists(PARTS | st.characters(exclude_categories=["Cs"]), max_size=14).map("".join))
-def test_chats_and_searches_have_one_rule(rest: str) -> None:
-    """Neither package may import the other, so each has the rule."""
-    url = f"https://{rest}"
-    assert url_key(url) == canonical_key(url)
 
 
 def test_a_link_is_shown_without_its_tracking() -> None:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent.log.events import Event, messages_from, result_data
-from searchloop.agent.search.source_numbers import SourceTable, url_key, urls_in
+from searchloop.agent.search.source_numbers import SourceTable, urls_in
 from searchloop.agent.types import Message, Source, SourceState, ToolResult
+from searchloop.analysis.addresses import url_key
 from tests.waiting import at_cost
 
 HOSTS = st.sampled_from(["https://a.example/", "https://b.example/x", "http://c.example/?q=1"])

@@ -293,3 +293,30 @@ def test_joiners_inside_words_do_not_count(claim: str) -> None:
 def test_marks_of_a_page_are_no_words(claim: str, text: str, verdict: str) -> None:
     """Powers, struck prices, addresses of links and notes, as pages are written for models."""
     assert check(claim, Page(text)).verdict == verdict
+
+
+SPANISH = (
+    "La comuna rural es la unidad básica de división territorial en Polonia. La empresa instalaba "
+    "sistemas de iluminación basados en la luz de arco eléctrico que diseñó el propio Tesla. Se "
+    "sospecha, pero no ha sido demostrado, que muchas clases de complejidad pueden ser desiguales."
+)
+ROMANIAN = (
+    "El este și cel mai în vârstă fundaș care a jucat vreodată într-un meci la 39 de ani. Când "
+    "vorbim despre probleme de calcul, o instanță a problemei este un șir peste un alfabet."
+)
+
+
+@pytest.mark.parametrize("sentence", SPANISH.split(". "))
+def test_one_changed_word_of_a_quotation_is_told_in_a_language_near_others(sentence: str) -> None:
+    """Spanish shares its function words with Portuguese, Italian and Romanian."""
+    words = sentence.rstrip(".").split()
+    for at in range(2, len(words) - 2):
+        claim = f"«{' '.join((*words[:at], 'xilófono', *words[at + 1 :]))}»"
+        assert check(claim, Page(SPANISH)).verdict == "misquoted", claim
+
+
+@pytest.mark.parametrize(("claim", "page"), [(ROMANIAN, SPANISH), (SPANISH, ROMANIAN)])
+def test_a_quotation_in_a_near_language_accuses_nobody(claim: str, page: str) -> None:
+    """Letters tell Romanian from Spanish where small words do not."""
+    for sentence in claim.split(". "):
+        assert check(f"“{sentence}”", Page(page)).verdict == "unclear", sentence

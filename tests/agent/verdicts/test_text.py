@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from searchloop.agent.verdicts.compare import align
-from searchloop.agent.verdicts.language import language
 from searchloop.agent.verdicts.text import sentences, tokens
+from searchloop.analysis.language import language
 
 
 @pytest.mark.parametrize(

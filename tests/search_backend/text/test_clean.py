@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchloop.agent import text as agent_text
-from searchloop.search_backend.text import clean as backend_text
 from searchloop.search_backend.text.clean import clean, invisible, snippet_text
 
 SHAPED = [
@@ -80,12 +79,6 @@ def test_cleaning_twice_is_cleaning_once(text: str) -> None:
     """What is taken out gives nothing that stays a new meaning."""
     assert clean(clean(text)) == clean(text)
     assert agent_text.visible(agent_text.visible(text)) == agent_text.visible(text)
-
-
-def test_pages_and_models_have_one_rule() -> None:
-    """Neither package may import the other, so each has the patterns."""
-    assert agent_text.INVISIBLE.pattern == backend_text._INVISIBLE.pattern
-    assert agent_text._SHAPED.pattern == backend_text._SHAPED.pattern
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from searchloop.web.text.tree import (
     words,
 )
 from tests.waiting import at_cost
+from tests.web.house import changed
 
 SOURCES = [
     {"n": 1, "url": "https://example.org/a", "title": "A", "state": "cited"},
@@ -124,9 +125,11 @@ def test_colours_change_no_letter(language: str, code: str) -> None:
 
 def test_formulas_are_left_alone() -> None:
     """Nothing in TeX is Markdown, and a price is no formula."""
-    formula = {"t": "span", "a": {"class": "math"}, "c": ["a_1*b_2*c"]}
     for text in ("$a_1*b_2*c$", "$$\na_1*b_2*c\n$$", r"\(a_1*b_2*c\)", r"\[ a_1*b_2*c \]"):
-        assert line(f"So {text}!") == ["So ", formula, "!"]
+        display = "block" if text[:2] in ("$$", r"\[") else "inline"
+        before, formula, after = line(f"So {text}!")
+        assert (before, formula["t"], after) == ("So ", "math", "!")
+        assert formula["a"] == {"display": display, "alttext": "a_1*b_2*c"}
     for price in ("$5 and $6", "US$ 5$ 6", "5$ or 6$", r"\$5$", "$", r"\(open", "a $ b $ c"):
         assert all(isinstance(node, str) for node in line(price)), price
 
@@ -366,8 +369,7 @@ def test_a_growing_text_reads_the_same_at_every_cut(text: str, data: st.DataObje
     at = 0
     while at < len(text):
         size = data.draw(st.integers(1, 12))
-        start, blocks = growing.feed(text[at : at + size])
-        shown[start:] = blocks
+        shown = changed(shown, growing.feed(text[at : at + size]))
         at += size
         assert shown == render(text[:at], sources=SOURCES)
 
@@ -376,7 +378,7 @@ def test_a_growing_text_costs_its_tail() -> None:
     """Finished paragraphs are not rendered again, and not sent again."""
     growing = Incremental(KnownLinks())
     for i in range(200):
-        start, blocks = growing.feed(f"Paragraph number {i} of a long answer.\n\n")
+        start, *blocks = growing.feed(f"Paragraph number {i} of a long answer.\n\n")
         assert start == i
         assert len(blocks) == 1
         assert growing.unfinished < 100
@@ -431,3 +433,25 @@ def test_deep_nesting_becomes_flat() -> None:
 def test_the_host_is_shown_in_ascii(href: str, host: str) -> None:
     """Letters that look like others are shown for what they are."""
     assert shown_host(href) == host
+
+
+ROWS = "| city | count | what is said |\n|---|---|---|\n" + "| town | 37 | some **words** |\n" * 200
+GROWING = {
+    "table": ROWS,
+    "nested list": "".join("  " * (i % 5) + f"- item {i} of *some* [1]\n" for i in range(250)),
+    "code": "```python\n" + "x = f(1)  # a comment\n" * 300,
+    "paragraph": "some **words** and more " * 300,
+}
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_a_growing_block_sends_what_grows(kind: str) -> None:
+    """A long table, list, paragraph or code block is sent once, not once for each piece."""
+    text = GROWING[kind]
+    growing = Incremental(KnownLinks(SOURCES))
+    sent = sum(
+        len(json.dumps(growing.feed(text[at : at + 30]), separators=(",", ":")))
+        for at in range(0, len(text), 30)
+    )
+    once = len(json.dumps(render(text, sources=SOURCES), separators=(",", ":")))
+    assert sent < 3 * once

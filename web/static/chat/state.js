@@ -161,7 +161,7 @@ const CHANGES = {
 
   text_delta: (turn, e) => ({
     text: turn.text + e.text,
-    blocks: e.blocks ? [...turn.blocks.slice(0, e.from ?? 0), ...e.blocks] : turn.blocks,
+    blocks: e.change ? changed(turn.blocks, e.change) : turn.blocks,
   }),
 
   thinking_delta: (turn, e) => ({ draftThinking: turn.draftThinking + e.text }),
@@ -292,6 +292,13 @@ const CHANGES = {
     endedAt: e.at,
   }),
 };
+
+// What the server's `change` makes of nodes: what did not change stays the same object.
+export function changed(nodes, [kept, ...tail]) {
+  const old = nodes[kept];
+  const now = (node) => (node.more ? old + node.more : node.in ? { ...old, c: changed(old?.c ?? [], node.in) } : node);
+  return [...nodes.slice(0, kept), ...tail.map(now)];
+}
 
 const readAt = ({ mark: at, model, verdict, reason }) => (mark, i) =>
   i === at ? { ...mark, second: { model, verdict, reason } } : mark;

@@ -2,7 +2,7 @@
 
 import { answerTools, questionView } from "./turn_actions.js";
 import { activityView, durationOf } from "./activity.js";
-import { h, hostOf, icon, outLink, render, setText } from "../lib/dom.js";
+import { grow, h, hostOf, icon, outLink, render, setText } from "../lib/dom.js";
 import { errorBox } from "../lib/messages.js";
 import { sourcesView } from "../sources/sources.js";
 import { IN_TEXT } from "./state.js";
@@ -131,7 +131,7 @@ function workView(cite, on) {
 const WORK = ["plans", "changes", "undone", "notices", "running"];
 
 function answerView(cite) {
-  const element = h("div", { class: "answer", dir: "auto" });
+  const element = h("div", { class: "answer" }); // each block has its own direction: one for all is looked for at each append
   let drawn = []; // the block objects that stand on the page, in order
   let citations = null;
 
@@ -142,6 +142,7 @@ function answerView(cite) {
     const blocks = turn.blocks;
     let same = 0;
     while (!stale && same < drawn.length && drawn[same] === blocks[same]) same++;
+    if (!stale && grow(element.childNodes[same], drawn[same], blocks[same], cite)) same++;
     while (element.childNodes.length > same) element.lastChild.remove();
     for (const block of blocks.slice(same)) element.append(blockOf(block, cite));
     drawn = blocks;

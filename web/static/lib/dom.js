@@ -99,7 +99,14 @@ function decoded(path) {
 }
 
 const PLAIN = new Set(
-  "p ul li blockquote em strong del thead tbody tr hr br code".split(" "),
+  "p ul blockquote em strong del thead tbody tr hr br code dl dt dd sup".split(" "),
+);
+const MATHML = new Set(
+  ("math mrow mfrac msup msub msubsup msqrt mroot mtext mn mstyle mpadded mphantom mtr munder mover munderover"
+    + " mmultiscripts menclose mi mo mspace mtable mtd").split(" "),
+);
+const MATH_ATTRIBUTES = new Set(
+  "display alttext notation mathvariant stretchy fence form separator accent width displaystyle columnalign".split(" "),
 );
 const VOID = new Set(["hr", "br"]);
 const ALIGN = new Set(["left", "right", "center"]);
@@ -116,8 +123,27 @@ export function render(node, cite, depth = 0) {
   const attrs = node.a ?? {};
   const children = () => grouped(node.c ?? [], cite, depth + 1);
   if (PLAIN.has(node.t)) return VOID.has(node.t) ? h(node.t) : h(node.t, {}, children());
+  if (MATHML.has(node.t)) return formula(node, attrs, children());
   const make = Object.hasOwn(SPECIAL, node.t) ? SPECIAL[node.t] : null;
   return make ? make(attrs, children, cite, node) : h("span", {}, children());
+}
+
+/**
+ * Turns the element of `old` into that of `now`, whose beginning is the same: only what is new is
+ * made. False where it cannot, and the element must be made anew.
+ */
+export function grow(element, old, now, cite) {
+  if (!old?.c || !now?.c || old.t !== now.t || old.t === "pre" || old.t === "math") return false;
+  if (JSON.stringify(old.a) !== JSON.stringify(now.a)) return false;
+  const inside = old.t === "table" ? element.firstChild : element;
+  if (inside.childNodes.length !== old.c.length) return false; // chips that stand as one
+  let same = 0;
+  while (same < old.c.length && old.c[same] === now.c[same]) same++;
+  if (same < old.c.length && grow(inside.childNodes[same], old.c[same], now.c[same], cite)) same++;
+  else while (same && (typeof now.c[same - 1] === "string" || now.c[same - 1].t === "cite")) same--; // see `held`
+  while (inside.childNodes.length > same) inside.lastChild.remove();
+  inside.append(...grouped(now.c.slice(same), cite, 0));
+  return true;
 }
 
 const ALONE = 2; // chips side by side; of more the first is shown, and how many there are
@@ -154,11 +180,22 @@ function held(child, next) {
   return typeof child === "string" && next?.t === "cite" ? child.replace(/\s+$/, "\u00a0") : child;
 }
 
+function formula(node, attrs, children) {
+  const element = document.createElementNS("http://www.w3.org/1998/Math/MathML", node.t);
+  for (const [name, value] of Object.entries(attrs)) {
+    if (MATH_ATTRIBUTES.has(name)) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return node.t === "math" && attrs.display === "block" ? h("span", { class: "scroll-x", tabindex: "0", role: "group", "aria-label": t("formula.label") }, element) : element;
+}
+
 const SPECIAL = {
   cite: (attrs, children, cite) => cite(Number(attrs.n), attrs.m?.split(",").map(Number)),
   a: (attrs, children) => outLink(attrs.href, { class: "out" }, children()),
   span: (attrs, children) =>
     h("span", { class: SPANS.has(attrs.class) ? attrs.class : null }, children()),
+  li: (attrs, children) => h("li", { class: attrs.class === "task" ? "task" : null }, children()),
+  div: (attrs, children) => h("div", { class: attrs.class === "footnote" ? "footnote" : null }, children()),
   ol: (attrs, children) => h("ol", { start: whole(attrs.start) }, children()),
   pre: (attrs, children, cite, node) => codeBlock(attrs.lang, textOf(node), children()),
   table: (attrs, children) =>
@@ -188,6 +225,7 @@ export function textOf(node) {
   if (typeof node === "string") return node;
   if (node?.t === "cite") return "";
   if (node?.t === "br") return "\n";
+  if (node?.t === "math") return node.a?.alttext ?? "";
   return (node?.c ?? []).map(textOf).join("");
 }
 

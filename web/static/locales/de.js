@@ -469,6 +469,7 @@ export default {
   "source.library": "Bibliothek",
   "source.newtab": "öffnet einen neuen Tab",
   "code.label": "Code",
+  "formula.label": "Formel",
   "table.label": "Tabelle",
 
   "second.ask": "Mit einem Modell prüfen",

@@ -471,6 +471,7 @@ export default {
   "source.library": "Library",
   "source.newtab": "opens in a new tab",
   "code.label": "Code",
+  "formula.label": "Formula",
   "table.label": "Table",
 
   "second.ask": "Check with a model",

@@ -465,6 +465,7 @@ export default {
   "source.library": "资料库",
   "source.newtab": "在新标签页中打开",
   "code.label": "代码",
+  "formula.label": "公式",
   "table.label": "表格",
 
   "second.ask": "用模型核对",

@@ -26,7 +26,15 @@ from searchloop.agent.run.prices import PriceTable, load_prices, packaged, searc
 from searchloop.agent.run.question.files import NewFile, checked_files
 from searchloop.agent.types import SEARCHES
 from searchloop.agent.types.attachments import IMAGES, PDF
-from searchloop.web.api.calls import Call, Handler, Handlers, LoopBridge, Reply, parse_number
+from searchloop.web.api.calls import (
+    Call,
+    Handler,
+    Handlers,
+    LoopBridge,
+    Reply,
+    checked,
+    parse_number,
+)
 from searchloop.web.api.mcp import McpApi
 from searchloop.web.api.models import LocalModels
 from searchloop.web.api.openapi import ANY_FILE, Route, document, route, routes_of
@@ -120,7 +128,8 @@ class Api(Handlers):
         body = dict(call.body)
         session = call.session
         seq = self._log.last_seq(session) or 0
-        files = [NewFile.decode(each) for each in body.pop("attachments", ())]
+        given = body.pop("attachments", ())
+        files = [NewFile.decode(checked(each, "NewAttachment", "attachments")) for each in given]
         more = {**body, "files": files} if files else body
         starting = self._runner.start(session, more.pop("text"), **more)
         return Reply({"run_id": self._on_loop(starting), "session_id": session, "seq": seq}, 202)

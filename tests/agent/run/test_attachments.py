@@ -17,6 +17,7 @@ import pytest
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
+from searchloop.agent.log.attachments import AttachedFile
 from searchloop.agent.log.backup import backup
 from searchloop.agent.run.question.attached import MOST_SENT
 from searchloop.agent.run.question.files import (
@@ -30,6 +31,7 @@ from searchloop.agent.run.question.files import (
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.types import Capabilities, Message
+from searchloop.agent.types.attachments import Attachment
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.settings import Settings as SearchSettings
 from tests import ollama_rules, rules_anthropic, rules_gemini, rules_openai, rules_openai_chat
@@ -225,6 +227,25 @@ def test_a_picture_is_stored_once_and_gone_with_its_last_chat(tmp_path: Path) ->
             assert db.execute("SELECT count(*) FROM files").fetchone()[0] == 0
 
     play(tmp_path, scenario, provider)
+
+
+def test_files_in_either_store(store: Path | str) -> None:
+    """Bytes and text come back, equal files are one, and the last chat takes its file with it."""
+    attached = AttachedFile(
+        Attachment("a.pdf", "application/pdf", 4, "d" * 64), b"\0\xff%P", ("é",)
+    )
+    with closing(EventLog(store)) as log:
+        one, two = (log.create_session(model="m:x").id for _ in range(2))
+        for session in (one, one, two):
+            log.attachments.put(session, [attached])
+        assert log.attachments.data(one, "d" * 64) == attached.data
+        assert log.attachments.texts(two, "d" * 64) == ["é"]
+        log.delete_session(one)
+        assert log.attachments.data(one, "d" * 64) is None
+        assert log.attachments.data(two, "d" * 64) == attached.data
+        log.delete_session(two)
+        with log._db.reading() as db:
+            assert db.execute("SELECT count(*) FROM files").fetchone()[0] == 0
 
 
 def test_a_chat_goes_on_with_a_model_that_does_not_see(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from searchloop.analysis.characters import visible
@@ -52,6 +52,11 @@ def column_text(text: str | None) -> str | None:
     return None if text is None else well_formed(text).replace("\0", "\ufffd")
 
 
+def column_values(values: Sequence[Any]) -> list[Any]:
+    """Returns values of a statement with every text as a column can hold it."""
+    return [column_text(value) if isinstance(value, str) else value for value in values]
+
+
 def like_pattern(text: str) -> str:
     """Returns the pattern of SQL's LIKE, escaped with a backslash, for texts that contain this."""
     text = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
@@ -62,7 +67,7 @@ def object_in(text: str) -> dict[str, Any] | None:
     """Parses a JSON object; returns None for any other text."""
     try:
         value = json.loads(text)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -16,12 +16,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from searchloop.agent.errors import AgentError
+from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.library import BareAgent
 from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.providers import split_model
-from searchloop.agent.settings import Settings, default_home, load_environment
+from searchloop.agent.settings import Environment, Settings, default_home, load_environment
 from searchloop.agent.settings.removed import removed_settings
 from searchloop.agent.settings.secrets import masked
 from searchloop.agent.transport.trust import certificates, check_proxies
@@ -31,6 +31,7 @@ from searchloop.cli.main import FAILED, OK
 from searchloop.cli.models import own_servers
 from searchloop.cli.search import ask_backend
 from searchloop.web.compose import listed_settings
+from searchloop.web.gate.access import KeptToken
 
 _ROOMY = 16_384  # tokens: below this pages have to be shortened all the time
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "hint": "hint   "}
@@ -55,6 +56,9 @@ def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
 def _config_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_config)
     parser.add_argument("--origin", action="store_true", help="say where each value came from")
+    parser.add_argument(
+        "--new-token", action="store_true", help="replace the web UI's token: all sign in again"
+    )
     output(parser)
 
 
@@ -249,6 +253,8 @@ async def _tried(settings: Settings, names: list[str]) -> list[dict[str, Any]]:
 def _config(args: argparse.Namespace) -> int:
     """Prints each setting on a line: NAME = value, and with --origin where it was set."""
     env, rows, lines = load_environment(), [], []
+    if args.new_token:
+        return _renew_token(env, args)
     for setting in listed_settings(env):
         known = (setting.name, *setting.aliases)
         name = next((n for n in known if env.get(n)), setting.name)
@@ -260,6 +266,17 @@ def _config(args: argparse.Namespace) -> int:
         origin = f"  # {env.origin(name)}" if args.origin else ""
         lines.append(f"{name} = {one_line(value or '(not set)', 200)}{origin}")
     return tell(args, {"settings": rows}, *lines)
+
+
+def _renew_token(env: Environment, args: argparse.Namespace) -> int:
+    if env.get("SEARCHLOOP_TOKEN"):
+        what = f"SEARCHLOOP_TOKEN is set by {env.origin('SEARCHLOOP_TOKEN')}, so it is the token."
+        remedy = "Change it there, then start searchloop again."
+        raise ConfigError("fixed_token", what, remedy)
+    kept = KeptToken(default_home(env))
+    kept.renew()
+    said = f"The token in {kept.path} is new. Browsers sign in again; scripts need the new one."
+    return tell(args, {"token_file": str(kept.path)}, said)
 
 
 ARGUMENTS = {"doctor": _doctor_arguments, "config": _config_arguments}

@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError
@@ -17,6 +18,7 @@ from searchloop.cli.arguments import number, whole
 from searchloop.cli.main import OK
 from searchloop.search_backend.api.app import Quota, create_app
 from searchloop.search_backend.cache.disk import Disk
+from searchloop.search_backend.library import Library
 from searchloop.search_backend.other_apis import error_at, form_paths
 from searchloop.search_backend.settings import Settings as BackendSettings
 from searchloop.search_backend.types import Problem, SearchBackendError
@@ -28,6 +30,12 @@ from searchloop.web.wsgi import LazyApp, OnThreads, Wsgi
 
 _CLIENT_RATE = 120.0  # requests a minute of one client, where other machines can reach the backend
 WORKERS = 128  # made when they are needed; a page that stalls keeps one for its deadline
+
+OPEN = "open"  # the folder, inside the data folder, of a backend that needs no token
+_CLOSED = (
+    "Every user of this machine may search here, so your library stays closed: only searchloop's "
+    "own documents can be found. Set SEARCHLOOP_TOKEN to open it to whoever has the token."
+)
 
 _log = logging.getLogger(__name__)
 
@@ -68,21 +76,25 @@ def _own(settings: Settings) -> BackendSettings:
 
 
 def _clear_cache(_args: argparse.Namespace) -> int:
+    home = _own(Settings.load()).home
     # Whatever size is set now: there may be a file from before it was switched off.
-    count = Disk(_own(Settings.load()).home, 2**30).clear()
+    count = sum(Disk(place, 2**30).clear() for place in (home, home / OPEN) if place.is_dir())
     print(f"{number(count, 'kept item')} forgotten")
     return OK
 
 
 def _serve_backend(args: argparse.Namespace) -> int:
-    """Serves the search backend until it is stopped. Without a token only this machine may ask."""
+    """Serves the search backend until it is stopped. Without a token only this machine may ask.
+
+    Then all its users may, so the library and the cache of the user stay closed.
+    """
     settings = Settings.load()
     own = _own(settings)
     listener, warning = listen(args.host, args.port, settings.token)
     app = OnThreads(_backend(settings, own, Quota(_CLIENT_RATE) if warning else None), WORKERS)
     access = access_to(listener, args.host, "", names=args.name, open_to_all=True)
-    if warning:
-        print(warning, file=sys.stderr)
+    if warning or not settings.token:
+        print(warning or _CLOSED, file=sys.stderr)
     print(f"The search backend is running at http://{args.host}:{access.port}  (Ctrl-C stops it)")
     sys.stdout.flush()
     run_server(Gate(app, access, form_paths=form_paths(), refusal_body=_refusal_body), listener)
@@ -97,7 +109,14 @@ def _refusal_body(path: str, refusal: Refusal) -> dict[str, Any] | None:
 def _backend(settings: Settings, own: BackendSettings, quota: Quota | None) -> Wsgi:
     """Returns the backend, which is built at its first request and after a setting was saved."""
     valid, files = [own], SavedFiles(settings.home)
-    app = LazyApp(lambda: create_app(valid[0], token=settings.token or None, quota=quota))
+
+    def build() -> Wsgi:
+        if settings.token:
+            return create_app(valid[0], token=settings.token, quota=quota)
+        open_to_all = replace(valid[0], home=valid[0].home / OPEN)
+        return create_app(open_to_all, quota=quota, library=Library(open_to_all.home, most_pages=0))
+
+    app = LazyApp(build)
 
     def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if files.changed():

@@ -22,7 +22,8 @@ HEAD = (
 )
 READERS_HEAD = "| reader | what it is | needs | may be set |\n|---|---|---|---|\n"
 LOCAL_READER = (
-    f"| `{LOCAL}` | HTML, PDF, feeds, plain text, Markdown, JSON, read here | nothing | - |\n"
+    f"| `{LOCAL}` | HTML, PDF, DOCX, ODT, EPUB, notebooks, mail, feeds, text: read here"
+    " | nothing | - |\n"
 )
 SHORT_HEAD = "| | engines | readers |\n|---|---|---|\n"
 

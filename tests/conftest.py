@@ -61,7 +61,7 @@ _OUTGOING = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg", "soc
 # What a developer or a build machine may have set, and no test may see: our settings and keys,
 # proxies, where PostgreSQL is, whose certificates count.
 FOREIGN = re.compile(
-    r"(SEARCH|SEARX|OTEL_|OLLAMA_|GEMINI_|CRAWL4AI_|ZIM_|PG[A-Z]|NODE_|npm_config_).*"
+    r"(SEARCH|SEARX|OTEL_|OLLAMA_|GEMINI_|GOOGLE_|CRAWL4AI_|ZIM_|PG[A-Z]|NODE_|npm_config_).*"
     r"|.*_(API_KEY|BASE_URL|TOKEN)|[a-z]+_proxy|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE",
     re.IGNORECASE,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -115,3 +116,24 @@ def check_templates(body: Mapping[str, Any]) -> None:
         ids += [call["id"] for call in calls or ()]
         before = "calls" if calls else role
     assert len(ids) == len(set(ids)), "an id names one call of the request"
+
+
+NINE = re.compile(r"[a-zA-Z0-9]{9}")
+
+
+def check_mistral(body: Mapping[str, Any]) -> None:
+    """What Mistral and the templates of its models demand beyond that.
+
+    https://mistralai.github.io/mistral-common/usage/tools/
+    """
+    before = ""
+    turns: list[str] = []
+    for message in body["messages"]:
+        role, calls = message["role"], message.get("tool_calls") or ()
+        assert (before, role) != ("tool", "user"), "Unexpected role 'user' after role 'tool'"
+        for wire in (*(c["id"] for c in calls), *filter(None, [message.get("tool_call_id")])):
+            assert NINE.fullmatch(wire), f"Tool call id was {wire} but must be of length 9"
+        if role == "user" or (role == "assistant" and not calls):
+            turns.append(role)
+        before = role
+    assert all(a != b for a, b in pairwise(turns)), "roles must alternate"

@@ -11,7 +11,8 @@ from searchloop.web.api import Api
 from searchloop.web.api.calls import LoopBridge
 from searchloop.web.compose import Services
 from searchloop.web.flask_side import SEARCH_PATHS, create_flask
-from searchloop.web.gate import MAX_FILES, Access, Gate, Receive, Scope, Send
+from searchloop.web.gate import MAX_FILES, Gate, Receive, Scope, Send
+from searchloop.web.gate.access import Access
 from searchloop.web.stream.streams import Streams
 from searchloop.web.wsgi import OnThreads
 

@@ -9,29 +9,41 @@ import asyncio
 import contextlib
 import errno
 import ipaddress
+import os
 import socket
 import sys
+import threading
 from collections.abc import Sequence
-from typing import Any, Literal
+from types import FrameType
+from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from searchloop.agent.errors import ConfigError
-from searchloop.web.gate import Access, App
+from searchloop.web.gate import App
+from searchloop.web.gate.access import SHORTEST, Access, KeptToken, People
 
 PORT = 8321
 STOP_SECONDS = 5  # time that an ordinary request may go on after the signal to stop
+END_SECONDS = 13.0  # after the signal; what still runs then ends with the process
 HEAD_SECONDS = 10.0  # time in which the head of a request has to arrive
+MOST_WAITING = 256  # connections that wait for a head; above it each has CROWDED_SECONDS
+CROWDED_SECONDS = 1.0
 HEAD_BYTES = 64 * 1024  # the largest unfinished head of a request
-_SHORT = 16  # characters; a token below this gets a warning
 
 
-def listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str | None]:
+def listen(
+    host: str, port: int, token: str | None, public: str = ""
+) -> tuple[socket.socket, str | None]:
     """Returns a listening socket, and a warning if other machines reach it. Raises ConfigError."""
     family, address = _resolve(host, port)
     warning = _exposure(host, address[0], token)
+    if (warning or public) and token and len(token) < SHORTEST:
+        what = f"SEARCHLOOP_TOKEN is shorter than {SHORTEST} characters."
+        remedy = "Other machines could guess it. Set a longer one: openssl rand -hex 32"
+        raise ConfigError("short_token", what, remedy)
     return _bind(family, address, host, port), warning
 
 
@@ -43,13 +55,16 @@ def access_to(
     names: Sequence[str] = (),
     open_to_all: bool = False,
     public: str = "",
+    kept: KeptToken | None = None,
+    people: People | None = None,
 ) -> Access:
     """Returns the Access for this socket; `public` is what `public_url` returns."""
     bound = listener.getsockname()
     everywhere = ipaddress.ip_address(bound[0].partition("%")[0]).is_unspecified
     own = socket.gethostname() if everywhere else host
     known = () if ":" in own else (own,)
-    return Access(bound[1], token, bound[0], (*known, *names), open_to_all, public)
+    every = (*known, *names)
+    return Access(bound[1], token, bound[0], every, open_to_all, public, kept, people)
 
 
 def public_url(given: str | None) -> str:
@@ -95,11 +110,10 @@ def _exposure(host: str, address: str, token: str | None) -> str | None:
         what = f"Other machines could reach {host}, and no token is set."
         remedy = "Set SEARCHLOOP_TOKEN to a long secret first, or use --host 127.0.0.1."
         raise ConfigError("exposed", what, remedy)
-    weak = " Your token is short; make it longer." if len(token) < _SHORT else ""
     return (
         f"Warning: other machines can reach {host}. Whoever has the token reads your sessions and "
         "spends with your keys, and the connection is not encrypted: use it in a network that you "
-        f"trust, or behind a proxy with TLS.{weak}"
+        "trust, or behind a proxy with TLS."
     )
 
 
@@ -137,9 +151,14 @@ def _bad_host(host: str) -> ConfigError:
 
 
 class BoundedHead(HttpToolsProtocol):
-    """uvicorn's connection with the two limits that it lacks: time and size of a request's head."""
+    """uvicorn's connection with the limits that it lacks: time, size and number of unsent heads.
+
+    A connection waits for a head from its start, or from its last answer, to the end of the head.
+    """
 
     head_seconds = HEAD_SECONDS
+    most_waiting, crowded_seconds = MOST_WAITING, CROWDED_SECONDS
+    _waiting: ClassVar[set[BoundedHead]] = set()
     _timer: asyncio.TimerHandle | None = None
     _size = 0
 
@@ -168,21 +187,55 @@ class BoundedHead(HttpToolsProtocol):
         self._stop_timer()
         super().on_headers_complete()
 
+    def on_response_complete(self) -> None:
+        """Starts the clock again: an empty line would end uvicorn's own."""
+        over = not self.pipeline
+        super().on_response_complete()
+        if over and self._timer is None and not self.transport.is_closing():
+            self._expect_head()
+
     def _expect_head(self) -> None:
         self._stop_timer()
         self._size = 0
-        self._timer = self.loop.call_later(self.head_seconds, self.transport.abort)
+        self._waiting.add(self)
+        self._timer = self.loop.call_later(self.crowded_seconds, self._leave_if_crowded)
+
+    def _leave_if_crowded(self) -> None:
+        rest = self.head_seconds - self.crowded_seconds
+        if len(self._waiting) > self.most_waiting or rest <= 0:
+            self._leave()
+        else:
+            self._timer = self.loop.call_later(rest, self._leave)
+
+    def _leave(self) -> None:
+        self._stop_timer()
+        self.transport.abort()
 
     def _stop_timer(self) -> None:
+        self._waiting.discard(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
+class Server(uvicorn.Server):
+    """uvicorn's server, whose process ends soon after a signal, whatever its threads wait for."""
+
+    end_seconds = END_SECONDS
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stops in order, or at once when that takes too long: a page may hang for minutes."""
+        if not self.should_exit:
+            timer = threading.Timer(self.end_seconds, os._exit, (0,))
+            timer.daemon = True
+            timer.start()
+        super().handle_exit(sig, frame)
+
+
 def run_server(app: App, listener: socket.socket) -> None:
     """Serves an application that needs no start-up or shutdown of its own, until Ctrl-C."""
     with contextlib.suppress(SystemExit, KeyboardInterrupt), contextlib.closing(listener):
-        uvicorn.Server(config(app, lifespan="off")).run([listener])
+        Server(config(app, lifespan="off")).run([listener])
 
 
 def config(app: App, *, lifespan: Literal["on", "off"]) -> uvicorn.Config:

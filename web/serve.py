@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import secrets
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TextIO
 
-import uvicorn
-
-from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.errors import AgentError
 from searchloop.agent.observe.logs import be_a_server
 from searchloop.web.app import WebApp, create_app
 from searchloop.web.compose import Services
-from searchloop.web.gate import Access
-from searchloop.web.listen import PORT, access_to, config, listen, public_url
+from searchloop.web.gate.access import OPENED_SECONDS, PRINTED_SECONDS, Access, KeptToken, People
+from searchloop.web.listen import PORT, Server, access_to, config, listen, public_url
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -36,24 +33,27 @@ def serve(
     """Serves until a signal or `WebServer.stop`; returns the exit code. Port 0: any free port."""
     out, err = out or sys.stdout, err or sys.stderr
     try:
-        token = services.settings.token
-        public = public_url(services.settings.env.get("SEARCHLOOP_PUBLIC_URL"))
-        listener, warning = listen(host, port, token)
-    except ConfigError as error:
+        token, env = services.settings.token, services.settings.env
+        kept, people = KeptToken(services.settings.home), People.of(env)
+        secret = token or kept.read()
+        public = public_url(env.get("SEARCHLOOP_PUBLIC_URL"))
+        listener, warning = listen(host, port, token, public)
+    except AgentError as error:
         _print(err, f"searchloop: {error.message} {error.remedy}")
         return BAD_INPUT
     if warning:
         _print(err, warning)
-    access = access_to(listener, host, token or secrets.token_urlsafe(32), public=public)
+    its_own = None if token else kept
+    access = access_to(listener, host, secret, public=public, kept=its_own, people=people)
 
     def started(server: WebServer) -> None:
-        # A token that the user chose opens the next start as well, so it must not reach a log file.
-        url = server.url if not token or out.isatty() else f"{server.base}/?token=YOUR_TOKEN"
+        # Where a token was set, whoever reads the log of a service has no use for a link.
+        url = f"{server.base}/" if token and not out.isatty() else server.link()
         if server.app.waiting:
             _print(err, f"searchloop: {_sentence(server.app.waiting)}")
         _print(out, f"searchloop is running at {url}  (Ctrl-C stops it)")
         if open_browser:
-            _open(server.url, services.settings.env)
+            _open(server.link(OPENED_SECONDS), env)
         if on_start:
             on_start(server)
 
@@ -71,7 +71,7 @@ def serve(
     return OK
 
 
-class WebServer(uvicorn.Server):
+class WebServer(Server):
     """uvicorn's server that ends event streams before it stops. Signals stop it, nothing more."""
 
     def __init__(self, app: WebApp, access: Access, on_start: Callable[[WebServer], None]) -> None:
@@ -80,10 +80,9 @@ class WebServer(uvicorn.Server):
         self.access = access
         self._on_start = on_start
 
-    @property
-    def url(self) -> str:
-        """The address that lets a browser in."""
-        return f"{self.base}{self.access.start_path()}"
+    def link(self, seconds: float = PRINTED_SECONDS) -> str:
+        """Returns a new address that lets a browser in once."""
+        return f"{self.base}{self.access.start_path(seconds)}"
 
     @property
     def base(self) -> str:

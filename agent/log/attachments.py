@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +28,10 @@ class AttachedFile:
 
 
 class AttachmentStore:
-    """The files of all sessions of one store."""
+    """The files of the sessions of a store that somebody `owns`."""
 
-    def __init__(self, db: Database) -> None:
-        self._db = db
+    def __init__(self, db: Database, owns: Callable[[str], bool] = bool) -> None:
+        self._db, self._owns = db, owns
 
     def put(self, session_id: str, files: Iterable[AttachedFile]) -> None:
         """Stores the files of a question; returns once no power cut can lose them."""
@@ -57,6 +57,8 @@ class AttachmentStore:
                 insert(target, session_id, [row])
 
     def _row(self, columns: str, session_id: str, digest: str) -> Sequence[Any] | None:
+        if not self._owns(session_id):
+            return None
         query = f"SELECT {columns} FROM files WHERE digest = ? AND digest IN ({_OWN})"
         return next(iter(rows_of(self._db, query, (digest, session_id))), None)
 
@@ -64,7 +66,7 @@ class AttachmentStore:
 def insert(db: Statements, session_id: str, rows: Iterable[Sequence[Any]]) -> None:
     """Adds files (digest, data, pages) to a session, inside a transaction."""
     for row in rows:
-        # The update locks a row that is there: `delete` in another transaction waits for us.
+        # The update locks a row that is there: `delete_files` in another transaction waits for us.
         db.execute(
             f"INSERT INTO files ({_COLUMNS}) VALUES (?, ?, ?)"
             " ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest",
@@ -76,7 +78,7 @@ def insert(db: Statements, session_id: str, rows: Iterable[Sequence[Any]]) -> No
         )
 
 
-def delete(db: Statements, session_id: str) -> None:
+def delete_files(db: Statements, session_id: str) -> None:
     """Deletes the files of a session that no other session holds, inside a transaction."""
     held = [row[0] for row in db.execute(_OWN, (session_id,)).fetchall()]
     for digest in held:

@@ -30,12 +30,12 @@ from searchloop.agent.settings.keys import sync_folder
 
 _SESSION = (
     "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
-    "last_seq, settings"
+    "last_seq, settings, owner"
 )
 _EVENT = "seq, type, data, at, checksum"
 _PAGE = 1000
 _DAMAGED = " is damaged"
-_INTO = f"INSERT INTO sessions ({_SESSION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INTO = f"INSERT INTO sessions ({_SESSION}) VALUES ({', '.join('?' * 13)})"
 
 _UNFINISHED = "unfinished"  # a table that only an unfinished copy has
 _AGAIN = "Name another, or make one with `searchloop sessions backup FILE`."

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.events import Event
-from searchloop.agent.text import plain, to_json
+from searchloop.agent.text import column_text, plain, to_json
 
 Steps = Sequence[Sequence[str]]
 Heard = Callable[[Mapping[str, Any]], None]
@@ -73,7 +73,7 @@ def batch_of(
         texts.append(text)
         data.append(each)
     return Batch(
-        session,
+        column_text(session) or "",
         list(zip(kinds, texts, strict=True)),
         time.time(),
         questions=kinds.count("user_message"),
@@ -193,6 +193,17 @@ _LEASES = (
 # See `agent.log.events`; NULL for what was written before.
 _CHECKSUMS = ("ALTER TABLE events ADD COLUMN checksum BIGINT",)
 
+# Whose a session is, by the name that a proxy gives; empty for whoever has the token. What people
+# used is counted by itself, because it outlives their sessions.
+_PEOPLE = (
+    "ALTER TABLE sessions ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX sessions_owner ON sessions(owner, updated)",
+    """CREATE TABLE used (
+  owner TEXT NOT NULL, day TEXT NOT NULL, answers INTEGER NOT NULL, input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL, searches INTEGER NOT NULL, pages INTEGER NOT NULL,
+  cost_usd REAL NOT NULL, unpriced INTEGER NOT NULL, PRIMARY KEY (owner, day))""",
+)
+
 # See `agent.log.attachments`; `pages` is a JSON list of texts.
 _ATTACHMENTS = (
     """CREATE TABLE IF NOT EXISTS files (
@@ -202,4 +213,37 @@ _ATTACHMENTS = (
     "CREATE INDEX IF NOT EXISTS attachments_digest ON attachments(digest)",
 )
 
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS, _LEASES, _CHECKSUMS, _ATTACHMENTS)
+STEPS: tuple[tuple[str, ...], ...] = (
+    *(_FIRST, _SETTINGS, _LEASES, _CHECKSUMS, _PEOPLE),
+    _ATTACHMENTS,
+)
+
+_COUNTED = ("run_finished", "second_reading")  # the events that tell of a usage of their own
+_COUNTS = ("input_tokens", "output_tokens", "searches", "pages")
+_SUMS = ("answers", *_COUNTS, "cost_usd", "unpriced")
+_COUNT = (
+    f"INSERT INTO used (owner, day, {', '.join(_SUMS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (owner, day) DO UPDATE SET "
+    + ", ".join(f"{name} = used.{name} + excluded.{name}" for name in _SUMS)
+)
+
+
+def count_used(db: Database, person: str, events: Sequence[Pending]) -> None:
+    """Adds what stored events used to a person's day; a crash before this loses one count."""
+    for kind, data in events:
+        usage = data.get("usage") if kind in _COUNTED else None
+        if not isinstance(usage, Mapping):
+            continue
+        counts, cost = [int(usage.get(name) or 0) for name in _COUNTS], usage.get("cost_usd")
+        day, answers = time.strftime("%Y-%m-%d", time.gmtime()), int(kind == _COUNTED[0])
+        with db.transaction() as open_one:
+            row = (person, day, answers, *counts, cost or 0.0, int(cost is None))
+            open_one.execute(_COUNT, row)
+
+
+def used(db: Database, person: str | None) -> list[dict[str, Any]]:
+    """Returns what each person used on each day, or one of them; cost without unpriced answers."""
+    where, values = (" WHERE owner = ?", [person]) if person is not None else ("", [])
+    query = f"SELECT owner, day, {', '.join(_SUMS)} FROM used{where} ORDER BY day DESC, owner"
+    names = ("person", "day", *_SUMS)
+    return [dict(zip(names, row, strict=True)) for row in rows_of(db, query, values)]

@@ -14,7 +14,10 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
+from uuid import getnode
 
 from searchloop.agent.errors import Conflict, busy
 from searchloop.agent.log.contract import Database
@@ -23,6 +26,7 @@ from searchloop.agent.text import to_json
 BEAT = 0.9  # plus the time of a write: a power cut loses less than a second of an answer
 LEASE = 4.0
 _STOP = '{"kind":"cancel"}'
+_MINE = "session IN (SELECT id FROM sessions WHERE owner = ?)"
 _COLUMNS = "session, run_id, owner, fence, takeovers, turn"
 
 
@@ -40,29 +44,30 @@ class Lease:
 
 
 class Leases:
-    """The runs of a store. Any thread may call every method."""
+    """The runs of a person's sessions in a store. Any thread may call every method."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, person: str = "") -> None:
         self._db = db
+        self._person = person
 
     def claim(
         self, session_id: str, run_id: str, owner: str, turn: Mapping[str, Any] | None = None
     ) -> Lease:
         """Takes the session for a run; a takeover reads `turn`. Raises Conflict."""
         with self._db.transaction() as db:
-            done = db.execute(
-                "INSERT INTO runs (session, run_id, owner, beat, turn) VALUES (?, ?, ?, "
-                f"{self._db.clock}, ?) ON CONFLICT (session) DO NOTHING",
-                (session_id, run_id, owner, to_json(turn or {})),
-            )
-            if done.rowcount == 0:
-                raise busy()
             row = db.execute(
-                "UPDATE sessions SET fence = fence + 1 WHERE id = ? RETURNING fence", (session_id,)
+                "UPDATE sessions SET fence = fence + 1 WHERE id = ? AND owner = ? RETURNING fence",
+                (session_id, self._person),
             ).fetchone()
             if row is None:
                 raise no_session(session_id)
-            db.execute("UPDATE runs SET fence = ? WHERE session = ?", (row[0], session_id))
+            done = db.execute(
+                "INSERT INTO runs (session, run_id, owner, beat, turn, fence) VALUES (?, ?, ?, "
+                f"{self._db.clock}, ?, ?) ON CONFLICT (session) DO NOTHING",
+                (session_id, run_id, owner, to_json(turn or {}), row[0]),
+            )
+            if done.rowcount == 0:
+                raise busy()
         return Lease(session_id, run_id, owner, row[0], turn=turn or {})
 
     def take_over(self, lease: Lease, owner: str) -> Lease | None:
@@ -113,7 +118,9 @@ class Leases:
     def held(self, session_id: str | None = None) -> list[Lease]:
         """Returns the leases of all runs, or that of one session."""
         query = f"SELECT {_COLUMNS}, {self._db.clock} - beat FROM runs"
-        where, values = (" WHERE session = ?", (session_id,)) if session_id else ("", ())
+        where, values = f" WHERE {_MINE}", [self._person]
+        if session_id:
+            where, values = f"{where} AND session = ?", [*values, session_id]
         with self._db.reading() as db:
             rows = db.execute(query + where, values).fetchall()
             return [self._lease(row[:-1], row[-1]) for row in rows]
@@ -122,8 +129,9 @@ class Leases:
         """Asks the holder of the session's run to stop it; False when there is no run."""
         with self._db.transaction() as db:
             done = db.execute(
-                "INSERT INTO signals SELECT ?, session, run_id, ?, ? FROM runs WHERE session = ?",
-                (secrets.token_hex(8), _STOP, time.time(), session_id),
+                "INSERT INTO signals SELECT ?, session, run_id, ?, ? FROM runs "
+                f"WHERE session = ? AND {_MINE}",
+                (secrets.token_hex(8), _STOP, time.time(), session_id, self._person),
             )
         if done.rowcount:
             self._db.tell({"signal": session_id})
@@ -153,17 +161,32 @@ def no_session(session_id: str) -> Conflict:
     return Conflict("no_session", what, remedy)
 
 
+@cache
+def machine() -> str:
+    """Names what gives process numbers their meaning: host, boot and PID namespace.
+
+    Containers share names of hosts, namespaces have equal numbers on two machines, and boots tell
+    those apart. Where a part cannot be read, a random one makes the name this process's alone.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        space = os.stat("/proc/self/ns/pid").st_ino
+    except (OSError, ValueError):  # no Linux: no namespaces, but two machines of one name
+        boot, space = f"{getnode():x}", 0  # random where no network card is found
+    return f"{platform.node()}/{boot}:{space}"
+
+
 def holder() -> str:
     """Returns a unique name for a holder in this process: machine, process, random part."""
-    return f"{platform.node()}/{os.getpid()}/{secrets.token_hex(4)}"
+    return f"{machine()}/{os.getpid()}/{secrets.token_hex(4)}"
 
 
 def gone(lease: Lease) -> bool:
-    """Returns True when the holder is certainly dead; on another machine its beat decides."""
+    """Returns True when the holder is certainly dead; seen from elsewhere, its beat decides."""
     if not lease.owner:  # handed over
         return True
-    host, pid, _ = lease.owner.rsplit("/", 2)
-    if host != platform.node() or os.name != "posix":
+    where, pid, _ = lease.owner.rsplit("/", 2)
+    if where != machine() or os.name != "posix":
         return False
     try:
         os.kill(int(pid), 0)

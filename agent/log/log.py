@@ -7,6 +7,7 @@ the appended ones: those of this process at once, others as soon as the store re
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import secrets
 import string
@@ -16,11 +17,10 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
-from searchloop.agent.log.attachments import AttachmentStore
-from searchloop.agent.log.attachments import delete as delete_attachments
+from searchloop.agent.log.attachments import AttachmentStore, delete_files
 from searchloop.agent.log.contract import (
     STEPS,
     Batch,
@@ -29,7 +29,9 @@ from searchloop.agent.log.contract import (
     Pending,
     RunDeltas,
     batch_of,
+    count_used,
     rows_of,
+    used,
 )
 from searchloop.agent.log.events import Event, event_in, event_of
 from searchloop.agent.log.leases import Leases, no_session
@@ -49,22 +51,50 @@ _COLUMNS = (
 _LETTERS = string.ascii_letters + string.digits
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
 _PINNED = '%"pinned":true%'  # as `to_json` writes it into settings
-_POLL = 2.0  # seconds without news after which a follower reads the store
-_POLL_NOTIFIED = 20.0  # the same for a store that notifies
+_OWNER = "SELECT owner FROM sessions WHERE id = ?"
+_KNOWN = 10_000  # sessions of a person that are remembered
+# Seconds without news after which a follower reads the store, and one that notifies.
+_POLL, _POLL_NOTIFIED = 2.0, 20.0
 _PAGE = 500  # events that a follower reads at a time
 
 
 class EventLog:
-    """Sessions and their events. Every method may be called from any thread."""
+    """A person's sessions and their events. Every method may be called from any thread."""
 
     def __init__(self, where: Path | str) -> None:
         """Opens the store at a path or at a `postgresql://` address; see `open_store`."""
+        self._person, self._mine = "", set[str]()  # sessions that are known to be this person's
         self._db = open_store(where)
         self.where = self._db.where
-        self.leases = Leases(self._db)
-        self.attachments = AttachmentStore(self._db)
+        self.leases, self.attachments = Leases(self._db), AttachmentStore(self._db, self.owns)
         self._followers = Followers()
         self._hearing: list[Heard] = []
+
+    def of_person(self, name: str) -> Self:
+        """Returns this log as a person sees it: nobody else's session is there."""
+        log = copy.copy(self)
+        log._person, log._mine = name, set()
+        log.leases, log.attachments = Leases(self._db, name), AttachmentStore(self._db, log.owns)
+        return log
+
+    def owns(self, session_id: str, *, writing: bool = False) -> bool:
+        """Returns False for a session that does not exist, or is somebody else's: decided here."""
+        if session_id not in self._mine:
+            rows = rows_of(self._db, _OWNER, (session_id,))
+            if writing and not rows:  # a writer notices that the store was replaced
+                with self._db.transaction() as db:
+                    rows = db.execute(_OWNER, (session_id,)).fetchall()
+            if not rows or rows[0][0] != self._person:
+                return False
+            if len(self._mine) >= _KNOWN:
+                self._mine.clear()
+            self._mine.add(session_id)
+        return True
+
+    def people_running(self) -> list[str]:
+        """Returns the names of those who have a run, in any process."""
+        query = "SELECT DISTINCT owner FROM sessions WHERE id IN (SELECT session FROM runs)"
+        return [row[0] for row in rows_of(self._db, query)]
 
     def create_session(
         self,
@@ -81,34 +111,39 @@ class EventLog:
         with self._db.transaction() as db:
             db.execute(
                 "INSERT INTO sessions (id, title, model, mode, search, search_path, workspace,"
-                " created, updated, settings) VALUES (?, '', ?, ?, ?, 'off', ?, ?, ?, ?)",
-                (session, *map(column_text, (model, mode, search, workspace)), now, now, kept),
+                " created, updated, settings, owner) VALUES (?, '', ?, ?, ?, 'off', ?, ?, ?, ?, ?)",
+                (
+                    *(session, *map(column_text, (model, mode, search, workspace))),
+                    *(now, now, kept, self._person),
+                ),
             )
+        self._mine.add(session)
         return self.session(session)
 
     def session(self, session_id: str) -> Session:
         """Returns a session. Raises Conflict('no_session') when it does not exist."""
-        row = self._one(f"SELECT {_COLUMNS} FROM sessions WHERE id = ?", (session_id,))
+        query = f"SELECT {_COLUMNS} FROM sessions WHERE id = ? AND owner = ?"
+        row = self._one(query, (session_id, self._person))
         if row is None:
             raise no_session(session_id)
         return _session(row)
 
     def sessions(self, q: str | None = None, limit: int = 200) -> list[Session]:
         """Lists sessions, newest first, and every pinned one; `q` searches titles and questions."""
-        where, values = "", []
+        where, values = "WHERE owner = ?", [self._person]
         if q:
             like = self._db.like
-            where = f"""WHERE title {like} OR EXISTS (SELECT 1 FROM events
+            where = f"""{where} AND (title {like} OR EXISTS (SELECT 1 FROM events
                 WHERE session = sessions.id AND type = 'user_message'
-                AND {self._db.text_of_data} {like})"""
-            values = [like_pattern(q)] * 2
+                AND {self._db.text_of_data} {like}))"""
+            values += [like_pattern(q)] * 2
         query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY updated DESC LIMIT {int(limit)}"
         found = [_session(row) for row in rows_of(self._db, query, values)]
         if q or len(found) < limit:
             return found
-        older = "WHERE settings LIKE ? AND updated < ? ORDER BY updated DESC"
-        query = f"SELECT {_COLUMNS} FROM sessions {older}"
-        pinned = rows_of(self._db, query, [_PINNED, found[-1].updated])
+        older = "AND settings LIKE ? AND updated < ? ORDER BY updated DESC"
+        query = f"SELECT {_COLUMNS} FROM sessions {where} {older}"
+        pinned = rows_of(self._db, query, [*values, _PINNED, found[-1].updated])
         return found + [_session(row) for row in pinned]
 
     def update_session(
@@ -118,6 +153,8 @@ class EventLog:
         unknown = set(changes) - _CHANGEABLE
         if unknown:
             raise ValueError(f"a session has no {sorted(unknown)}")
+        if not self.owns(session_id):
+            raise no_session(session_id)
         with self._db.transaction() as db:
             for name, value in changes.items():
                 query = f"UPDATE sessions SET {name} = ? WHERE id = ?"
@@ -133,13 +170,16 @@ class EventLog:
 
     def delete_session(self, session_id: str) -> None:
         """Deletes the session, its events, files and run; no power cut brings them back."""
+        if not self.owns(session_id):
+            return
         with self._db.transaction(durable=True) as db:
-            delete_attachments(db, session_id)
+            delete_files(db, session_id)
             for table in ("events", "deltas", "runs", "signals"):
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
-            db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+            done = db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
         self._followers.push(session_id, None)
-        self._db.tell({"session": session_id})
+        if done.rowcount:
+            self._db.tell({"session": session_id})
 
     def append(
         self,
@@ -155,22 +195,31 @@ class EventLog:
         Raises Conflict: 'fenced' once another process has the run, 'moved' if `after` is not last.
         """
         batch = batch_of(session_id, events, durable=durable, fence=fence, after=after)
-        [last] = self._db.append([batch])
+        mine = self.owns(session_id, writing=True)
+        [last] = self._db.append([batch]) if mine else [None]
         if last is None:
             if self.last_seq(session_id) is None:
                 raise no_session(session_id)
             if after is not None:
                 raise Conflict("moved", "Something else came first.")
             raise self._fenced(session_id)
+        if self._person:
+            count_used(self._db, self._person, events)
         return self._published(batch, last)
 
     def append_deltas(self, deltas: Sequence[RunDeltas]) -> list[list[Event] | Conflict]:
         """Appends deltas of several runs at once; returns the events of each, or why it may not."""
-        batches = [batch_of(each.session, each.events, fence=each.fence) for each in deltas]
-        both = zip(batches, self._db.append(batches), strict=True)
+        own = [each for each in deltas if self.owns(each.session)]
+        batches = [batch_of(each.session, each.events, fence=each.fence) for each in own]
+        done = {
+            each.session: self._fenced(each.session)
+            if last is None
+            else self._published(each, last)
+            for each, last in zip(batches, self._db.append(batches) if batches else (), strict=True)
+        }
         return [
-            self._fenced(each.session) if last is None else self._published(each, last)
-            for each, last in both
+            done[each.session] if each.session in done else self._fenced(each.session)
+            for each in deltas
         ]
 
     def _published(self, batch: Batch, last: int) -> list[Event]:
@@ -187,6 +236,8 @@ class EventLog:
 
     def read(self, session_id: str, after: int = 0, limit: int = -1) -> list[Event]:
         """Returns the events with a number above `after`, in order; at most `limit` of them."""
+        if not self.owns(session_id):
+            return []
         parts = " UNION ALL ".join(
             f"SELECT seq, type, data, at, {checksum} FROM {table} WHERE session = ? AND seq > ?"
             for table, checksum in (("events", "checksum"), ("deltas", "NULL"))
@@ -194,6 +245,10 @@ class EventLog:
         cut = f" LIMIT {int(limit)}" if limit >= 0 else ""
         rows = rows_of(self._db, f"{parts} ORDER BY seq{cut}", (session_id, after) * 2)
         return [event_in(session_id, *row) for row in rows]
+
+    def used(self, person: str | None = None) -> list[dict[str, Any]]:
+        """Returns what each person used on each day, or one of them; counts, never content."""
+        return used(self._db, person)
 
     def last_event(self, session_id: str) -> Event:
         """Returns the newest event, the `run_finished` after a run. Raises Conflict if none."""
@@ -204,7 +259,8 @@ class EventLog:
 
     def last_seq(self, session_id: str) -> int | None:
         """Returns the number of the newest event, None when the session is gone."""
-        row = self._one("SELECT last_seq FROM sessions WHERE id = ?", (session_id,))
+        query = "SELECT last_seq FROM sessions WHERE id = ? AND owner = ?"
+        row = self._one(query, (session_id, self._person))
         return None if row is None else int(row[0])
 
     def under_way(self, session_id: str) -> bool:

@@ -30,8 +30,9 @@ _SESSION = (
     "id, title, model, mode, search, search_path, workspace, created, updated, messages, last_seq,"
     " settings, fence"
 )
-_INTO = f"INSERT OR IGNORE INTO sessions ({_SESSION}) VALUES ({', '.join('?' * 13)})"
-_SESSIONS = f"SELECT rowid, {_SESSION} FROM sessions NOT INDEXED WHERE rowid > ? ORDER BY rowid"
+_INTO = f"INSERT OR IGNORE INTO sessions ({_SESSION}, owner) VALUES ({', '.join('?' * 14)})"
+_SESSIONS = f"SELECT rowid, {_SESSION}, %s FROM sessions NOT INDEXED WHERE rowid > ? ORDER BY rowid"
+_NOBODY = "\n"  # is no name, so what is saved with it is shown to nobody
 _FILES = (
     "SELECT digest, data, pages FROM files"
     " WHERE digest IN (SELECT digest FROM attachments WHERE session = ?)"
@@ -55,10 +56,12 @@ class _Salvage:
 
     def run(self) -> None:
         """Copies every session that has a row or events."""
-        rows = {row[1]: row[1:] for row in self._found(_SESSIONS, ())}
-        checksum = "NULL"  # an earlier version kept none
-        with suppress(sqlite3.Error):
-            checksum = self._source.execute("SELECT checksum FROM events LIMIT 0").description[0][0]
+        owner, checksum = (
+            self._column("owner", "sessions", "''"),
+            self._column("checksum", "events"),
+        )
+        rows = {row[1]: row[1:] for row in self._found(_SESSIONS % owner, ())}
+        lost = _NOBODY if any(row[-1] for row in rows.values()) else ""
         for session in {*rows, *self._named()}:
             self._gap = False
             events = list(self._found(_EVENTS % checksum, (session,)))
@@ -66,7 +69,14 @@ class _Salvage:
             if self._gap or len(kept) < len(events) or session not in rows:
                 self.partial.add(session)
             with suppress(sqlite3.Error):  # a row that breaks the rules of its table
-                self._store(rows.get(session) or _guessed(session, kept), kept)
+                self._store(rows.get(session) or _guessed(session, kept, lost), kept)
+
+    def _column(self, name: str, table: str, instead: str = "NULL") -> str:
+        """Returns a column that earlier versions lack, or an expression in its place."""
+        with suppress(sqlite3.Error):
+            self._source.execute(f"SELECT {name} FROM {table} LIMIT 0")
+            return name
+        return instead
 
     def _found(self, query: str, values: tuple[str, ...]) -> Iterator[Any]:
         """Yields the rows whose first column is above 0; skips damaged ones."""
@@ -111,7 +121,7 @@ class _Salvage:
             insert(self._target, row[0], self._source.execute(_FILES, (row[0],)))
 
 
-def _guessed(session: str, events: Sequence[Any]) -> tuple[Any, ...]:
+def _guessed(session: str, events: Sequence[Any], owner: str) -> tuple[Any, ...]:
     """Makes the row of a lost session from its events."""
     said: dict[str, Any] = {}
     for _, kind, text, *_ in events:
@@ -119,7 +129,7 @@ def _guessed(session: str, events: Sequence[Any]) -> tuple[Any, ...]:
             said = {**json.loads(text), **said}
     title, times = str(said.get("text", ""))[:60], [event[3] for event in events] or [0.0]
     words = (said.get("model") or "", said.get("mode") or "ask", said.get("search") or "off", "off")
-    return (session, title, *words, None, min(times), max(times), 0, 0, "{}", 0)
+    return (session, title, *words, None, min(times), max(times), 0, 0, "{}", 0, owner)
 
 
 def _endings(session: Sequence[Any], events: Sequence[Any]) -> Iterator[tuple[Any, ...]]:

@@ -15,10 +15,12 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from json import JSONDecodeError
 from pathlib import Path
+from typing import Any
 
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.contract import Steps
 from searchloop.agent.settings.keys import sync_folder
+from searchloop.agent.text import column_values
 
 try:
     import fcntl
@@ -194,9 +196,20 @@ def open_database(path: Path, steps: Steps) -> sqlite3.Connection:
         return db
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that also takes texts with half a surrogate pair, which are no UTF-8."""
+
+    def execute(self, query: str, values: Any = (), /) -> sqlite3.Cursor:
+        try:
+            return super().execute(query, values)
+        except UnicodeEncodeError:
+            return super().execute(query, column_values(values))
+
+
 def connect(path: Path | str, *, uri: bool = False) -> sqlite3.Connection:
     """Opens a connection with the function that our statements use; reads and makes nothing."""
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10, uri=uri)
+    how: Any = {"isolation_level": None, "check_same_thread": False, "timeout": 10, "uri": uri}
+    db = sqlite3.connect(path, factory=_Connection, **how)
     # The same clock for every process of the machine; a changed date does not move it.
     db.create_function("boot_seconds", 0, time.monotonic)
     return db

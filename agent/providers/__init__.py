@@ -8,6 +8,7 @@ code names it. A provider that speaks HTTP is a pure `Codec` on `HttpProvider`, 
 from __future__ import annotations
 
 import asyncio
+import logging
 import pkgutil
 from base64 import b64decode
 from collections import OrderedDict
@@ -31,6 +32,7 @@ from searchloop.agent.types import (
     StreamEvent,
 )
 
+_log = logging.getLogger(__name__)
 SECRET = 8  # characters; a shorter key may be part of ordinary words
 _SESSIONS = 256
 # How to replay a history that was refused, by the code of the error and the replay so far.
@@ -235,6 +237,47 @@ def split_model(model: str) -> tuple[str, str]:
         remedy = "Write provider:model, for example ollama:qwen3:8b or builtin:extractive."
         raise ConfigError("bad_model", f"{model!r} is not a model name.", remedy)
     return provider, rest
+
+
+class ProviderRegistry:
+    """Providers by name: the caller's own, and the packaged ones, loaded on first use."""
+
+    def __init__(
+        self, env: Mapping[str, str], transport: Transport, own: Iterable[Provider] = ()
+    ) -> None:
+        self._env = env
+        self._transport = transport
+        self._own = {provider.name: provider for provider in own}
+        self._providers = dict(self._own)
+
+    def renew(self) -> None:
+        """Makes providers read their settings anew; runs under way use the old ones."""
+        self._providers = dict(self._own)
+
+    def provider(self, model: str) -> tuple[Provider, str]:
+        """Returns the provider of `provider:model`, and the model's own name."""
+        provider, name = split_model(model)
+        return self._named(provider), name
+
+    async def models(self) -> list[ModelInfo]:
+        """Returns the models of every provider, in the providers' order."""
+        every = dict.fromkeys((*names(), *self._providers))
+        lists = await asyncio.gather(*(self._models_of(name) for name in every))
+        return [model for models in lists for model in models]
+
+    async def _models_of(self, name: str) -> list[ModelInfo]:
+        """Returns one provider's models; for a broken provider one entry that says so."""
+        try:
+            return await self._named(name).models()
+        except Exception as error:
+            _log.exception("the provider %s failed", name)
+            missing = f"the provider failed: {type(error).__name__}"
+            return [ModelInfo(f"{name}:", available=False, missing=missing, remedy="See the log.")]
+
+    def _named(self, name: str) -> Provider:
+        if name not in self._providers:
+            self._providers[name] = load(name, self._env, self._transport)
+        return self._providers[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 Models whose template the server does not parse print `<think>...</think>` before they answer. Only
 a block at the start, or right after another one, counts: an answer may talk *about* the tag. Some
-templates open the block inside the prompt, so that only `</think>` is printed: see `split_late`.
+templates open the block inside the prompt, so that only `</think>` is printed: `ThinkSplitter` sees
+to models that are known for it, `split_late` to the others.
 """
 
 from __future__ import annotations
@@ -14,17 +15,28 @@ from searchloop.agent.types import TextDelta, ThinkingDelta
 TAGS = ("think", "thinking", "thought")
 _OPEN = {f"<{tag}>": f"</{tag}>" for tag in TAGS}
 _MARKS = (*_OPEN, *_OPEN.values())
-_LATE = re.compile(r"^[ \t]*</(?:think|thinking)>[ \t]*$", re.MULTILINE)
+_CLOSER = re.compile(r"</think(?:ing)?>")
+# Alone on its line, or written against the text before it, which a quoted tag is not.
+_LATE = re.compile(
+    r"""^[ \t]*</think(?:ing)?>[ \t]*$|(?<![\s`"'“‘«(\[{<>])</think(?:ing)?>(?![`"'”’»)\]}])""",
+    re.MULTILINE,
+)
 
 Delta = TextDelta | ThinkingDelta
 
 
 class ThinkSplitter:
-    """Splits streamed content into text and thinking, the same however the content is cut."""
+    """Splits streamed content into text and thinking, the same however the content is cut.
 
-    def __init__(self) -> None:
+    `opened` says that the prompt may have opened a block: a text without a tag begins inside it.
+    """
+
+    def __init__(self, opened: bool = False) -> None:
         self.passing = False
         """True once plain text has begun: from here on there is no thinking."""
+        self.opened = opened
+        self.unclosed = False
+        """True while a block goes on that no tag in the text has opened."""
         self._held = ""
         self._close: str | None = None
         self._fresh = True
@@ -60,8 +72,13 @@ class ThinkSplitter:
         for mark in _MARKS:
             if body.startswith(mark):
                 self._close, self._fresh, self._stripping = _OPEN.get(mark), True, True
+                self.opened = False
                 return body[len(mark) :]
         if not any(mark.startswith(body) for mark in _MARKS):
+            if self.opened:
+                self._close, self._fresh, self._stripping = _OPEN["<think>"], True, True
+                self.opened, self.unclosed = False, True
+                return body
             self.passing = True
             return body if self._stripping else held
         return held
@@ -74,7 +91,7 @@ class ThinkSplitter:
             self._fresh = not held
         thought, tag, rest = held.partition(close)
         if tag:
-            self._close = None
+            self._close, self.unclosed = None, False
         else:
             end = len(held) - _partial(held, close)
             thought, rest = held[:end], held[end:]
@@ -89,16 +106,18 @@ def _partial(text: str, mark: str) -> int:
     return next((size for size in sizes if text.endswith(mark[:size])), 0)
 
 
-def split_late(text: str) -> tuple[str, str]:
+def split_late(text: str, sure: bool = False) -> tuple[str, str]:
     """Returns (thinking, answer) of a text whose block was opened in the prompt, else ("", text).
 
-    A closing tag counts when it stands alone on its line, outside a code fence, with text on both
-    sides: prose about the tag does not look like that.
+    A closing tag counts when it stands alone on its line or against the text before it, outside
+    code, with text on both sides: prose about the tag does not look like that. `sure` says that the
+    prompt opens a block for this model, so that any place counts.
     """
     if "</think" not in text:
         return "", text
-    for found in _LATE.finditer(text):
+    for found in (_CLOSER if sure else _LATE).finditer(text):
         before, after = text[: found.start()].strip(), text[found.end() :].lstrip()
-        if before and after and before.count("```") % 2 == 0:
+        line = before.rpartition("\n")[2]
+        if before and after and before.count("```") % 2 == 0 and line.count("`") % 2 == 0:
             return before, after
     return "", text

@@ -117,6 +117,7 @@ class Run:
         error: dict[str, str] | None = None
         reason: RunReason = "error"
         try:
+            await asyncio.sleep(0)  # a stop that came before the task ends it here
             outcome = await self._attempt(recorder, table)
             reason, lack = outcome.reason, outcome.error
             error = lack.as_dict() if lack else None

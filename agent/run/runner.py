@@ -7,13 +7,13 @@ import logging
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from searchloop.agent.errors import AgentError, ConfigError, UnsureError
+from searchloop.agent.errors import AgentError, ConfigError, UnsureError, busy
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.guard.guard import GuardFactory
 from searchloop.agent.guard.policy import holds_private
@@ -22,7 +22,7 @@ from searchloop.agent.log.contract import Pending
 from searchloop.agent.log.events import Event, messages_from, question_message
 from searchloop.agent.log.leases import Lease
 from searchloop.agent.log.session import Session
-from searchloop.agent.providers import Provider, load, names, split_model
+from searchloop.agent.providers import Provider, ProviderRegistry
 from searchloop.agent.run.prices import PriceTable, load_prices, pricer
 from searchloop.agent.run.question import (
     UNDONE,
@@ -35,14 +35,14 @@ from searchloop.agent.run.question import (
     turn_data,
     turn_from,
 )
-from searchloop.agent.run.question.files import NewFile, accepted, keep
+from searchloop.agent.run.question.files import NewFile, attach
 from searchloop.agent.run.recorder import BatchWriter
 from searchloop.agent.run.resume import Past
 from searchloop.agent.run.run import HandedOver, Question, Run
 from searchloop.agent.run.second_reading import marks_of, recorded, second_reading
 from searchloop.agent.run.summary import Summariser
 from searchloop.agent.run.takeover import LeaseRenewal, close_run
-from searchloop.agent.run.turn_tools import gathered
+from searchloop.agent.run.turn_tools import NONE, gathered
 from searchloop.agent.search.options import search_options
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.search.switch import OFF, Facts, SearchPath, choose_path, local_path
@@ -51,6 +51,8 @@ from searchloop.agent.tools import Tool, ToolSource
 from searchloop.agent.tools.backend import Backend, PreferredEngine
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ANYWHERE, Limits, Message, ModelInfo, NativeSearch
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _TAKEOVERS = 3  # how often a run may outlive its process: more, and it is what kills them
@@ -83,8 +85,8 @@ class Runner:
         self._engine = PreferredEngine(backend)
         self._leases = LeaseRenewal(log, self._stop, self._resume)
         self._prices: tuple[PriceTable, ...] | None = None
-        self._starting: dict[str, asyncio.Future[None]] = {}  # sessions without a task yet
-        self._stopped: set[str] = set()  # those of them that were cancelled meanwhile
+        self._starting: dict[str, Start] = {}  # sessions whose run has no task yet
+        self._leaving = False  # another process is to go on with what is under way
         self._readings: dict[str, asyncio.Task[None]] = {}  # second readings, by answer
         self._unseen: set[tuple[str, str]] = set()  # see `AttachingProvider.refused`
         self._rejecting: dict[str, float] = {}  # models that reject their provider's search: until
@@ -126,15 +128,14 @@ class Runner:
             options = ANYWHERE
         held = options or search_options(self._settings.env, max_searches=limits.searches)
         run_id = secrets.token_hex(8)
-        question = await self._question(run_id, session, limits, held, approve)
-        given = (question.provider, question.model, self._backend)
-        attached = await accepted(files, *given) if files else []
-        lease = await self._leases.claim(session_id, run_id, turn_data(limits, held, approve))
+        turn = (run_id, session, limits, held, approve)
         with self._being_started(session_id):
+            lease = await self._leases.claim(session_id, run_id, turn_data(limits, held, approve))
             try:
+                question = await self._question(*turn)
                 before, table = self._transcripts.take(session_id, replaces)
-                if attached:
-                    attached = await keep(attached, before, self._log, session_id)
+                to = (question.provider, question.model, self._backend, self._log, session_id)
+                attached = await attach(files, replaces, before, *to) if files or replaces else []
                 said = asked_data(text, session, replaces, plan, attached)
                 question = await self._stored(question, lease, changes, before, said)
             except BaseException as error:
@@ -150,15 +151,19 @@ class Runner:
 
     @contextmanager
     def _being_started(self, session_id: str) -> Iterator[None]:
-        """Remembers a cancellation that comes before the run's task, and then cancels the task."""
-        over = self._starting[session_id] = asyncio.get_running_loop().create_future()
+        """Marks a session whose run has no task yet; afterwards cancels the task if it was stopped.
+
+        Raises Conflict when it is marked already.
+        """
+        if session_id in self._starting:
+            raise busy()
+        start = self._starting[session_id] = Start(self._tasks.get(session_id))
         try:
             yield
         finally:
             del self._starting[session_id]
-            over.set_result(None)
-            if session_id in self._stopped:
-                self._stopped.remove(session_id)
+            start.over.set_result(None)
+            if start.stopped.done():
                 self._stop(session_id)
 
     async def _question(
@@ -170,7 +175,8 @@ class Runner:
         if self._prices is None:
             self._prices = load_prices(self._settings.home)
         price = pricer(f"{provider.name}:{name}", self._prices)
-        tools = await gathered(self._tools, self._bring, session)
+        gathering = gathered(self._tools, self._bring, session)
+        tools = await self._starting[session.id].unless_stopped(gathering, NONE)
         start = (run_id, session, provider, name, OFF, limits, price, held)
         return Question(*start, tools, approve, self._guards.policy())
 
@@ -212,7 +218,10 @@ class Runner:
             review=question.policy.review(private=holds_private(before)),
         )
         path = choose_path(facts, question.options)
-        return local_path(await self._engine.name(), path.notice) if path.local else path
+        if not path.local:
+            return path
+        start = self._starting[session.id]
+        return local_path(await start.unless_stopped(self._engine.name(), None), path.notice)
 
     async def read_again(self, session_id: str, turn: int, model: str | None) -> dict[str, Any]:
         """Lets a model, by default the session's, judge the marks of an answer.
@@ -243,9 +252,10 @@ class Runner:
         provider.check(name)
         price = pricer(session.model, load_prices(self._settings.home))
         writer = Summariser(provider, name, self._log, session_id, price)
-        lease = await self._leases.claim(session_id, secrets.token_hex(8), {})
-        self._tasks[session_id] = asyncio.create_task(self._compact(writer, lease))
-        await asyncio.sleep(0)  # as in `_begin`
+        with self._being_started(session_id):
+            lease = await self._leases.claim(session_id, secrets.token_hex(8), {})
+            self._tasks[session_id] = asyncio.create_task(self._compact(writer, lease))
+            await asyncio.sleep(0)  # as in `_begin`
 
     async def _compact(self, writer: Summariser, lease: Lease) -> None:
         try:
@@ -261,6 +271,7 @@ class Runner:
         task = asyncio.create_task(self._answer(run), name=f"run {run.question.run_id}")
         self._tasks[session_id] = task
         self._runs[session_id] = run
+        run.leaving = self._leaving
         await asyncio.sleep(0)  # a task cancelled before it begins would write no `run_finished`
 
     async def _answer(self, run: Run) -> None:
@@ -284,13 +295,12 @@ class Runner:
 
     async def cancel(self, session_id: str) -> bool:
         """Stops the session's run in any process and waits for its end; False if there is none."""
-        if starting := self._starting.get(session_id):
+        start = self._starting.get(session_id)
+        if start:
             self._stop(session_id)
-            await asyncio.wait([starting])
-            await self.wait(session_id)
-            return True
+            await asyncio.wait([start.over])
         ours = await self._end(session_id)  # another may have taken it over unnoticed
-        return await self._leases.cancel(session_id) or ours
+        return await self._leases.cancel(session_id) or ours or start is not None
 
     async def _end(self, session_id: str) -> bool:
         """Stops a run of ours; False when there is none."""
@@ -300,10 +310,11 @@ class Runner:
         return found
 
     def _stop(self, session_id: str) -> None:
-        task = self._tasks.get(session_id)
-        if session_id in self._starting:
-            self._stopped.add(session_id)
-        elif task and not task.cancelling():  # a second time would interrupt its last append
+        task, start = self._tasks.get(session_id), self._starting.get(session_id)
+        if start:
+            start.stop()
+            task = start.earlier  # a task that has not begun is stopped when it has
+        if task and not task.cancelling():  # a second time would interrupt its last append
             task.cancel()
 
     async def wait(self, session_id: str) -> None:
@@ -330,8 +341,9 @@ class Runner:
                 raise gave_up(lease.takeovers)
             resumed = {"run_id": lease.run_id, "takeovers": lease.takeovers}
             write = partial(log.append, durable=True, fence=lease.fence)
-            await log.aside(write, lease.session, [("run_resumed", resumed)])
-            await self._begin(await self._run_of(lease, past, events))
+            with self._being_started(lease.session):
+                await log.aside(write, lease.session, [("run_resumed", resumed)])
+                await self._begin(await self._run_of(lease, past, events))
         except ConfigError as error:
             await asyncio.to_thread(close_run, log, lease, "incomplete", error)
             self._leases.forget(lease)
@@ -357,6 +369,10 @@ class Runner:
         await self._leases.aclose()
         for reading in list(self._readings.values()):
             reading.cancel()
+        self._leaving = hand_over
+        for session_id, start in list(self._starting.items()):
+            self._stop(session_id)
+            await asyncio.wait([start.over])
         for session_id in list(self._tasks):
             if run := self._runs.get(session_id):
                 run.leaving = hand_over
@@ -375,45 +391,29 @@ class Runner:
         return self._registry.provider(model)
 
 
-class ProviderRegistry:
-    """Providers by name: the caller's own, and the packaged ones, loaded on first use."""
+class Start:
+    """A run that is being started; `earlier` is the task of the session's run before it, if any."""
 
-    def __init__(
-        self, env: Mapping[str, str], transport: Transport, own: Iterable[Provider] = ()
-    ) -> None:
-        self._env = env
-        self._transport = transport
-        self._own = {provider.name: provider for provider in own}
-        self._providers = dict(self._own)
+    def __init__(self, earlier: asyncio.Task[None] | None) -> None:
+        self.earlier = earlier
+        loop = asyncio.get_running_loop()
+        self.over: asyncio.Future[None] = loop.create_future()
+        self.stopped: asyncio.Future[None] = loop.create_future()
 
-    def renew(self) -> None:
-        """Makes providers read their settings anew; runs under way use the old ones."""
-        self._providers = dict(self._own)
+    def stop(self) -> None:
+        """Lets the start go on without waiting for anybody, to a run that ends at once."""
+        if not self.stopped.done():
+            self.stopped.set_result(None)
 
-    def provider(self, model: str) -> tuple[Provider, str]:
-        """Returns the provider of `provider:model`, and the model's own name."""
-        provider, name = split_model(model)
-        return self._named(provider), name
-
-    async def models(self) -> list[ModelInfo]:
-        """Returns the models of every provider, in the providers' order."""
-        every = dict.fromkeys((*names(), *self._providers))
-        lists = await asyncio.gather(*(self._models_of(name) for name in every))
-        return [model for models in lists for model in models]
-
-    async def _models_of(self, name: str) -> list[ModelInfo]:
-        """Returns one provider's models; for a broken provider one entry that says so."""
+    async def unless_stopped(self, work: Coroutine[Any, Any, T], instead: T) -> T:
+        """Returns what `work` returns, or `instead` if the stop comes first."""
+        task = asyncio.ensure_future(work)
+        first: list[asyncio.Future[Any]] = [task, self.stopped]
         try:
-            return await self._named(name).models()
-        except Exception as error:
-            _log.exception("the provider %s failed", name)
-            missing = f"the provider failed: {type(error).__name__}"
-            return [ModelInfo(f"{name}:", available=False, missing=missing, remedy="See the log.")]
-
-    def _named(self, name: str) -> Provider:
-        if name not in self._providers:
-            self._providers[name] = load(name, self._env, self._transport)
-        return self._providers[name]
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else instead
+        finally:
+            task.cancel()
 
 
 _KEPT = 32

@@ -191,8 +191,7 @@ class LeaseRenewal:
     async def _obey(self) -> None:
         """Stops the runs that other processes want stopped."""
         for session in await self._log.aside(self._leases.asked_to_stop, self._name):
-            if session in self._held:
-                self._stop(session)
+            self._stop(session)
 
     async def _beat(self) -> None:
         while True:

@@ -9,17 +9,22 @@ trusts a range that contains the cited address, tries the other readings, then l
 from __future__ import annotations
 
 import asyncio
+import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from searchloop.agent.search.marks import find
 from searchloop.agent.search.source_numbers import SourceTable, merged
-from searchloop.agent.types import Citation, Mark, Message, Source
+from searchloop.agent.types import Citation, Mark, Message, Source, Span
 from searchloop.agent.verdicts.check import Verdict, check
 from searchloop.agent.verdicts.claims import Claims
 from searchloop.agent.verdicts.page import Page
 from searchloop.analysis.addresses import is_tracking
 
+# Perplexity writes [1] or [1, 2], xAI [[1]](address); both count the pages of one answer.
+_VENDOR_MARK = re.compile(r"\[\d+(?:[,;、，]\s?\d+)*\]|\[\[\d+\]\]\([^()\s]*\)", re.ASCII)
 _CHECKED = 400  # marks of one answer that are compared with pages: a bound for the work
 _PASSAGE = 600  # characters of a page that a mark shows
 
@@ -34,6 +39,7 @@ def settle(message: Message, table: SourceTable) -> Message:
     for source in message.sources:  # after the citations: numbers go by first mention in the text
         cited, day = source.state == "cited", source.published
         table.meet(source.url, source.title, source.state, number=cited, published=day)
+    text, citations = _renumbered(text, citations)
     if not citations and len(table):
         text, citations = _marked(text, table)
     citations = _judged(text, citations, table)
@@ -79,6 +85,46 @@ def _merged(citations: Iterable[Citation]) -> tuple[Citation, ...]:
         known = found.get(c.n)
         found[c.n] = replace(known, marks=(*known.marks, *c.marks)) if known else c
     return tuple(found.values())
+
+
+def _renumbered(text: str, citations: Sequence[Citation]) -> tuple[str, tuple[Citation, ...]]:
+    """Writes the session's numbers where a provider wrote marks of its own, and moves all spans."""
+    numbers: dict[Span, list[int]] = {}
+    for c in citations:
+        for span in c.spans:
+            if _VENDOR_MARK.fullmatch(text, *span):
+                numbers.setdefault(span, []).append(c.n)
+    out: list[str] = []
+    own: dict[tuple[Span, int], Span] = {}
+    moved: list[tuple[int, int]] = []  # where a mark ended, and how far what follows it moves
+    last = length = 0
+    for span, cited in sorted(numbers.items()):
+        if span[0] < last:
+            continue
+        out.append(text[last : span[0]])
+        length += len(out[-1])
+        for n in cited:
+            out.append(f"[{n}]")
+            own[span, n] = (length, length + len(out[-1]))
+            length += len(out[-1])
+        last = span[1]
+        moved.append((last, length - last))
+    if not moved:
+        return text, tuple(citations)
+    out.append(text[last:])
+
+    def place(at: int) -> int:
+        found = bisect_right(moved, at, key=itemgetter(0))
+        return at + (moved[found - 1][1] if found else 0)
+
+    def new(mark: Mark, n: int) -> Mark:
+        if not mark.span:
+            return mark
+        span = own.get((mark.span, n)) or (place(mark.span[0]), place(mark.span[1]))
+        return replace(mark, span=span)
+
+    renewed = (replace(c, marks=tuple(new(mark, c.n) for mark in c.marks)) for c in citations)
+    return "".join(out), tuple(renewed)
 
 
 def _marked(text: str, table: SourceTable) -> tuple[str, tuple[Citation, ...]]:

@@ -19,6 +19,7 @@ from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.types import DEFAULT_LIMITS, SEARCHES, Limits
 
 LOWEST = "config.toml"
+SHARED = "config.toml of the server"  # the layer below LOWEST, where people have homes of their own
 DATABASES = ("postgresql://", "postgres://")  # how the address of one begins
 
 
@@ -42,7 +43,9 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("SEARCHLOOP_MODEL", "Model used when none is named", "builtin:extractive"),
     Setting("SEARCHLOOP_SEARCH", "How a new chat searches: off, auto, native or local", "off"),
-    Setting("SEARCHLOOP_TOKEN", "Fixed access token of the web UI (random otherwise)", secret=True),
+    Setting(
+        "SEARCHLOOP_TOKEN", "Fixed access token of the web UI (else kept in a file)", secret=True
+    ),
     Setting("SEARCHLOOP_OFFLINE", "1 = nothing may leave this machine"),
     Setting(
         "SEARCHLOOP_LIMITS",
@@ -51,6 +54,9 @@ SETTINGS: tuple[Setting, ...] = (
         "steps=12",
     ),
     Setting("SEARCHLOOP_PUBLIC_URL", "Address by which browsers reach it behind a proxy with TLS"),
+    Setting("SEARCHLOOP_USER_HEADER", "Header in which a proxy names whom it has signed in"),
+    Setting("SEARCHLOOP_TRUSTED_PROXIES", "Addresses of that proxy", "127.0.0.1,::1"),
+    Setting("SEARCHLOOP_ADMINS", "People who see how much is used, as the proxy names them"),
     Setting("SEARCHLOOP_LOG", "Log of the server: text or json, and a level: json,info", "text"),
     Setting("SEARCHLOOP_TRACE", "1 = keep what providers answer, for `searchloop replay`"),
     Setting("SEARCHLOOP_OTEL_ENDPOINT", "An OpenTelemetry collector (default: none)"),
@@ -62,10 +68,15 @@ class Environment(Mapping[str, str]):
     """Maps every setting to its value, from the highest layer that has it, or a saved key."""
 
     def __init__(
-        self, layers: Mapping[str, Mapping[str, str]], key_store: KeyStore | None = None
+        self,
+        layers: Mapping[str, Mapping[str, str]],
+        key_store: KeyStore | None = None,
+        person: str = "",
     ) -> None:
+        """`person` is the one among several whose settings these are."""
         self._layers = dict(layers)
         self.key_store = key_store
+        self.person = person
 
     def __getitem__(self, name: str) -> str:
         if found := self._found(name):
@@ -86,7 +97,9 @@ class Environment(Mapping[str, str]):
         return found[0] if found else "default"
 
     def _found(self, name: str) -> tuple[str, str] | None:
-        """Returns (layer, value)."""
+        """Returns (layer, value). A person's own key goes before one that all may use."""
+        if self.person and (own := self._saved(name)):
+            return own
         for layer, values in self._layers.items():
             if layer == LOWEST and (key := self._saved(name)):
                 return key
@@ -105,7 +118,15 @@ class Environment(Mapping[str, str]):
 
     def with_layer(self, layer: str, values: Mapping[str, str]) -> Environment:
         """Returns a copy with this layer."""
-        return Environment({**self._layers, layer: values}, self.key_store)
+        return Environment({**self._layers, layer: values}, self.key_store, self.person)
+
+    def of_person(self, person: str, home: Path) -> Environment:
+        """Returns a person's settings: what the server is started with, then their own files."""
+        flags = {**self._layers.get("flag", {}), "SEARCHLOOP_HOME": str(home)}
+        layers = {**self._layers, "flag": flags}
+        shared = layers.pop(LOWEST, {})
+        layers |= {LOWEST: read_config(home / LOWEST), SHARED: shared}
+        return Environment(layers, KeyStore(home), person)
 
     def first(self, *names: str) -> str | None:
         """Returns the value of the first of these names that is set."""
@@ -176,6 +197,11 @@ class Settings:
     limits: Limits = DEFAULT_LIMITS
     search: str = "off"
     database: str | None = field(default=None, repr=False)
+
+    @property
+    def files(self) -> Path | None:
+        """The folder that holds all folders a person may name; None: any of the machine's."""
+        return self.home.parent / "files" if self.env.person else None
 
     @property
     def store(self) -> Path | str:

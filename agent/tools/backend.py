@@ -1,7 +1,7 @@
 """The client of the search backend: POST /api/web-search, POST /api/open-page, GET /api/engines.
 
-The agent never imports the backend. In one process it calls the backend's WSGI application on a
-thread pool, without a socket; with SEARCH_BACKEND_URL it sends the same requests over HTTP.
+The agent never imports the backend. In one process it calls the backend's WSGI application on
+threads, without a socket; with SEARCH_BACKEND_URL it sends the same requests over HTTP.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import contextlib
 import io
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from typing import Any, Protocol
 from wsgiref.util import setup_testing_defaults
 
@@ -24,7 +25,7 @@ from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import NativeSearch
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-_WORKERS = 128  # made when they are needed; a page that stalls keeps one for its deadline
+_WORKERS = 128  # calls at once; a page that stalls keeps one for its deadline
 _SECONDS = 60.0  # for one request elsewhere: a chain of engines may need that long
 
 
@@ -35,12 +36,33 @@ class Backend(Protocol):
         """Sends POST with a payload, GET without; returns the JSON object of the answer."""
 
 
+class _Threads(Executor):
+    """Makes each call on a thread of its own, which keeps no program alive that has ended."""
+
+    def __init__(self, most: int) -> None:
+        self._free = threading.Semaphore(most)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future = Future[Any]()
+
+        def work() -> None:
+            with self._free:
+                if future.set_running_or_notify_cancel():
+                    try:
+                        future.set_result(fn(*args, **kwargs))
+                    except BaseException as error:  # as every executor: it is the caller's
+                        future.set_exception(error)
+
+        threading.Thread(target=work, name="search", daemon=True).start()
+        return future
+
+
 class LocalBackend:
-    """The backend inside this process, on a pool of threads."""
+    """The backend inside this process, on threads."""
 
     def __init__(self, app: Wsgi) -> None:
         self._app = app
-        self._executor = ThreadPoolExecutor(_WORKERS, thread_name_prefix="search")
+        self._executor = _Threads(_WORKERS)
 
     async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
         loop = asyncio.get_running_loop()

@@ -16,7 +16,7 @@ from searchloop.agent.types import StreamEvent
 
 MAX_EVENT = 16 * 1024 * 1024
 _DONE = b"[DONE]"
-_BARE = re.compile(rb"(?m)^[\[{]")
+_BARE = re.compile(rb"(?m)^(?:error: ?)?[\[{]")  # llama.cpp has a field of its own for errors
 # Reading something of an unexpected shape raises these.
 _MISREAD = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
 
@@ -103,8 +103,8 @@ def _data(block: bytes) -> bytes:
         elif line == b"data":
             lines.append(b"")
     bare = None if lines else _BARE.search(block)
-    if bare and document_of(block[bare.start() :]) is not None:
-        return block[bare.start() :]
+    if bare and document_of(block[bare.end() - 1 :]) is not None:
+        return block[bare.end() - 1 :]
     return b"\n".join(lines)
 
 

@@ -34,7 +34,7 @@ class Words(NamedTuple):
     def find(self, words: str, at: int = 0) -> tuple[int, int] | None:
         """Finds `" some words "` from offset `at` on; returns their range in the text."""
         found = self.joined.find(words, at)
-        if found < 0:
+        if found < 0 or not self.starts:
             return None
         first = self.joined.count(" ", 0, found + 1) - 1
         return self.starts[first], self.ends[first + words.count(" ") - 2]

@@ -43,6 +43,7 @@ from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import PageView, Problem, SearchAnswer, SearchBackendError
 
 MOST_CLIENTS = 10_000
+_GUESSES = 10.0  # wrong tokens of a client at once, and a minute
 PAGE_SECONDS = 900.0  # a page that does not say how long it stays fresh
 READ_FILE = "/api/read-file"
 _ROUNDING = 1e-6
@@ -77,8 +78,11 @@ class Quota:
         self._lock = threading.Lock()
         self._clients: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, address: str) -> int | None:
-        """Counts a request and returns None, or returns the seconds until one may come."""
+    def take(self, address: str, *, counted: bool = True) -> int | None:
+        """Counts a request and returns None, or returns the seconds until one may come.
+
+        Not `counted`, it only says whether one may come.
+        """
         if self._most <= 0:
             return None
         client, now = _client(address), self._clock()
@@ -86,7 +90,7 @@ class Quota:
             left, since = self._clients.pop(client, (self._most, now))
             left = min(left + (now - since) * self._most / 60, self._most)
             granted = left >= 1 - _ROUNDING
-            self._clients[client] = (left - granted, now)
+            self._clients[client] = (left - (granted and counted), now)
             # The client unseen for longest has the fullest bucket, so forgetting it costs least.
             if len(self._clients) > MOST_CLIENTS:
                 self._clients.popitem(last=False)
@@ -315,21 +319,33 @@ def _refusal(status: int, problem: Problem) -> tuple[Response, int]:
 
 
 def _add_limits(app: Flask, token: str | None, quota: Quota | None) -> None:
+    guesses = Quota(_GUESSES)
+
     @app.before_request
     def guard() -> tuple[Response, int] | None:
         if request.path == "/api/health":
             return None
-        if quota is not None and (seconds := quota.take(request.remote_addr or "")) is not None:
-            remedy = f"Ask again in {seconds} s."
-            refused = Problem("too_many_requests", "This client asks too often.", remedy)
-            response, status = _refusal(429, refused)
-            response.headers["Retry-After"] = str(seconds)
-            return response, status
+        client = request.remote_addr or ""
         sent = request.headers.get("Authorization", ""), request.headers.get("X-API-Key", "")
+        seconds = quota.take(client) if quota else None
+        if seconds is None and token is not None and any(sent):
+            seconds = guesses.take(client, counted=False)
+        if seconds is not None:
+            return _too_often(seconds)
         if token is None or has_token(*sent, token):
             return None
+        if any(sent):
+            guesses.take(client)
         remedy = "Send the header Authorization: Bearer TOKEN."
         refused = Problem("unauthorized", "The token is missing or wrong.", remedy)
         response, status = _refusal(401, refused)
         response.headers["WWW-Authenticate"] = "Bearer"
         return response, status
+
+
+def _too_often(seconds: int) -> tuple[Response, int]:
+    what, remedy = "This client asks too often.", f"Ask again in {seconds} s."
+    refused = Problem("too_many_requests", what, remedy)
+    response, status = _refusal(429, refused)
+    response.headers["Retry-After"] = str(seconds)
+    return response, status

@@ -1,5 +1,9 @@
 """Search engines: one file each, found by name. A new file is a new engine; nothing else changes.
 
+`keyed` holds those of vendors with a key, `keyless` the official searches of single sites; the
+rest stands here, among it what runs on the user's own machines. Others bring engines by the entry
+point `searchloop.engines`.
+
 An engine module ends in `ENGINE = Engine(...)`. Most engines speak JSON over HTTP: such a file has
 two pure functions, one that makes the request and one that reads the answer; `wire` holds both and
 the chain sends. An engine over a package with its own networking, or over a local index, has
@@ -32,14 +36,16 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """The two pure functions of an engine that speaks HTTP.
+    """The pure functions of an engine that speaks HTTP.
 
     `request` raises EngineError(config) for settings it cannot use; `parse` raises EngineError for
-    any answer that does not hold results.
+    any answer that does not hold results. Where a search takes two requests, `then` makes the
+    second of the first answer; without one, `parse` gets the first answer.
     """
 
     request: Callable[[Query, Keys], HttpRequest]
     parse: Callable[[HttpResponse, Keys], list[SearchResult]]
+    then: Callable[[HttpResponse, Keys], HttpRequest | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,12 @@ class Engine:
     itself; `cannot` returns those that it must leave out of `applies` for a certain query. `remote`
     engines are not asked when offline. `rate` is the requests a second that it allows (0 = no limit
     known), `off_by` a setting that switches it off, `package` a module that an extra with the
-    engine's name installs.
+    engine's name installs. `untested` engines have been checked against documentation only, never
+    against a recorded answer.
+
+    The official search of a single site has `kinds`, the best first: the kinds of questions
+    (search/kinds.toml) for which it may be asked beside the chain, by keywords. `sites` are the
+    hosts of its results, if they are few.
 
     An engine whose results have addresses of its own `scheme` has `open`, which returns the
     document as if a server at its `plugin.web_form` had answered; it raises SearchBackendError.
@@ -71,6 +82,9 @@ class Engine:
     open: Callable[[str, Access], Fetched] | None = None
     package: str = ""
     cannot: Callable[[Query], frozenset[str]] | None = None
+    kinds: tuple[str, ...] = ()
+    sites: tuple[str, ...] = ()
+    untested: bool = False
 
     def respects(self, query: Query) -> frozenset[str]:
         """Returns the options of this query that the engine respects by itself."""
@@ -93,8 +107,8 @@ class Engine:
 def find_engines() -> Mapping[str, Engine]:
     """Returns every engine of this package by name, sorted."""
     found: dict[str, Engine] = {}
-    for module in pkgutil.iter_modules(__path__):
-        engine = getattr(importlib.import_module(f"{__name__}.{module.name}"), "ENGINE", None)
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        engine = getattr(importlib.import_module(module.name), "ENGINE", None)
         if isinstance(engine, Engine):
             found[engine.name] = engine
     return dict(sorted(found.items()))
@@ -110,7 +124,9 @@ def find_shelves(access: Access) -> Mapping[str, Callable[[str], Fetched]]:
 
 
 def default_chain(engines: Mapping[str, Engine], keys: Keys) -> tuple[str, ...]:
-    """Returns the engines with keys first, then those that need none, then the local ones."""
+    """Returns the engines with keys first, then those that need none, then the local ones; not
+    those of single sites, which the router adds."""
     ready = [e for e in engines.values() if not e.missing(keys) and not e.switched_off(keys)]
+    ready = [engine for engine in ready if not engine.kinds]
     ready.sort(key=lambda engine: (not engine.remote, not engine.needs))
     return tuple(engine.name for engine in ready)

@@ -40,4 +40,5 @@ ENGINE = Engine(
     wire=Wire(request, parse),
     settings=SETTINGS,
     off_by="OLLAMA_NO_CLOUD",
+    untested=True,
 )

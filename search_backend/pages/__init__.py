@@ -1,6 +1,6 @@
 """Opening a page: `open_page` asks `reading`, which asks the guarded fetch or a service.
 
-`workers` reads documents, large ones in processes of their own.
+`workers` reads documents, in processes of their own.
 
 Others may import: open_page, reading, service_calls.
 """

@@ -37,7 +37,7 @@ from searchloop.search_backend.types import (
 
 # Another reader may succeed with these errors; no reader finds a page that does not exist.
 _WORTH_ANOTHER = frozenset({"timeout", "bad_response", "tls", "no_text", "unreadable", "too_large"})
-_KINDS = frozenset({"unsupported_type", "pdf_not_installed"})
+_KINDS = frozenset({"unsupported_type"})
 
 USUAL = 900.0
 _BROKEN_OFF = frozenset({"deadline", "connection", "encoding", "partial"})
@@ -159,6 +159,7 @@ class Reading:
         return replace(page, error=replace(page.error, remedy=advice))
 
     def _local(self, url: str, rules: Rules, known: Page | None) -> Page:
+        WORKERS.prepare()
         asked = conditions(known.freshness) if known and known.reader == LOCAL else {}
         if known is None or not asked:
             return read_fetched(self._fetch(url, host_allowed=_test(rules)), self._usual)

@@ -31,7 +31,7 @@ NOT_READ = frozenset({"attempts", "freshness", "reader", "redirects"})
 # What a document may take beyond the process itself, and what of it may stay.
 MOST_MEMORY = 60 * 2**20
 MOST_KEPT = 28 * 2**20
-# The part of a document that any reader but that of PDF looks at.
+# The part of a document that is read of those that make sense without their end.
 MOST_READ = 8 * 2**20
 
 
@@ -120,6 +120,11 @@ def bound_time(seconds: int) -> None:
         pass
 
 
+def is_parsed_whole(body: bytes) -> bool:
+    """True for PDF and archives, which are read from their ends and may unpack to much."""
+    return b"%PDF-" in body[:1024] or body.startswith(b"PK\x03\x04")
+
+
 def take(source: BinaryIO) -> tuple[dict[str, Any], bytes, bool] | None:
     """Returns (arguments, body, body was cut) of the next request; None at the end."""
     lengths = source.read(ASKED.size)
@@ -128,7 +133,7 @@ def take(source: BinaryIO) -> tuple[dict[str, Any], bytes, bool] | None:
     head, size = ASKED.unpack(lengths)
     arguments = json.loads(source.read(head))
     body = source.read(min(size, MOST_READ))
-    if size > MOST_READ and b"%PDF-" in body[:1024]:
+    if size > MOST_READ and is_parsed_whole(body):
         return arguments, body + source.read(size - MOST_READ), False
     for at in range(MOST_READ, size, _PIECE):
         source.read(min(_PIECE, size - at))

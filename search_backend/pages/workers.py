@@ -1,9 +1,9 @@
-"""Reads large or foreign documents in processes that can be killed.
+"""Reads documents in processes that can be killed, whatever their size.
 
-Small pages are read in this process: that is cheap and bounded. The first large page starts a
-worker, which is used again, and killed with a page that takes too long or too much memory. A worker
-that has grown or was idle for a minute ends by itself; all end with this process, as their stdin
-does.
+A few kilobytes are enough to cost minutes, and a parser or a pattern that is stuck in this process
+would stop all its threads, also the one that answers signals. The first page starts a worker, which
+is used again, and killed with a page that takes too long or too much memory. A worker that has
+grown or was idle for a minute ends by itself; all end with this process, as their stdin does.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ import threading
 from collections.abc import Iterator
 from typing import IO
 
-from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE
+from searchloop.search_backend.pages.worker import (
+    ANSWERED,
+    ASKED,
+    READY,
+    TOO_LARGE,
+)
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.types import Page, Problem, failed_page
 
-# A page of this size is read in some 20 ms; the way to a worker and back costs 1.
-SMALL = 128 * 1024
 SECONDS = 5.0
 START_SECONDS = 30.0
 IDLE_SECONDS = 60.0
@@ -44,20 +47,17 @@ class Workers:
         self,
         most: int | None = None,
         seconds: float = SECONDS,
-        small: int = SMALL,
         idle: float = IDLE_SECONDS,
     ) -> None:
         self._free = threading.Semaphore(most or min(4, os.cpu_count() or 1))
         self._seconds = seconds
         self._idle_seconds = idle
-        self._small = small
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
 
     def read(self, body: bytes, *, url: str, content_type: str, charset: str | None = None) -> Page:
         """Returns the page as `readers.read` does; status error if reading was given up."""
-        small = len(body) <= self._small and b"%PDF-" not in body[:1024]
-        if small or not sys.executable:
+        if not sys.executable:  # Python inside another program cannot start itself
             return read(body, url=url, content_type=content_type, charset=charset)
         if not self._free.acquire(timeout=self._seconds):
             return failed_page(url, _BUSY)
@@ -66,6 +66,14 @@ class Workers:
             page = self._ask(json.dumps(head).encode(), body)
             return failed_page(url, page) if isinstance(page, Problem) else page
         finally:
+            self._free.release()
+
+    def prepare(self) -> None:
+        """Starts a process if none is there, so that it is up when a page has arrived."""
+        if sys.executable and self._free.acquire(blocking=False):
+            with self._lock:
+                if not self._idle:
+                    self._idle.append(_Worker(self._seconds, self._idle_seconds))
             self._free.release()
 
     def _ask(self, head: bytes, body: bytes) -> Page | Problem:
@@ -184,7 +192,7 @@ def _page(answer: bytes) -> Page | None:
 
 _BUSY = Problem(
     "busy",
-    "The page was not read: too many large pages are being read at the moment.",
+    "The page was not read: too many pages are being read at the moment.",
     "Try again in a few seconds.",
 )
 _TOO_SLOW = Problem(

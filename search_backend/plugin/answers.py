@@ -247,16 +247,21 @@ def checked(response: HttpResponse, title: str, quota: Iterable[int] = (402,)) -
         raise refusal(response, title, quota)
     with suppress(ValueError, RecursionError):
         return json.loads(response.body)
-    if status == 202 or challenged(response):
-        raise proof_wanted(title, status)
+    raise unreadable(response, title)
+
+
+def unreadable(response: HttpResponse, title: str) -> EngineError:
+    """Returns the error for a good status with a body in another format than the engine's."""
+    if response.status == 202 or challenged(response):
+        return proof_wanted(title, response.status)
     if b"<" in response.body[:500]:
-        raise EngineError(
+        return EngineError(
             "parse",
-            f"{title} answered with a page instead of JSON.",
+            f"{title} answered with a page instead of results.",
             "Check the engine's address.",
         )
-    raise EngineError(
-        "parse", f"{title}'s answer is not valid JSON.", "Try again, or use another engine."
+    return EngineError(
+        "parse", f"{title}'s answer cannot be read.", "Try again, or use another engine."
     )
 
 
@@ -267,12 +272,10 @@ def rows(value: Any, *path: str, title: str, sign: str = "") -> list[Mapping[str
     """
     found = value
     for key in path:
-        if not isinstance(found, Mapping):
-            raise misshapen(title)
-        found = found.get(key)
+        found = found.get(key) if isinstance(found, Mapping) else ()  # a tuple is in no JSON
         if found is None:
             break
-    if not found and isinstance(value, Mapping):
+    if isinstance(value, Mapping) and not (found and isinstance(found, list)):
         if told := failure(value, title, empty=found == [] or sign in value):
             raise told
         if found is None and sign in value:
@@ -336,7 +339,10 @@ def results(
 
 
 def iso_date(value: object, now: datetime | None = None) -> str | None:
-    """Returns YYYY-MM-DD for the date formats of engines, also "3 days ago"; None if unknown."""
+    """Returns YYYY-MM-DD for the date formats of engines, also "3 days ago" and Unix seconds; None
+    if unknown."""
+    if isinstance(value, int) and 1e8 < value < 4e9:
+        return datetime.fromtimestamp(value, UTC).date().isoformat()
     if not isinstance(value, str) or not 4 <= len(value) <= 60:
         return None
     text = value.strip()
@@ -365,6 +371,12 @@ def with_sites(query: Query) -> str:
     for site in query.blocked_domains[:MOST_SITES]:
         text += f" -site:{site}"
     return text
+
+
+def first_day(query: Query) -> str | None:
+    """Returns the first day of the time range as YYYY-MM-DD; None without a range."""
+    days = {"d": 1, "w": 7, "m": 31, "y": 366}.get(query.time_range or "")
+    return (datetime.now(UTC) - timedelta(days)).date().isoformat() if days else None
 
 
 def base(keys: Mapping[str, str], name: str, default: str) -> str:

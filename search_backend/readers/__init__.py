@@ -41,6 +41,7 @@ _MARKUP = re.compile(
 )
 # HTML with more control characters than this share is none.
 _MOST_BINARY = 0.04
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _KINDS = {"html": "application/xhtml+xml"} | dict.fromkeys(
     ("rss", "feed", "rdf"), "application/rss+xml"
 )
@@ -48,11 +49,15 @@ _KINDS = {"html": "application/xhtml+xml"} | dict.fromkeys(
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A reader of one kind of document, with its media types and suffixes of file names."""
+    """A reader of one kind of document, with its media types and suffixes of file names.
+
+    `knows` tells this kind by its bytes, whatever a server or the name of a file says.
+    """
 
     types: frozenset[str]
     suffixes: frozenset[str]
     read: Callable[[bytes, str, str | None], Page]
+    knows: Callable[[bytes], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +127,14 @@ def _kind(body: bytes, content_type: str, charset: str | None) -> str:
     hundreds of types for text.
     """
     kind = content_type.partition(";")[0].strip().lower()
+    for reader in find_readers():
+        if reader.knows and reader.knows(body):
+            return min(reader.types)
+        if kind in reader.types and reader.knows:  # it is something else
+            kind = ""
+    if body.startswith(_OLD_OFFICE):
+        return "an old Office file, or one with a password"
     head = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if head.startswith(b"%PDF-"):
-        return "application/pdf"
     binary, is_page = binary_share(body, charset), kind in ("text/html", "application/xhtml+xml")
     if kind == "video/mp2t" and not binary:  # program text in .ts, for servers that know only films
         return "text/plain"
@@ -137,7 +147,8 @@ def _kind(body: bytes, content_type: str, charset: str | None) -> str:
     is_xml = kind in ("text/xml", "application/xml") or (kind.endswith("+xml") and not is_page)
     if is_xml or (kind in _UNKNOWN and head.startswith(b"<?xml")):
         return _xml_kind(body)
-    return kind if is_page else "text/plain"
+    known = any(kind in reader.types for reader in find_readers())
+    return kind if is_page or known else "text/plain"
 
 
 def _xml_kind(body: bytes) -> str:

@@ -13,15 +13,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html import escape, unescape
 
-from selectolax.lexbor import LexborHTMLParser
-
 from searchloop.search_backend.readers import XML_PIECE, Reader
-from searchloop.search_backend.readers._html import about as _about
-from searchloop.search_backend.readers._html.blocks import layout, written
-from searchloop.search_backend.readers._html.bounds import MOST_BYTES, bounded
-from searchloop.search_backend.readers._html.markdown import markdown
-from searchloop.search_backend.readers._html.parts.visible import show
-from searchloop.search_backend.text.clean import cleaned, decode, one_line, plain
+from searchloop.search_backend.readers._html.bounds import MOST_BYTES
+from searchloop.search_backend.readers._html.whole import whole_page
+from searchloop.search_backend.text.clean import decode, one_line, plain
 from searchloop.search_backend.types import Page
 
 # What is shown of a feed, by the last part of the tag's name, and as what.
@@ -38,23 +33,10 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     """Returns the feed as one page, its items in order."""
     text = decode(body[:MOST_BYTES], charset)
     parts = list(_parts(text))
-    page = _shown("".join(parts), url)
+    page = whole_page("".join(parts), url)
     title = next((part for part in parts if part.startswith("<h2>")), "")
     title = one_line(plain(title)) or url
     return replace(page, title=title, cut=page.cut or len(body) > MOST_BYTES)
-
-
-def _shown(markup: str, url: str) -> Page:
-    """All that is shown of some HTML, and its links; the page has no title."""
-    markup, cut = bounded(markup)
-    tree = LexborHTMLParser(markup)
-    metadata = _about.metadata(tree)
-    show(tree, markup)
-    body = written(tree)
-    shown = layout(body)
-    text, unseen = cleaned(markdown(shown, range(len(shown.blocks)), url))
-    links = _about.links(tree, metadata, body, url)
-    return Page(url, url, "", text, links, cut=cut, invisible=unseen)
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""PDF through pypdfium2, when it is installed (extra `pdf`). https://pypdfium2.readthedocs.io/"""
+"""PDF through pypdfium2. https://pypdfium2.readthedocs.io/"""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ _ONE_AT_A_TIME = threading.Lock()
 
 def read(body: bytes, url: str, _charset: str | None) -> Page:
     """Returns the text of all pages in order, with the document's own title if it has one."""
-    try:
-        import pypdfium2  # type: ignore[import-untyped,unused-ignore]
-    except ImportError:
-        return failed_page(url, _NOT_INSTALLED)
+    import pypdfium2  # type: ignore[import-untyped,unused-ignore]
+
     with _ONE_AT_A_TIME:
         try:
             document = pypdfium2.PdfDocument(body)
@@ -80,11 +78,6 @@ def _page_text(document: Any, number: int) -> str:
         page.close()
 
 
-_NOT_INSTALLED = Problem(
-    "pdf_not_installed",
-    "This is a PDF, and reading PDF is not installed.",
-    "Install it: pip install 'searchloop[pdf]'. Or look for the content as a web page.",
-)
 _NO_TEXT = Problem(
     "no_text", "This PDF holds pictures and no text.", "Look for a version with text."
 )
@@ -93,4 +86,9 @@ _BAD = Problem(
 )
 
 
-READER = Reader(frozenset({"application/pdf"}), frozenset({".pdf"}), read)
+def knows(body: bytes) -> bool:
+    """True for a file that begins as a PDF does."""
+    return body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"%PDF-")
+
+
+READER = Reader(frozenset({"application/pdf"}), frozenset({".pdf"}), read, knows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
@@ -12,7 +11,6 @@ from searchloop.search_backend.text.passages import title_of
 from searchloop.search_backend.types import Page
 
 MOST_CHARACTERS = 4_000_000
-_BLANK_START = re.compile(r"(?:[^\S\n]*\n)+")
 
 
 def read(body: bytes, url: str, charset: str | None) -> Page:
@@ -21,8 +19,8 @@ def read(body: bytes, url: str, charset: str | None) -> Page:
     name = PurePosixPath(unquote(urlsplit(url).path)).name
     seen, unseen = cleaned(text[:MOST_CHARACTERS])
     # Blanks and empty lines mean something in program text, tables and patches.
-    kept = _BLANK_START.sub("", seen, 1) if seen[:1].isspace() else seen
-    kept = kept.rstrip()
+    kept = seen.rstrip()
+    kept = kept[kept.rfind("\n", 0, len(kept) - len(kept.lstrip())) + 1 :]
     title = one_line(title_of(kept, name or url))
     return Page(
         url=url,

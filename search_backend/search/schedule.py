@@ -281,8 +281,12 @@ class OneSearch:
                 return await asyncio.wrap_future(found)
             if engine.wire is None:
                 raise TypeError(f"{engine.name} has neither search nor wire")
-            request = engine.wire.request(self._query, self._access.keys)
-            return await self._http.send(request, engine.title)
+            keys, then = self._access.keys, engine.wire.then
+            request = engine.wire.request(self._query, keys)
+            answer = await self._http.send(request, engine.title)
+            if then is not None and (request_2 := then(answer, keys)) is not None:
+                answer = await self._http.send(request_2, engine.title)
+            return answer
         except Exception as error:
             return error
 

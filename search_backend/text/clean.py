@@ -1,8 +1,9 @@
 """Decodes bytes and removes what a person does not see: characters, markup, entities.
 
-Bytes are decoded as in browsers: byte order mark, HTTP header, the page's own declaration, UTF-8.
-Python's own labels do not count: it knows codecs that are no text encodings or that decode slowly
-or deceptively (utf-7). https://encoding.spec.whatwg.org/
+Bytes are decoded as in browsers: byte order mark, HTTP header, the page's own declaration, UTF-8,
+and the encoding that the bytes look like. Python's own labels do not count: it knows codecs that
+are no text encodings or that decode slowly or deceptively (utf-7).
+https://encoding.spec.whatwg.org/
 """
 
 from __future__ import annotations
@@ -100,6 +101,17 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _WIDE = {b"<\0?\0x\0": "utf-16le", b"\0<\0?\0x": "utf-16be"}
 # Where Python's table of that name is smaller than that of browsers.
 _TABLES = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext"}
+# What a text without a label may be in, by the names of chardet.
+_GUESSED = (
+    *("ibm866", "koi8-r", "koi8-u", "gb18030", "big5", "euc-jp", "shift_jis", "euc-kr", "cp874"),
+    *(f"windows-{page}" for page in range(1250, 1259)),
+    *(f"iso-8859-{part}" for part in (2, 5, 6, 7, 8)),
+)
+_MOST_GUESSED = 64 * 1024
+_LEAST_GUESSED = 3  # bytes beyond ASCII
+_RENAMED = {"cp874": "windows-874"}
+_ASCII = bytes(range(128))
+_JAPANESE_MAIL = re.compile(rb"\x1b\$[@B]")  # ISO-2022-JP has only bytes of ASCII
 _LENIENT = frozenset(("gb18030", "gbk", "euc-jp", "iso-2022-jp"))
 # Where tables of Japanese differ: those of browsers are Microsoft's.
 _JAPANESE = str.maketrans("\u301c\u2016\u2212\xa2\xa3\xac", "\uff5e\u2225\uff0d\uffe0\uffe1\uffe2")
@@ -109,7 +121,7 @@ def binary_share(body: bytes, declared: str | None = None) -> float:
     """Returns the share of the first bytes that no text contains (MIME Sniffing 7.2)."""
     named = webencodings.lookup((declared or "").strip("\"' "))
     wide = body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *_WIDE))
-    if wide or (named and named.name.startswith("utf-16")):
+    if wide or (named and named.name.startswith("utf-16")) or _unmarked_wide(body):
         return 0.0
     return len(_BINARY.findall(body[:1445])) / (len(body[:1445]) or 1)
 
@@ -121,20 +133,48 @@ def decode(body: bytes, declared: str | None = None) -> str:
             return body[len(mark) :].decode(encoding, "replace")
     if header := webencodings.lookup((declared or "").strip("\"' ")):
         return _decoded(body, header)
-    if wide := _WIDE.get(body[:6]):
+    if wide := _WIDE.get(body[:6]) or _unmarked_wide(body):
         return body.decode(wide, "replace")
     for found in _DECLARED.finditer(_COMMENT.sub(b"", body[:_SNIFF])):
         named = webencodings.lookup((found[1] or found[2]).decode("latin-1"))
         # A page that could be read this far is not in UTF-16, whatever it says.
         if named and not named.name.startswith(("utf-16", "x-user")):
             return _decoded(body, named)
+    if _JAPANESE_MAIL.search(body, 0, _SNIFF) and body.isascii():
+        return _decoded(body, webencodings.lookup("iso-2022-jp"))
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
         # A body cut by a cap may end inside a character.
         if error.reason == "unexpected end of data" and not body[: error.start].isascii():
             return body[: error.start].decode("utf-8")
-        return body.decode("cp1252", "replace")
+        return _guessed(body, error.start)
+
+
+def _unmarked_wide(body: bytes) -> str:
+    """Returns the UTF-16 of a text without a byte order mark; "" for anything else."""
+    head = body[:2048][: len(body[:2048]) // 2 * 2]
+    if b"\0" not in head:
+        return ""
+    for encoding in ("utf-16-le", "utf-16-be"):
+        text = head.decode(encoding, "replace")
+        whole = all(c.isprintable() or c in "\t\n\f\r" for c in text[:-1])
+        if whole and len(text) > 1 and any(c.isascii() for c in text):
+            return encoding
+    return ""
+
+
+def _guessed(body: bytes, first: int) -> str:
+    """Decodes a text that names no encoding; `first` is where it stops being UTF-8."""
+    start = max(0, first - _MOST_GUESSED // 4)
+    sample = body[start : start + _MOST_GUESSED]
+    named = None
+    if len(sample.translate(None, _ASCII)) >= _LEAST_GUESSED:
+        import chardet
+
+        told = chardet.detect(sample, include_encodings=_GUESSED)["encoding"] or ""
+        named = webencodings.lookup(_RENAMED.get(told.lower(), told))
+    return _decoded(body, named) if named else body.decode("cp1252", "replace")
 
 
 def _decoded(body: bytes, encoding: webencodings.Encoding) -> str:

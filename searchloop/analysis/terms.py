@@ -268,7 +268,7 @@ def _stem(word: str, lang: str) -> str:
     if lang not in _STEMMERS or word.isdigit():
         return word
     with _LOCK:
-        return _stemmer(lang).stemWord(word)
+        return str(_stemmer(lang).stemWord(word))
 
 
 @lru_cache(maxsize=64)

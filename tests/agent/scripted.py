@@ -110,7 +110,7 @@ class Scripted:
     name = "scripted"
 
     def __init__(self, steps: Iterable[Step], can: Capabilities | None = None) -> None:
-        self._steps = list(steps)
+        self.steps = list(steps)
         self._can = can or Capabilities()
         self.requests: list[Request] = []
 
@@ -128,7 +128,7 @@ class Scripted:
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """The next step."""
         self.requests.append(replace(request, messages=tuple(request.messages)))
-        for item in self._steps.pop(0):
+        for item in self.steps.pop(0):
             if isinstance(item, Hold):
                 await item.wait()
             elif isinstance(item, Exception):

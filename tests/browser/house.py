@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ from tests.fakes import Received, Reply
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120.0
-_START = re.compile(r"https?://127\.0\.0\.1:(\d+)/\?token=([\w-]+)")
+_START = re.compile(r"https?://127\.0\.0\.1:(\d+)/")
 
 
 class House:
@@ -26,7 +27,7 @@ class House:
 
     def __init__(self, home: Path, settings: Mapping[str, str], port: int = 0) -> None:
         self.home = home
-        self.settings = dict(settings)
+        self.settings = {"SEARCHLOOP_TOKEN": secrets.token_hex(16), **settings}
         self.port = port
         self.token = ""
         self.output: list[str] = []
@@ -39,7 +40,7 @@ class House:
 
     @property
     def start_url(self) -> str:
-        """The address that the server printed: it signs the browser in."""
+        """An address that signs a browser in."""
         return f"{self.url}?token={self.token}"
 
     def start(self) -> None:
@@ -79,7 +80,7 @@ class House:
                 found = _START.search(line)
                 if found:
                     self.port = int(found[1])
-                    self.token = self.settings.get("SEARCHLOOP_TOKEN") or found[2]
+                    self.token = self.settings["SEARCHLOOP_TOKEN"]
                     ready.set()
         ready.set()
 

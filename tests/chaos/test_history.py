@@ -88,7 +88,7 @@ class Model(Scripted):
             step = [TextDelta("So it"), Hold()]
         elif messages[last].content.startswith("save") and last == len(messages) - 1:
             step = calls(call("save", last))
-        self._steps = [step]
+        self.steps = [step]
         async for event in super().stream(request):
             yield event
 

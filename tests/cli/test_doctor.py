@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -194,9 +195,9 @@ def test_removed_settings_are_reported(cli: Cli) -> None:
 
 
 def test_addresses_are_listed_only_when_set(cli: Cli) -> None:
-    """One rule stands for all ..._BASE_URL, so the list has at most 40 lines."""
+    """One rule stands for all ..._BASE_URL, so the list has at most 43 lines."""
     listed = cli("config", "--origin").out
-    assert len(listed.splitlines()) <= 40
+    assert len(listed.splitlines()) <= 43
     assert "_BASE_URL" not in listed
     listed = cli("config", "--origin", BRAVE_BASE_URL="http://127.0.0.1:9").out
     assert "BRAVE_BASE_URL = http://127.0.0.1:9  # environment" in listed
@@ -211,3 +212,20 @@ def test_settings_are_printed_as_json(cli: Cli) -> None:
     assert rows["BRAVE_API_KEY"]["value"] == "(set, not shown)"
     assert rows["TAVILY_API_KEY"]["value"] is None
     assert "k-0123456789" not in told.out
+
+
+def test_a_new_token_is_kept_and_not_shown(cli: Cli) -> None:
+    """`config --new-token` replaces the file and says what follows; one that is set elsewhere is
+    changed there."""
+    path = Path(cli("config", "-o", "json").json["settings"][0]["value"]) / "token"
+    first = cli("config", "--new-token")
+    before = path.read_text().strip()
+    again = cli("config", "--new-token", "-o", "json")
+    after = path.read_text().strip()
+    assert (first.code, again.code, len(after) >= 32, before != after) == (0, 0, True, True)
+    assert str(path) in first.out
+    assert again.json == {"token_file": str(path)}
+    assert not {before, after} & set((first.out + again.out).split())
+    fixed = cli("config", "--new-token", SEARCHLOOP_TOKEN="set elsewhere for good")
+    assert (fixed.code, path.read_text().strip()) == (2, after)
+    assert "set by environment" in fixed.err

@@ -78,8 +78,7 @@ def backend(app: Any) -> Iterator[Env]:
 def over_http(name: str) -> Iterator[Env]:
     """An engine that is led to its fake by its settings."""
     own = BY_NAME[name]
-    reply = Reply(own.recording("results"), headers={"content-type": "application/json"})
-    with FakeServer(lambda _: reply) as server:
+    with FakeServer(own.reply) as server:
         yield own.keys(server.url)
 
 

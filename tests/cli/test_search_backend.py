@@ -184,3 +184,28 @@ def test_pages_that_stall_keep_no_other_waiting(tmp_path: Path) -> None:
                 threading.Thread(target=given_up, args=(port, f"stall{n}")).start()
             assert all(arrived.acquire(timeout=60) for _ in range(50))
             assert in_time(lambda: read(port, "fresh"), 2) == "ok"
+
+
+def test_other_users_of_the_machine_find_no_private_document(cli: Cli, tmp_path: Path) -> None:
+    """Without a token the library holds our own documents alone, whatever was added or opened;
+    with one it is whole, for whoever has it. The start says so, and guesses are counted."""
+    home = tmp_path / "home"
+    notes = home / "notes"
+    notes.mkdir(parents=True)
+    (notes / "diary.md").write_text("# Diary\n\nThe zanzibar plan is secret.\n")
+    own = {"SEARCHLOOP_HOME": str(home), "HOME": str(home)}
+    assert cli("library", "add", str(notes), **own).code == 0
+    query, address = json.dumps({"query": "zanzibar plan", "engine": "library"}), "/api/web-search"
+    with served(home) as port:
+        status, answer, _ = ask(port, "POST", address, query, **JSON)
+        assert (status, "zanzibar" in json.dumps(answer["results"])) == (200, False)
+        assert ask(port, "GET", "/api/library/notes/diary.md")[0] == 404
+        opened = json.dumps({"url": "library://notes/diary.md"})
+        assert "secret" not in str(ask(port, "POST", "/api/open-page", opened, **JSON)[1])
+    with served(home, SEARCHLOOP_TOKEN="abc") as port:
+        assert ask(port, "POST", address, query, **JSON)[0] == 401
+        mine = {**JSON, "Authorization": "Bearer abc"}
+        assert "secret" in str(ask(port, "POST", address, query, **mine)[1])
+        wrong = [ask(port, "GET", "/api/engines", X_API_Key=str(n))[0] for n in range(12)]
+        assert wrong == [401] * 10 + [429] * 2
+        assert ask(port, "GET", "/api/engines", X_API_Key="abc")[0] == 429

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from pathlib import Path
 
 import pytest
 
 from searchloop.agent.log import EventLog
+from searchloop.agent.log.leases import holder
 from tests.cli.conftest import Cli
 
 
@@ -18,7 +17,7 @@ def left(tmp_path: Path) -> str:
     log = EventLog(tmp_path / "home" / "sessions.sqlite3")
     session = log.create_session(model="builtin:extractive").id
     started = {"run_id": "r", "model": "builtin:extractive", "mode": "ask", "search": "off"}
-    lease = log.leases.claim(session, "r", f"{platform.node()}/{os.getpid()}/x")
+    lease = log.leases.claim(session, "r", holder())
     log.append(session, [("user_message", {"text": "hi"}), ("run_started", started)])
     log.append(session, [("text_delta", {"text": "Half"})], fence=lease.fence)
     log.leases.hand_over(lease)

@@ -40,7 +40,7 @@ class Thinking(Scripted):
         search = calls(call("web_search", 1, query="tides"))
         again = "again" in messages[last].content
         steps = [says("More.")] if again else [search, calls(call("save", 2)), says("Whole.")]
-        self._steps = [steps[min(results, len(steps) - 1)]]
+        self.steps = [steps[min(results, len(steps) - 1)]]
         async for event in super().stream(request):
             yield event
 

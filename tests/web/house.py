@@ -38,7 +38,7 @@ from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.types import Capabilities, ModelInfo
 from searchloop.search_backend.library import Library
 from searchloop.web.app import WebApp, create_app
-from searchloop.web.gate import Access
+from searchloop.web.gate.access import Access
 
 TOKEN = "t" * 43
 PORT = 8321

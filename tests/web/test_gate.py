@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from searchloop.web.app import STREAM_PATHS, create_app
-from searchloop.web.gate import MAX_BODY, OPEN_PATHS, Access, Gate
+from searchloop.web.gate import MAX_BODY, OPEN_PATHS, Gate
+from searchloop.web.gate.access import COOKIE_SECONDS, Access
 from tests.web.house import HOST, PORT, TOKEN, Answer, allowed, living, make_house, request
 
 PASS = f"{Access(PORT, TOKEN).cookie}={Access(PORT, TOKEN).cookie_value}"
@@ -194,7 +195,8 @@ def test_the_start_link_lets_a_browser_in() -> None:
     answer = ask("GET", f"/?token={TOKEN}", {"host": HOST}, inner)
     assert (answer.status, answer.headers["location"], inner.reached) == (303, "/", [])
     cookie, *flags = answer.headers["set-cookie"].split("; ")
-    assert set(flags) == {"Path=/", "HttpOnly", "SameSite=Strict"}
+    age = f"Max-Age={COOKIE_SECONDS}"  # it outlives the browser
+    assert set(flags) == {"Path=/", age, "HttpOnly", "SameSite=Strict"}
     assert cookie.startswith(f"searchloop_{PORT}=")
     assert TOKEN not in answer.headers["set-cookie"]
     assert ask("GET", "/", {"host": HOST, "cookie": cookie}, inner).status == 200
@@ -202,11 +204,11 @@ def test_the_start_link_lets_a_browser_in() -> None:
 
 @pytest.mark.parametrize("query", ["token=", "token=x", f"token={TOKEN}x", "token=%ff", "xtoken=1"])
 def test_a_wrong_start_link_sets_nothing(query: str) -> None:
-    """A person is told in words, without a cookie."""
+    """A person gets the sign-in page, without a cookie."""
     answer = ask("GET", f"/?{query}", {"host": HOST, "accept": "text/html"})
     assert answer.status == 401
     assert "set-cookie" not in answer.headers
-    assert b"Open the address that searchloop printed" in answer.body
+    assert b"<form" in answer.body
 
 
 def test_a_start_link_on_another_site_is_refused() -> None:

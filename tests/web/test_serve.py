@@ -119,11 +119,11 @@ def refused(house: FakeHouse, host: str, port: int) -> str:
 
 
 def test_one_line_says_where_the_page_is(running: Running) -> None:
-    """The address with this start's secret, and how to stop; nothing else on either stream."""
+    """The address with a one-time code, and how to stop; nothing else on either stream."""
     line = running.out.getvalue()
     address = r"http://127\.0\.0\.1:\d+/\?token=[\w-]{43}"
     assert re.fullmatch(rf"searchloop is running at {address}  \(Ctrl-C stops it\)\n", line)
-    assert running.serving.url in line
+    assert running.serving.access.token not in line
     assert running.stop() == OK
     assert (running.out.getvalue(), running.err.getvalue()) == (line, "")
 
@@ -144,7 +144,7 @@ def test_a_browser_gets_in_by_that_line(running: Running) -> None:
         connection.request("GET", "/", headers={"Accept": "text/html"})
         stranger = connection.getresponse()
         assert stranger.status == 401
-        assert b"searchloop printed" in stranger.read()
+        assert b"<form" in stranger.read()
         assert "server" not in {name.lower() for name in response.headers}
 
 
@@ -265,28 +265,25 @@ def test_an_address_of_another_machine_cannot_be_bound(tmp_path: Path) -> None:
 
 def test_an_open_door_with_a_lock_comes_with_a_warning(tmp_path: Path) -> None:
     """With the user's own token it starts, and names the risk."""
-    running = Running(make_house(tmp_path, SEARCHLOOP_TOKEN="short token"), "0.0.0.0")
+    running = Running(make_house(tmp_path, SEARCHLOOP_TOKEN="sixteen of these!"), "0.0.0.0")
     try:
         assert "other machines can reach 0.0.0.0" in running.err.getvalue()
-        assert "make it longer" in running.err.getvalue()
-        assert running.serving.url.endswith("/?token=short%20token")
-        assert running.serving.url.startswith("http://127.0.0.1:")
+        assert running.serving.link().startswith("http://127.0.0.1:")
         assert running.ask("GET", "/api/sessions")[0] == 200
     finally:
         assert running.stop() == OK
 
 
 def test_behind_a_proxy_with_tls(tmp_path: Path) -> None:
-    """The public name and origin are ours, exactly; its cookie is for TLS only; and the link
-    names the public address, but a token that the user chose is not written to a file."""
+    """The public name and origin are ours, exactly; its cookie is for TLS only; and the line
+    names the public address, but where a token was set no link is written to a file."""
     token = "a-long-enough-token"
     public = "https://Chat.example.org:443/"
     env = {"SEARCHLOOP_TOKEN": token, "SEARCHLOOP_PUBLIC_URL": public}
     running = Running(make_house(tmp_path, **env))
     try:
-        assert running.serving.url == f"https://chat.example.org/?token={token}"
-        assert token not in running.out.getvalue()
-        assert "https://chat.example.org/?token=YOUR_TOKEN" in running.out.getvalue()
+        assert running.serving.link().startswith("https://chat.example.org/?token=")
+        assert "is running at https://chat.example.org/  (" in running.out.getvalue()
         statuses = []
         for host, origin in (
             ("chat.example.org", "https://chat.example.org"),

@@ -25,7 +25,9 @@ from searchloop.web.api.openapi import route
 
 _FILE = "config.toml"
 # Needed before the file is read, or meaningful only at the start.
-_FIXED = re.compile(r".*_(HOME|TOKEN|OFFLINE|URL|HOST|ENDPOINT|FIELDS|ALLOW_RANGES)")
+_FIXED = re.compile(
+    r".*_(HOME|TOKEN|OFFLINE|URL|HOST|ENDPOINT|FIELDS|ALLOW_RANGES|HEADER|PROXIES|ADMINS)"
+)
 _MOST_SKIPPED = 20  # files that an answer names one by one; it counts the rest
 
 

@@ -26,6 +26,7 @@ from searchloop.agent.log.postgres.pool import (
     TimedConnection,
 )
 from searchloop.agent.log.sqlite_file import newer
+from searchloop.agent.text import column_values
 
 T = TypeVar("T")
 
@@ -216,7 +217,8 @@ class _Statements:
         self._db = db
 
     def execute(self, query: str, values: Sequence[Any] = ()) -> Any:
-        return self._db.execute(query.replace("?", "%s").encode(), values or None)
+        given = column_values(values) or None
+        return self._db.execute(query.replace("?", "%s").encode(), given)
 
 
 class _ReadOnly(_Statements):

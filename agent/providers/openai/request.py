@@ -1,186 +1,83 @@
-"""Encodes messages as input items of the Responses API, so that no history is ever refused.
+"""Builds the members of a request to OpenAI beside its input.
 
-The server checks by their ids that a reasoning item and all that followed it, up to the next, come
-together. Such a group is replayed as it came, or flattened to text and calls without ids, which the
-server never checks: if its reasoning has no encrypted content, if an item is unfinished or a call
-without an answer, or if it belongs to a search that the request does not offer.
-
-Spec: https://platform.openai.com/docs/guides/conversation-state
+Spec: https://platform.openai.com/docs/api-reference/responses/create
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from searchloop.agent.providers._common import (
-    data_url,
-    dump,
-    function_name,
-    hashed_id,
-    result_text,
-    steps,
-    stray_text,
-)
-from searchloop.agent.types import Message
-from searchloop.agent.types.attachments import Attachment
-
-PROVIDER = "openai"
-VERSION = "1"
-
-Item = dict[str, Any]
+from searchloop.agent.providers._common import hashed_id
+from searchloop.agent.types import NativeSearch, Request, ToolSpec
 
 
-def encode_items(messages: Sequence[Message], model: str, searching: bool) -> bytes:
-    """Returns the elements of `input`, joined by commas. Encodes each message once.
-
-    Answers of `model` are replayed as they came, none for "".
-    """
-    pieces: list[bytes] = []
-    for message, results, strays in steps(messages):
-        if message is not None:
-            pieces.append(_remembered(message, _variant(message, model, searching)))
-        if results:
-            pieces += [_remembered(result, "openai") for result in results]
-        if strays:
-            pieces += [_remembered(stray, "openai:stray") for stray in strays]
-    return b",".join(filter(None, pieces))
-
-
-def _variant(message: Message, model: str, searching: bool) -> str:
-    data = message.provider_data
-    if data is None or (data.provider, data.model, data.version) != (PROVIDER, model, VERSION):
-        return "openai"
-    return "openai:raw+search" if searching else "openai:raw"
-
-
-def _remembered(message: Message, variant: str) -> bytes:
-    encoded = message.encoded.get(variant)
-    if encoded is None:
-        encoded = b",".join(map(dump, _items(message, variant)))
-        message.encoded[variant] = encoded
-    return encoded
-
-
-def _items(message: Message, variant: str) -> Iterator[Item]:
-    if message.role == "tool":
-        if variant.endswith("stray"):
-            yield {"role": "user", "content": stray_text(message)}
-        else:
-            call_id = _short(message.tool_call_id or "")
-            text = result_text(message)
-            yield {"type": "function_call_output", "call_id": call_id, "output": text}
-    elif message.role == "user":
-        parts = [*map(_file, message.attachments), {"type": "input_text", "text": message.content}]
-        yield {"role": "user", "content": parts if message.attachments else message.content}
-    elif variant == "openai":
-        if message.content:
-            yield {"role": "assistant", "content": message.content}
-        for call in message.tool_calls:
-            yield _call(call.id, call.name, json.dumps(call.arguments, ensure_ascii=False))
-    else:
-        yield from _replayed(message, searching=variant.endswith("search"))
-
-
-def _file(file: Attachment) -> Item:
-    """Encodes a file as `InputImageContent` or `InputFileContent`."""
-    if file.is_image:
-        return {"type": "input_image", "detail": "auto", "image_url": data_url(file)}
-    return {"type": "input_file", "filename": file.name, "file_data": data_url(file)}
-
-
-def _replayed(message: Message, searching: bool) -> Iterator[Item]:
-    assert message.provider_data is not None
-    answered = {call.id for call in message.tool_calls}
-    blocks = message.provider_data.blocks
-    allowed = searching or not any(item.get("type") == "web_search_call" for item in blocks)
-    for group in _groups(blocks):
-        whole = allowed and all(_replayable(item, answered) for item in group)
-        if whole and not (len(group) == 1 and group[0].get("type") == "reasoning"):
-            yield from map(_clean, group)
-        else:
-            yield from _flat(group, answered)
-
-
-def _groups(blocks: Iterable[Any]) -> Iterator[list[Item]]:
-    """Yields each reasoning item with what follows from it."""
-    group: list[Item] = []
-    for item in blocks:
-        if item.get("type") == "reasoning" and group:
-            yield group
-            group = []
-        group.append(item)
-    if group:
-        yield group
-
-
-def _replayable(item: Item, answered: set[str]) -> bool:
-    if item.get("status") in ("in_progress", "incomplete", "searching"):
-        return False
-    match item.get("type"):
-        case "reasoning":
-            return bool(item.get("encrypted_content") and item.get("id"))
-        case "web_search_call":
-            return bool(item.get("id") and item.get("action"))
-        case "function_call":
-            name = item.get("name") or ""
-            return item.get("call_id") in answered and name == function_name(name)
-        case "message":
-            return bool(item.get("id"))
-    return True
-
-
-def _clean(item: Item) -> Item:
-    """Removes what the server sends and does not take back: nulls, sources, logprobs."""
-    clean = {key: value for key, value in item.items() if value is not None}
-    match item.get("type"):
-        case "reasoning":
-            clean.setdefault("summary", [])
-            if not clean.get("content"):
-                clean.pop("content", None)
-        case "web_search_call":
-            action = item["action"]
-            clean.pop("results", None)
-            clean["action"] = {k: v for k, v in action.items() if v is not None and k != "sources"}
-        case "message":
-            clean["content"] = [_part(part) for part in item.get("content") or []]
-    return clean
-
-
-def _part(part: Mapping[str, Any]) -> Item:
-    clean = {k: v for k, v in part.items() if v is not None and k != "logprobs"}
-    if "annotations" in clean:
-        clean["annotations"] = [a for a in clean["annotations"] if a and a.get("url", "x")]
-    return clean
-
-
-def _flat(group: list[Item], answered: set[str]) -> Iterator[Item]:
-    for item in group:
-        if item.get("type") == "message":
-            parts = item.get("content") or []
-            text = "".join(part.get("text") or part.get("refusal") or "" for part in parts)
-            phase = {"phase": item["phase"]} if item.get("phase") else {}
-            if text:
-                yield {"role": "assistant", "content": text, **phase}
-        elif item.get("type") == "function_call" and item.get("call_id") in answered:
-            call = _call(item["call_id"], item.get("name") or "", item.get("arguments") or "{}")
-            namespace = item.get("namespace")
-            yield {**call, "namespace": namespace} if namespace else call
-
-
-def _call(call_id: str, name: str, arguments: str) -> Item:
-    return {
-        "type": "function_call",
-        "call_id": _short(call_id),
-        "name": function_name(name),
-        "arguments": arguments,
+def head(request: Request, thinks: bool) -> dict[str, Any]:
+    """Returns the members that stay the same while a conversation goes on."""
+    include = []
+    if request.native_search is not None:
+        include.append("web_search_call.action.sources")
+    if thinks:
+        # Other models refuse the whole request when it is asked for.
+        include.append("reasoning.encrypted_content")
+    tools = [_search_tool(request.native_search)] if request.native_search is not None else []
+    tools += [_function(tool) for tool in request.tools]
+    session = request.session_id or ""
+    members = {
+        "model": request.model,
+        "store": False,
+        "stream": True,
+        "stream_options": {"include_obfuscation": False},
+        "include": include,
+        "prompt_cache_key": session if len(session) <= 64 else hashed_id(session, ""),
+        "instructions": request.system,
+        "tools": tools,
     }
+    return {key: value for key, value in members.items() if value not in ([], "", None)}
 
 
-def _short(call_id: str) -> str:
-    """Shortens ids of other makers to the 64 characters allowed here."""
-    return call_id if len(call_id) <= 64 else hashed_id(call_id, "call_")
+def tail(request: Request) -> dict[str, Any]:
+    """Returns the members that may differ from step to step."""
+    last: dict[str, Any] = {}
+    if request.answer_now and (request.tools or request.native_search is not None):
+        last["tool_choice"] = "none"
+    if request.max_output_tokens is not None:
+        last["max_output_tokens"] = request.max_output_tokens
+    if request.native_search is not None and request.native_search.max_searches is not None:
+        last["max_tool_calls"] = request.native_search.max_searches
+    return last
+
+
+def _search_tool(search: NativeSearch) -> dict[str, Any]:
+    tool: dict[str, Any] = {"type": "web_search"}
+    lists = {"allowed_domains": search.allowed_domains, "blocked_domains": search.blocked_domains}
+    filters = {name: [_domain(d) for d in listed] for name, listed in lists.items() if listed}
+    if filters:
+        tool["filters"] = filters
+    if search.context_size:
+        tool["search_context_size"] = search.context_size
+    # Left out, it would mean a user in the United States.
+    tool["user_location"] = {"type": "approximate"}
+    if search.country:
+        tool["user_location"]["country"] = search.country
+    if not search.external_access:
+        tool["external_web_access"] = False
+    return tool
+
+
+def _domain(text: str) -> str:
+    """Strips scheme and path, which the filters refuse."""
+    return text.strip().partition("://")[2].partition("/")[0] or text.strip().partition("/")[0]
+
+
+def _function(tool: ToolSpec) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": is_strict(tool.parameters),
+    }
 
 
 _ENFORCEABLE = frozenset(

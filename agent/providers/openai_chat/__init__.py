@@ -19,6 +19,7 @@ from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.log.context import Budget, fit, size_of, tokens
 from searchloop.agent.providers import Features, HttpProvider
 from searchloop.agent.providers._common import LIST_SECONDS, CodecBase, dump, function_name
+from searchloop.agent.providers.openai_chat.dialects import Dialect, Dialects
 from searchloop.agent.providers.openai_chat.errors import classify, find_error
 from searchloop.agent.providers.openai_chat.models import (
     DEFAULT_BASE,
@@ -27,7 +28,6 @@ from searchloop.agent.providers.openai_chat.models import (
     ListedModels,
     answers_questions,
     find_server,
-    searcher,
 )
 from searchloop.agent.providers.openai_chat.request import encode_messages
 from searchloop.agent.providers.openai_chat.response import ChatDecoder
@@ -61,8 +61,8 @@ class OpenAIChat:
 
     def __init__(self, server: ChatServer, transport: Transport) -> None:
         self._server = server
-        self._listed = ListedModels()
         self._codec = ChatCodec(server)
+        self._listed = ListedModels(self._codec.dialects)
         self._transport = transport
         self._http = HttpProvider(self._codec, transport)
         self._window = ContextWindow(
@@ -94,12 +94,13 @@ class OpenAIChat:
                 return
             except ProviderError as error:
                 # A refusal comes before any event, so nothing is shown twice.
-                if error.code == "usage_refused" and self._codec.counting:
-                    self._codec.counting = False
-                elif not learnt and await self._window.learn(request.model, error):
+                said = f"{error.code} {error.message}"
+                if error.status and self._codec.dialects.learn(request.model, said):
+                    continue
+                if not learnt and await self._window.learn(request.model, error):
                     learnt = True
-                else:
-                    raise
+                    continue
+                raise
 
     async def _list(self) -> list[str]:
         answer = await self._transport.get_json(
@@ -148,32 +149,41 @@ def create(env: Mapping[str, str], transport: Transport) -> OpenAIChat:
 
 
 class ChatCodec(CodecBase):
-    """See `agent.providers.Codec`. While `counting` is True, asks the server to count tokens."""
+    """See `agent.providers.Codec`."""
 
     def __init__(self, server: ChatServer) -> None:
         self.endpoint = self._server = server
-        self.counting = True
+        self.dialects = Dialects(server.host)
 
     def url(self, request: Request) -> str:
         return self._server.address("chat/completions")
 
     def encode(self, request: Request) -> bytes:
         """See `Codec.encode`. Raises ConfigError where the model cannot obey the switch."""
-        _check_switch(request)
+        dialect = self.dialects.of(request.model)
+        _check_switch(request, dialect)
         head: dict[str, Any] = {"model": request.model, "stream": True}
-        if self.counting:
+        if dialect.counts:
             head["stream_options"] = {"include_usage": True}
-        if request.native_search is not None and searcher(request.model):
-            head["web_search_options"] = _search_options(request.native_search)
-        if request.tools:
-            head["tools"] = [_function(tool) for tool in request.tools]
-        messages = encode_messages(request, self._server.host)
+        tools = [_function(tool) for tool in request.tools]
+        if request.native_search is not None:
+            if dialect.search == "options":
+                head["web_search_options"] = _search_options(request.native_search)
+            elif not dialect.always:
+                tools.append(_search_tool(dialect.search, request.native_search))
+        if tools:
+            head["tools"] = tools
+        messages = encode_messages(request, self._server.host, dialect)
         parts = [dump(head)[:-1], b',"messages":[', messages, b"]"]
-        tail = dump(self._tail(request))[1:]
-        return b"".join((*parts, b"," if len(tail) > 1 else b"", tail))
+        tail: dict[str, Any] = {"tool_choice": "none"} if request.answer_now and tools else {}
+        if request.max_output_tokens is not None:
+            tail[dialect.limit] = request.max_output_tokens
+        end = dump(tail)[1:]
+        return b"".join((*parts, b"," if tail else b"", end))
 
     def decoder(self, request: Request, content_type: str) -> ChatDecoder:
-        return ChatDecoder(self, request, self._server, content_type)
+        dialect = self.dialects.of(request.model)
+        return ChatDecoder(self, request, self._server, dialect, content_type)
 
     def details_of(self, document: Any) -> Mapping[str, Any]:
         return find_error(document, failed=True) or {}
@@ -182,28 +192,17 @@ class ChatCodec(CodecBase):
         sent = "the key" if self.endpoint.key else "requests without key"
         return classify(details, self.refusal(details, status), sent)
 
-    def _tail(self, request: Request) -> dict[str, Any]:
-        """Returns the members that may differ from step to step."""
-        tail: dict[str, Any] = {}
-        if request.answer_now and request.tools:
-            tail["tool_choice"] = "none"
-        if request.max_output_tokens is not None:
-            # Reasoning models of the official server refuse the old name, others know only it.
-            name = "max_completion_tokens" if self._server.official else "max_tokens"
-            tail[name] = request.max_output_tokens
-        return tail
 
-
-def _check_switch(request: Request) -> None:
-    search, searches = request.native_search, searcher(request.model) is not None
-    if search is None and searches:
+def _check_switch(request: Request, dialect: Dialect) -> None:
+    search = request.native_search
+    if search is None and dialect.always:
         what = f"{request.model} searches the web with every answer and cannot be told not to."
         remedy = "Turn its own search on (--search native), or choose another model."
         raise ConfigError("always_searches", what, remedy)
-    if search is not None and not searches:
+    if search is not None and not dialect.search:
         what = f"{request.model} is not known to search the web by itself."
         raise ConfigError("no_native_search", what, "Choose local search, which is our own.")
-    if search is not None and (search.allowed_domains or search.blocked_domains):
+    if dialect.always and search and (search.allowed_domains or search.blocked_domains):
         what = f"{request.model} cannot restrict its search to domains."
         remedy = "Leave the domains out, or choose local search."
         raise ConfigError("no_domain_filter", what, remedy)
@@ -217,6 +216,18 @@ def _search_options(search: NativeSearch) -> dict[str, Any]:
         place = {"country": search.country}
         options["user_location"] = {"type": "approximate", "approximate": place}
     return options
+
+
+def _search_tool(kind: str, search: NativeSearch) -> dict[str, Any]:
+    """Returns a server's own tool; OpenRouter's is the only one that is known."""
+    options = {
+        "max_uses": search.max_searches,
+        "search_context_size": search.context_size,
+        "allowed_domains": search.allowed_domains,
+        "excluded_domains": search.blocked_domains,
+        "user_location": search.country and {"type": "approximate", "country": search.country},
+    }
+    return {"type": kind, "parameters": {name: value for name, value in options.items() if value}}
 
 
 def _function(tool: ToolSpec) -> dict[str, Any]:

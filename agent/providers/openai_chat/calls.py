@@ -37,6 +37,9 @@ class StreamedCalls:
     def __init__(self) -> None:
         self._pending: list[_Pending] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._pending)
+
     def add(self, items: Any, *, whole: bool) -> None:
         """Adds the `tool_calls` of a delta, or of a `whole` message: there each is a call."""
         for item in items if isinstance(items, list) else [items]:
@@ -48,7 +51,7 @@ class StreamedCalls:
         calls, raw = [], []
         for pending in self._pending:
             text = pending.arguments
-            if text.startswith("{}") and _is_object(text[2:]):
+            if text.startswith("{}") and is_object(text[2:]):
                 text = text[2:]  # an empty object first, then the real one
             arguments, problem = read_arguments(text)
             if not pending.name:
@@ -96,7 +99,7 @@ def _is_another(pending: _Pending, given: str, name: str, arguments: str) -> boo
     if given and pending.id and given != pending.id:
         return True
     # More arguments would break an object that is complete.
-    return _is_object(pending.arguments) and (_is_object(arguments) or name != pending.name)
+    return is_object(pending.arguments) and (is_object(arguments) or name != pending.name)
 
 
 def _is_repetition(pending: _Pending, given: str, name: str, arguments: str) -> bool:
@@ -105,8 +108,9 @@ def _is_repetition(pending: _Pending, given: str, name: str, arguments: str) -> 
     return same and arguments == pending.arguments
 
 
-def _is_object(text: str) -> bool:
-    return isinstance(document_of(text.encode("utf-8", "replace")), dict)
+def is_object(text: Any) -> bool:
+    """Returns True for the JSON of an object."""
+    return isinstance(text, str) and isinstance(document_of(text.encode("utf-8", "replace")), dict)
 
 
 def _string(value: Any) -> str:

@@ -1,12 +1,12 @@
 """Classifies the errors of servers by status, codes and words.
 
 The shape is `{"error": {message, type, param, code}}`; servers also send a bare string, `detail`, a
-flat object, numbers as codes, and any of these inside a stream that began with status 200.
+flat object, numbers as codes, an object or a list of faults where the words should be, and any of
+these inside a list or a stream that began with status 200.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,11 +14,13 @@ from typing import Any
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers._common import CREDIT_CODES, OVERLOAD_CODES, RATE_CODES
+from searchloop.agent.providers.openai_chat.dialects import taught_by
 from searchloop.agent.transport.refusals import Refusal
 
 _CONTEXT = re.compile(
     r"context (?:length|size|window)|maximum context|exceed_context_size|too many tokens"
-    r"|prompt is too long|input is too long|max_model_len",
+    r"|(?:prompt|input|messages) (?:is|are) too long|prompt too long|max_model_len"
+    r"|too_many_prompt_tokens",
     re.IGNORECASE,
 )
 _MODEL = re.compile(
@@ -30,6 +32,10 @@ _OPAQUE = re.compile(
     r"thought[\s_-]*signature|encrypted[ _]content|reasoning_(?:content|details)"
     r"|(?:invalid|corrupted) [`'\"]?signature",
     re.IGNORECASE,
+)
+# Words of a model's call that its own server could not read: another try may go well.
+_SLIP = re.compile(
+    r"tool_use_failed|failed to (?:call a function|parse (?:tool|function|input))", re.IGNORECASE
 )
 _TOOLS = re.compile(
     r"(?:does not|doesn't|not) support (?:tool|function)|support tool use"
@@ -43,20 +49,32 @@ def find_error(value: Any, *, failed: bool = False) -> dict[str, Any] | None:
 
     `failed` says that the answer is an error, so that its other shapes count too.
     """
+    if failed and isinstance(value, list) and value and isinstance(value[0], dict):
+        return find_error(value[0], failed=True)
     if not isinstance(value, dict):
-        return {"message": value} if failed and isinstance(value, str) else None
+        return {"message": _said(value)} if failed and value else None
     inner = value.get("error")
     if isinstance(inner, dict):
         return {**inner, "message": _words(inner)}
     if inner:
-        return {**value, "message": _as_text(inner)}
-    if value.get("object") == "error" or (failed and "message" in value):
+        return {**value, "message": _said(inner)}
+    if value.get("object") == "error" or (failed and _said(value)):
         return {**value, "message": _words(value)}
-    return {"message": _as_text(value["detail"])} if failed and value.get("detail") else None
+    return None
 
 
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+_WORDS = ("message", "detail", "details", "errors", "msg", "reason", "title")
+
+
+def _said(value: Any) -> str:
+    """Returns the words in a fault, which may be a list of faults with the place of each."""
+    if isinstance(value, list):
+        return "; ".join(filter(None, map(_said, value[:3])))
+    if not isinstance(value, dict):
+        return value if isinstance(value, str) else ""
+    words = next(filter(None, (_said(value.get(name)) for name in _WORDS)), "")
+    place = value.get("loc")
+    return f"{'.'.join(map(str, place))}: {words}" if isinstance(place, list) and words else words
 
 
 def classify(details: Mapping[str, Any], refusal: Refusal, sent: str) -> ProviderError:
@@ -77,6 +95,10 @@ def classify(details: Mapping[str, Any], refusal: Refusal, sent: str) -> Provide
     lasting = _lasting(details, codes, text, refusal)
     if lasting is not None:
         return lasting
+    if _SLIP.search(" ".join((text, *codes))):
+        what = "The model wrote a tool call that its server could not read."
+        again = "Ask again; if it happens often, pick a model that is better at calling tools."
+        return refusal.error("tool_call_slip", what, again, retryable=True)
     if codes & OVERLOAD_CODES or status is None or status >= 500 or status in (408, 409):
         return refusal.failed()
     return refusal.bad_request()
@@ -92,6 +114,8 @@ def _lasting(
         return refusal.error("usage_refused", what, "Use a newer server.")
     if "web_search_options" in low + param or "web search options" in low:
         return refusal.no_search()
+    if taught_by(text):
+        return refusal.bad_request()  # and the next request is in that dialect
     if _OPAQUE.search(" ".join((text, *codes))):
         return refusal.no_history()
     if "context_length_exceeded" in codes or _CONTEXT.search(" ".join((text, *codes))):
@@ -117,7 +141,6 @@ def _status(code: Any) -> int | None:
 
 def _words(details: Mapping[str, Any]) -> str:
     """Returns the message; a router quotes the server behind it in `metadata`."""
-    message = details.get("message")
     metadata = details.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    return " ".join(part for part in (message, raw) if isinstance(part, str) and part.strip())
+    return " ".join(filter(None, (_said(details), raw if isinstance(raw, str) else "")))

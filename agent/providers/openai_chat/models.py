@@ -1,7 +1,7 @@
-"""The server and its key, and what its models can do: as it reports itself, else by name.
+"""The server and its key, and what its models can do: as it reports itself, else by its dialect.
 
-Only models that are known to search have native search, and those search always: the switch cannot
-turn it off, so they are refused while it is off. Every other model is assumed to call functions.
+Models that search with every answer are refused while the switch is off, which they cannot obey. A
+model that nobody knows is assumed to call functions and not to search.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from searchloop.agent.providers._common import member
+from searchloop.agent.providers.openai_chat.dialects import Dialects
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.exchange import Endpoint, origin_of
 from searchloop.agent.types import Capabilities
@@ -21,27 +21,13 @@ from searchloop.agent.types.attachments import IMAGES, PDF
 UNKNOWN = Capabilities()
 
 
-# For none of these models function tools beside their search are documented.
+# For none of the models that always search function tools beside their search are documented.
 SEARCHING = Capabilities(native_search=True, tools=False)
-# By pattern: True for models that accept `web_search_options`.
-SEARCHERS = {
-    "*gpt-5-search-api*": True,
-    "*gpt-4o-search-preview*": True,
-    "*gpt-4o-mini-search-preview*": True,
-    "*:online": False,
-    "perplexity/*": True,
-    "sonar*": True,
-}
 _OFFICIAL = ("gpt-", "o1", "o3", "o4", "ft:", "chatgpt-")
 _NOT_CHAT = (
     *("audio", "realtime", "transcribe", "tts", "image", "embedding", "instruct", "moderation"),
     *("deep-research", "whisper", "codex", "-pro", "live"),
 )
-
-
-def searcher(model: str) -> bool | None:
-    """Returns the `SEARCHERS` value of a model that always searches; None for every other."""
-    return next((takes for name, takes in SEARCHERS.items() if fnmatchcase(model, name)), None)
 
 
 def answers_questions(model: str) -> bool:
@@ -52,13 +38,17 @@ def answers_questions(model: str) -> bool:
 class ListedModels:
     """Remembers the models that one server listed."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialects: Dialects | None = None) -> None:
+        self._dialects = dialects or Dialects("")
         self._learnt: dict[str, Capabilities] = {}
         self._inputs: dict[str, list[Any]] = {}  # modalities, of models that name them
 
     def capabilities(self, model: str) -> Capabilities:
-        learnt = self._learnt.get(model, UNKNOWN)
-        return learnt if searcher(model) is None else replace(SEARCHING, context=learnt.context)
+        learnt, dialect = self._learnt.get(model, UNKNOWN), self._dialects.of(model)
+        if dialect.always:
+            return replace(SEARCHING, context=learnt.context)
+        beside = bool(dialect.search) and learnt.tools
+        return replace(learnt, native_search=beside, tools_with_native_search=beside)
 
     def takes(self, model: str, official: bool) -> frozenset[str]:
         """Returns the types of files that a model takes; one that is not described may see."""

@@ -3,7 +3,8 @@
 Every call has its result, right after it. Neighbours of one role become one message, because chat
 templates demand that roles take turns. An answer that called functions goes back to the server and
 model that made it with its own call ids, signatures and reasoning; any other gets text and calls.
-Reasoning of answers without calls is not sent: no server needs it, and some refuse it.
+Reasoning of answers without calls is not sent: no server needs it, and some refuse it. What a
+`Dialect` demands beyond that is added to both kinds.
 
 Spec: https://platform.openai.com/docs/api-reference/chat/create
 """
@@ -11,8 +12,10 @@ Spec: https://platform.openai.com/docs/api-reference/chat/create
 from __future__ import annotations
 
 import json
+import string
 from collections.abc import Mapping, Sequence
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 from searchloop.agent.providers._common import (
@@ -25,11 +28,16 @@ from searchloop.agent.providers._common import (
     steps,
     stray_text,
 )
+from searchloop.agent.providers.openai_chat.calls import is_object
+from searchloop.agent.providers.openai_chat.dialects import Dialect
 from searchloop.agent.types import Message, Request, ToolCall
 
 PROVIDER = "openai-chat"
 ID_LIMIT = 40
+_LETTERS = string.digits + string.ascii_letters
 _GAP = b"\\n\\n"
+_NO_ANSWER = b'{"role":"assistant","content":"(no answer)"}'
+_NOT_KEPT = " "  # stands for reasoning that another model made: servers take "" for none
 _TEXT = "openai-chat"
 
 
@@ -38,10 +46,10 @@ def version(host: str) -> str:
     return f"1 {host}"
 
 
-def encode_messages(request: Request, host: str) -> bytes:
+def encode_messages(request: Request, host: str, dialect: Dialect) -> bytes:
     """Returns the elements of `messages`, joined by commas. Encodes each message once."""
     own = request.model if request.replay == "whole" else ""
-    out = _Transcript(own, version(host))
+    out = _Transcript(own, version(host), dialect)
     if request.system:
         out.items.append(b'{"role":"system","content":"' + _text(request.system) + b'"}')
     for message, results, strays in steps(request.messages):
@@ -58,10 +66,12 @@ def encode_messages(request: Request, host: str) -> bytes:
 class _Transcript:
     """Builds the list; neighbours of one role become one message."""
 
-    def __init__(self, model: str, version: str) -> None:
+    def __init__(self, model: str, version: str, dialect: Dialect) -> None:
         self.items: list[bytes] = []
         self._model = model
         self._version = version
+        self._dialect = dialect
+        self._after_tool = False
         self._role = ""
         self._open: list[bytes] = []
         self._files: list[bytes] = []
@@ -71,11 +81,14 @@ class _Transcript:
         """Adds text of one side, and content parts with files."""
         if self._role == role:
             self._open += [_GAP, text]
-        else:
-            self.end()
-            self._role = role
-            self._open = [b'{"role":"%b","content":' % role.encode(), b'"', text]
-        self._files += [files] if files else []
+            self._files += [files] if files else []
+            return
+        self.end()
+        if role == "user" and self._after_tool and not self._dialect.user_after_tool:
+            self.items.append(_NO_ANSWER)
+        self._role, self._after_tool = role, False
+        self._open = [b'{"role":"%b","content":' % role.encode(), b'"', text]
+        self._files = [files] if files else []
 
     def answer(self, message: Message, results: Sequence[Message]) -> None:
         """Adds an answer of the model, unless it is empty, and the results of its calls."""
@@ -94,6 +107,7 @@ class _Transcript:
         for wire, result in zip(wires, results, strict=True):
             key = f"{_TEXT} result {wire}"
             self.items.append(remembered(result, key, partial(_result, wire, result)))
+        self._after_tool = True
 
     def end(self) -> None:
         """Ends the message that is open."""
@@ -110,15 +124,28 @@ class _Transcript:
         """Returns the ids on the wire, and the encoded members with the calls."""
         block = self._own_block(message)
         wires = [call.get("id") for call in block["tool_calls"]] if block else []
-        usable = len(set(wires)) == len(wires) and all(
-            isinstance(wire, str) and wire and wire not in self._used for wire in wires
-        )
+        usable = len(set(wires)) == len(wires) and all(map(self._usable, wires))
         if not block or not usable:
-            wires = [_free(call.id, self._used) for call in message.tool_calls]
+            wires = [self._free(call.id) for call in message.tool_calls]
         self._used.update(wires)
-        key = " ".join((_TEXT, "own" if block else "calls", *wires))
-        encoded = remembered(message, key, lambda: _encode_calls(message, block, wires))
+        reasoning = self._dialect.reasoning
+        key = " ".join((_TEXT, "own" if block else "calls", reasoning, *wires))
+        encoded = remembered(message, key, lambda: _encode_calls(message, block, wires, reasoning))
         return wires, encoded
+
+    def _usable(self, wire: Any) -> bool:
+        if not isinstance(wire, str) or not wire or wire in self._used:
+            return False
+        exact = self._dialect.id_length
+        fits = wire.isascii() and wire.isalnum() and len(wire) == exact
+        return fits if exact else len(wire) <= ID_LIMIT
+
+    def _free(self, call_id: str) -> str:
+        """Replaces an id that is refused here, or equal to one sent already."""
+        if self._usable(call_id):
+            return call_id
+        exact = self._dialect.id_length
+        return _short_id(call_id, exact) if exact else hashed_id(call_id, "call_")
 
     def _own_block(self, message: Message) -> Mapping[str, Any] | None:
         data = message.provider_data
@@ -130,18 +157,23 @@ class _Transcript:
         return block if whole else None
 
 
-def _encode_calls(message: Message, block: Mapping[str, Any] | None, wires: list[str]) -> bytes:
+def _encode_calls(
+    message: Message, block: Mapping[str, Any] | None, wires: list[str], reasoning: str
+) -> bytes:
     raw = block["tool_calls"] if block else [{}] * len(wires)
     calls = [_call(*each) for each in zip(message.tool_calls, raw, wires, strict=True)]
-    members = {"tool_calls": calls}
+    members: dict[str, Any] = {"tool_calls": calls}
     members |= {k: v for k, v in (block or {}).items() if k not in ("role", "tool_calls")}
+    if reasoning and not members.get(reasoning):
+        members[reasoning] = _NOT_KEPT
     return b"," + dump(members)[1:-1]
 
 
 def _call(call: ToolCall, raw: Mapping[str, Any], wire: str) -> dict[str, Any]:
     arguments = (raw.get("function") or {}).get("arguments")
-    if call.problem is not None or not isinstance(arguments, str) or not arguments.strip():
-        # Servers parse what they get back; broken JSON would end the conversation.
+    if call.problem is not None or not is_object(arguments):
+        # Servers parse what they get back: broken JSON, or an object inside a string, would end
+        # the conversation.
         arguments = json.dumps(call.arguments, ensure_ascii=False, default=dict)
     extra = {k: v for k, v in raw.items() if k not in ("id", "type", "function", "index")}
     function = {"name": function_name(call.name), "arguments": arguments}
@@ -152,11 +184,10 @@ def _result(wire: str, result: Message) -> bytes:
     return dump({"role": "tool", "tool_call_id": wire, "content": result_text(result)})
 
 
-def _free(call_id: str, used: set[str]) -> str:
-    """Replaces ids of other makers that are too long here, or equal to one sent already."""
-    if 0 < len(call_id) <= ID_LIMIT and call_id not in used:
-        return call_id
-    return hashed_id(call_id, "call_")
+def _short_id(call_id: str, length: int) -> str:
+    """Makes an id of so many letters and digits, always the same from one call."""
+    number = int.from_bytes(blake2b(call_id.encode("utf-8", "replace"), digest_size=16).digest())
+    return "".join(_LETTERS[number // len(_LETTERS) ** i % len(_LETTERS)] for i in range(length))
 
 
 def _files(message: Message) -> bytes:

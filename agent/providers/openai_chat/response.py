@@ -24,12 +24,14 @@ from searchloop.agent.providers._common import (
     text_in,
     thought,
 )
-from searchloop.agent.providers._thinking import ThinkSplitter
+from searchloop.agent.providers._thinking import ThinkSplitter, split_late
 from searchloop.agent.providers.openai_chat.calls import StreamedCalls
+from searchloop.agent.providers.openai_chat.dialects import Dialect
 from searchloop.agent.providers.openai_chat.errors import find_error
 from searchloop.agent.providers.openai_chat.models import ChatServer
 from searchloop.agent.providers.openai_chat.request import PROVIDER, version
 from searchloop.agent.search.citations import locate, numbered
+from searchloop.agent.search.marks import find
 from searchloop.agent.search.vendor_marks import page_date
 from searchloop.agent.transport.sse import incomplete
 from searchloop.agent.types import (
@@ -57,6 +59,7 @@ def read_usage(usage: Any) -> Usage:
     """Returns the reported counts; prompt tokens include cached ones."""
     usage = usage if isinstance(usage, dict) else {}
     cost = usage.get("cost")
+    cost = cost.get("total_cost") if isinstance(cost, dict) else cost
     return Usage(
         input_tokens=_count(usage, "prompt_tokens"),
         output_tokens=_count(usage, "completion_tokens"),
@@ -91,6 +94,7 @@ def _count(counts: Any, name: str) -> int | None:
 
 Delta = TextDelta | ThinkingDelta
 _REASONING = ("reasoning_content", "reasoning")
+_NOTED = frozenset({"usage", "search_results", "citations", "timings"})
 _STOPS: dict[str, StopReason] = {
     "length": "length",
     "max_tokens": "length",
@@ -106,16 +110,22 @@ class ChatAnswer(ShownAnswer):
     as small models print them. Offsets of citations count in the text with printed thinking.
     """
 
-    def __init__(self, model: str, host: str, tools: Iterable[ToolSpec] = ()) -> None:
+    def __init__(
+        self, model: str, server: ChatServer, dialect: Dialect, tools: Iterable[ToolSpec] = ()
+    ) -> None:
         super().__init__()
         self._model = model
-        self._host = host
+        self._host = server.host
         self.reason = ""
         self.begun = False
         self._content: list[str] = []  # with printed thinking
+        self._size = 0
         self._answer = Stretch()  # without it
-        self._splitter = ThinkSplitter()
-        self._written = TextCalls(tools)
+        self._opened = dialect.opened
+        self._splitter = ThinkSplitter(dialect.opened and server.own)
+        self._written = TextCalls(tools if dialect.prints else ())
+        self._marks = dialect.marks
+        self._listed: list[str] = []  # the pages that marks name, by number
         self._times: dict[str, Any] = {}
         self._calls = StreamedCalls()
         self._refused = False
@@ -129,6 +139,11 @@ class ChatAnswer(ShownAnswer):
     def annotated(self) -> bool:
         """True once the server has named a page."""
         return bool(self._annotations)
+
+    @property
+    def searched(self) -> bool:
+        """True once it is known that the server has searched."""
+        return self.annotated or bool(self._usage.searches)
 
     def add(self, delta: Mapping[str, Any], *, whole: bool) -> list[StreamEvent]:
         """Adds a piece of the answer, or the whole. Returns the deltas that can be shown now."""
@@ -144,11 +159,28 @@ class ChatAnswer(ShownAnswer):
                 self._parts(content, out)
         return out
 
+    def complete(self, message: Mapping[str, Any]) -> list[StreamEvent]:
+        """Adds what a whole message has beyond the pieces before it; some servers close with one.
+
+        Perplexity sends it beside each piece, MiniMax at the end, others instead of pieces.
+        """
+        known = {"tool_calls": self._calls, "annotations": self._annotations}
+        known |= dict.fromkeys((*_REASONING, "reasoning_details"), self._thinking)
+        rest = {name: value for name, value in message.items() if not known.get(name)}
+        if self._content:
+            content = text_in(rest, "content")
+            more = len(content) > self._size and content.startswith("".join(self._content))
+            rest["content"] = content[self._size :] if more else ""
+            rest.pop("refusal", None)
+        return self.add(rest, whole=True)
+
     def end(self) -> list[StreamEvent]:
         """Ends the answer. Returns the deltas that were not shown yet."""
         out: list[StreamEvent] = []
         for piece in self._splitter.close():
             self._put(piece, out)
+        if self._splitter.unclosed and not self._calls and _STOPS.get(self.reason) is None:
+            self._put(TextDelta(self.thinking), out)  # it was no thinking
         rest = self._written.feed(self._answer.residue.close()) + self._written.close()
         out += said(self.put(self._answer, rest))
         return out
@@ -166,6 +198,10 @@ class ChatAnswer(ShownAnswer):
                 for page in results
                 if (url := text_in(page, "url"))
             ]
+            self._listed = self._listed or [text_in(page, "url") for page in results]
+        if isinstance(chunk.get("citations"), list):
+            pages = chunk["citations"]
+            self._listed = [p if isinstance(p, str) else text_in(p, "url") for p in pages]
 
     def result(self) -> tuple[Message, StopReason, Usage]:
         """Returns the whole answer. Drops the calls of one that was cut or filtered."""
@@ -181,6 +217,9 @@ class ChatAnswer(ShownAnswer):
         citations, found = self._citations()
         consulted, block = (*self._consulted, *found), self._block(raw) if raw else None
         message = self.message(calls, citations, consulted, block, details)
+        if not (message.thinking or citations):
+            thinking, text = split_late(message.content, self._opened)
+            message = replace(message, content=text, thinking=thinking) if thinking else message
         return message, "tool_calls" if calls else stop, self._usage
 
     def _add_rest(self, delta: Mapping[str, Any], out: list[StreamEvent], *, whole: bool) -> None:
@@ -190,6 +229,7 @@ class ChatAnswer(ShownAnswer):
         for name in _REASONING:
             if text := text_in(delta, name):
                 self._reasoning.setdefault(name, []).append(text)
+                self._splitter.opened = False
                 out += thought(self.think(text))
                 break
         else:
@@ -206,6 +246,7 @@ class ChatAnswer(ShownAnswer):
 
     def _text(self, text: str, out: list[StreamEvent]) -> None:
         self._content.append(text)
+        self._size += len(text)
         if self._splitter.passing:
             self._put(TextDelta(text), out)
         else:
@@ -268,7 +309,16 @@ class ChatAnswer(ShownAnswer):
             span = self._span(where, len(raw) - self._answer.size) if where else None
             if span:
                 found.append((Mark(span), url, title))
+        if self._marks and not found:
+            found = self._marked({s.url: s.title for s in (*named, *self._consulted)})
         return numbered(found), named
+
+    def _marked(self, titles: Mapping[str, str]) -> list[tuple[Mark, str, str]]:
+        """Returns the marks `[n]` in the text, which count through the pages that were listed."""
+        pages = self._listed or list(titles)
+        places = find(self.text, range(1, len(pages) + 1))
+        cited = ((place, pages[n - 1]) for place in places for n in place.numbers)
+        return [(Mark((p.start, p.end)), url, titles.get(url, "")) for p, url in cited if url]
 
     def _span(self, where: Span, printed: int) -> Span | None:
         return self.span(*(self.place(self._answer, max(0, at - printed)) for at in where))
@@ -298,13 +348,18 @@ class ChatDecoder(DecoderBase):
     begins = (b"{", b"[")
 
     def __init__(
-        self, codec: CodecBase, request: Request, server: ChatServer, content_type: str
+        self,
+        codec: CodecBase,
+        request: Request,
+        server: ChatServer,
+        dialect: Dialect,
+        content_type: str,
     ) -> None:
         super().__init__(codec, content_type)
-        tools = () if server.official else request.tools  # its calls are never printed
-        self._answer = ChatAnswer(request.model, server.host, tools)
-        # The API reports no searches, but these models always make one.
-        self._search = "due" if request.native_search is not None else "none"
+        self._answer = ChatAnswer(request.model, server, dialect, request.tools)
+        # Models that always search report nothing; a server's tool shows in what it found.
+        searches = "due" if dialect.always else "possible"
+        self._search = searches if request.native_search is not None else "none"
         self._ended = False
         self._free = server.loopback
 
@@ -333,7 +388,7 @@ class ChatDecoder(DecoderBase):
     def _read(self, event: Any) -> Iterable[StreamEvent]:
         if event.get("error") or event.get("object") == "error":
             raise self._codec.refused(find_error(event) or {})
-        if "usage" in event or "search_results" in event or "timings" in event:
+        if not _NOTED.isdisjoint(event):
             self._answer.note(event)
         for choice in event.get("choices") or ():
             if not choice.get("index"):
@@ -343,14 +398,13 @@ class ChatDecoder(DecoderBase):
         if self._search == "due":
             self._search = "begun"
             yield SearchStarted()
-        delta = choice.get("delta")
-        whole = not isinstance(delta, dict)
-        message = choice.get("message") if whole else delta
+        delta, message = choice.get("delta"), choice.get("message")
+        shown = self._answer.add(delta, whole=False) if isinstance(delta, dict) else []
         if isinstance(message, dict):
-            shown = self._answer.add(message, whole=whole)
-            if shown or self._answer.annotated:
-                yield from self._searched()
-            yield from shown
+            shown += self._answer.complete(message)
+        if shown or self._answer.annotated:
+            yield from self._searched()
+        yield from shown
         reason = choice.get("finish_reason")
         if reason:
             if reason == "error" or choice.get("error"):
@@ -359,6 +413,9 @@ class ChatDecoder(DecoderBase):
             self._answer.reason = str(reason)
 
     def _searched(self) -> Iterable[StreamEvent]:
+        if self._search == "possible" and self._answer.searched:
+            yield SearchStarted()
+            self._search = "begun"
         if self._search == "begun":
             self._search = "done"
             yield SearchFinished("")

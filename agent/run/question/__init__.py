@@ -13,7 +13,6 @@ from typing import Any
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.approvals import Approve
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.attachments import AttachedFile
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.prompts import NamedAgent, NamedAgents, settings_of
 from searchloop.agent.search.switch import SearchPath
@@ -22,6 +21,7 @@ from searchloop.agent.text import well_formed
 from searchloop.agent.tools import ALLOWED
 from searchloop.agent.tools.workspace import checked_folder
 from searchloop.agent.types import SEARCHES, Limits, NativeSearch
+from searchloop.agent.types.attachments import Attachment
 
 MAX_QUESTION = 1_000_000  # characters
 UNDONE = "undone"  # in a session's settings: files whose changes the user has taken back
@@ -45,7 +45,7 @@ def asked_data(
     session: Session,
     replaces: int | None,
     plan: Mapping[str, Any] | None,
-    files: Sequence[AttachedFile] = (),
+    files: Sequence[Attachment] = (),
 ) -> dict[str, Any]:
     """Returns the data of `user_message`, with a note for the model on files that were undone."""
     data: dict[str, Any] = {"text": text}
@@ -55,7 +55,7 @@ def asked_data(
     if plan:
         data["plan"] = plan["plan_id"]
     if files:
-        data["attachments"] = [file.attachment.as_dict() for file in files]
+        data["attachments"] = [file.as_dict() for file in files]
     if undone:
         data["note"] = f"[{_TAKEN_BACK} {', '.join(undone)}]"
     return data
@@ -117,7 +117,7 @@ def open_session(log: EventLog, settings: Settings, wanted: Mapping[str, Any]) -
     chosen = {name: value for name, value in wanted.items() if value is not None}
     preset = _preset(settings.home, chosen.pop("agent", None))
     if "workspace" in chosen:
-        chosen["workspace"] = checked_folder(chosen["workspace"], settings.home)
+        chosen["workspace"] = checked_folder(chosen["workspace"], settings.home, settings.files)
     passing = {"temporary": True} if chosen.pop("temporary", False) else {}
     usual = {"model": settings.model, "search": settings.search}
     return log.create_session(
@@ -140,7 +140,7 @@ def change_session(
     if "pinned" in chosen:
         kept = {**kept, "pinned": chosen.pop("pinned") or None}
     if chosen.get("workspace") is not None:
-        chosen["workspace"] = checked_folder(chosen["workspace"], settings.home)
+        chosen["workspace"] = checked_folder(chosen["workspace"], settings.home, settings.files)
     return log.update_session(session_id, kept, **chosen)
 
 

@@ -72,13 +72,34 @@ class NewFile:
         return cls(data["name"], content, data.get("media_type") or "")
 
 
-async def accepted(
-    files: Sequence[NewFile], provider: Provider, model: str, backend: Backend
-) -> list[AttachedFile]:
-    """Returns the files as they are stored. Raises ConfigError, also where the model is blind."""
+async def attach(
+    files: Sequence[NewFile],
+    replaces: int | None,
+    before: Iterable[Message],
+    provider: Provider,
+    model: str,
+    backend: Backend,
+    log: EventLog,
+    session: str,
+) -> list[Attachment]:
+    """Stores the files of a question; one that is asked again keeps the files that it has.
+
+    Each page of a document gets the next free number of a source. Raises ConfigError, with nothing
+    stored, also where the model cannot see.
+    """
     found = await checked_files(files, backend)
-    await check_takes(provider, model, found)
-    return found
+    known = [file.attachment for file in found]
+    if replaces and not files:
+        events = await log.aside(log.read, session, replaces - 1, 1)
+        known = [Attachment(**each) for e in events for each in e.data.get("attachments", ())]
+    await check_takes(provider, model, known)
+    await log.aside(log.attachments.put, session, found)
+    n = max((s.n or 0 for message in before for s in message.sources), default=0) + 1
+    numbered = []
+    for each in known:
+        numbered.append(replace(each, n=n if each.pages else 0))
+        n += each.pages
+    return numbered
 
 
 async def checked_files(files: Sequence[NewFile], backend: Backend) -> list[AttachedFile]:
@@ -100,11 +121,11 @@ async def checked_files(files: Sequence[NewFile], backend: Backend) -> list[Atta
     return list(found.values())
 
 
-async def check_takes(provider: Provider, model: str, files: Sequence[AttachedFile]) -> None:
+async def check_takes(provider: Provider, model: str, files: Sequence[Attachment]) -> None:
     """Raises ConfigError naming the first file that this model can make nothing of."""
-    types = await media_types(provider, model)
+    types = await media_types(provider, model) if files else frozenset()
     for file in files:
-        kind, name = file.attachment.media_type, file.attachment.name
+        kind, name = file.media_type, file.name
         if kind in types:
             continue
         if kind in types | IMAGES and types & IMAGES:
@@ -114,23 +135,9 @@ async def check_takes(provider: Provider, model: str, files: Sequence[AttachedFi
             what = f"{model} cannot see images, and {name} is one."
             remedy = "Choose a model that can (`searchloop models` says which), or leave it out."
             raise ConfigError("cannot_see", what, remedy)
-        if not any(file.texts):
+        if not file.length:
             what = f"{name} holds pictures and no text, and {model} reads only the text of a PDF."
             raise ConfigError("cannot_see", what, "Choose a model that takes PDFs.")
-
-
-async def keep(
-    files: Iterable[AttachedFile], before: Iterable[Message], log: EventLog, session: str
-) -> list[AttachedFile]:
-    """Stores the files. Gives each page of the documents the next free number of a source."""
-    n = max((s.n or 0 for message in before for s in message.sources), default=0) + 1
-    out = []
-    for file in files:
-        pages = file.attachment.pages
-        out.append(replace(file, attachment=replace(file.attachment, n=n if pages else 0)))
-        n += pages
-    await log.aside(log.attachments.put, session, out)
-    return out
 
 
 def _tidy(name: str) -> str:

@@ -119,8 +119,11 @@ async def _on_thread(work: Callable[..., T], *arguments: Any) -> T:
     return await asyncio.get_running_loop().run_in_executor(_BLOCKING, work, *arguments)
 
 
-def checked_folder(name: str, home: Path) -> str:
-    """Returns the real path of a possible workspace, which does not hold `home`, or ConfigError."""
+def checked_folder(name: str, home: Path, within: Path | None = None) -> str:
+    """Returns the real path of a possible workspace, which does not hold `home`, or ConfigError.
+
+    With `within` it is that folder or one below it.
+    """
     path = Path(name).expanduser() if "\0" not in name else Path()
     if not path.is_absolute() or not path.is_dir():
         what = f"{name[:200]!r} is not a folder."
@@ -128,7 +131,9 @@ def checked_folder(name: str, home: Path) -> str:
     folder, own = Path(os.path.realpath(path)), Path(os.path.realpath(home))
     user = Path(os.path.realpath(Path.home()))
     why = ""
-    if folder == user or folder in user.parents:
+    if within and not is_below(folder, within):
+        why = f"your folders are those in {within}"
+    elif folder == user or folder in user.parents:
         why = "it holds everything you have"
     elif own == folder or folder in own.parents or own in folder.parents:
         why = "searchloop keeps its own data there"
@@ -138,6 +143,11 @@ def checked_folder(name: str, home: Path) -> str:
         what = f"{folder} cannot be a workspace: {why}."
         raise ConfigError("bad_workspace", what, "Name the folder of one project.")
     return str(folder)
+
+
+def is_below(path: Path, folder: Path) -> bool:
+    """Returns True for `folder` and what really lies in it, links resolved."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 _MEMORY = Path("/dev/shm")  # what is in it is its users', not the system's

@@ -7,12 +7,12 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from searchloop.agent.errors import StoreError
+from searchloop.agent.errors import Conflict, StoreError
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.backup import check, restore
 from searchloop.agent.log.contract import STEPS
@@ -236,3 +236,36 @@ def test_a_reader_of_the_moment_sees_whole_transactions(tmp_path: Path) -> None:
         thread.join()
     assert not problems
     log.close()
+
+
+ODD_IDS = ("a\0b", "\0", "\ud800", "a\ud800\0", "x" * 9000, "' OR '1'='1", "%", "")
+UNKNOWN = {
+    "read": lambda log, odd: log.read(odd) == [],
+    "last": lambda log, odd: log.last_seq(odd) is None,
+    "under way": lambda log, odd: not log.under_way(odd),
+    "leases": lambda log, odd: not odd or log.leases.held(odd) == [],
+    "stop": lambda log, odd: not log.leases.ask_to_stop(odd),
+    "delete": lambda log, odd: log.delete_session(odd) is None,
+    "search": lambda log, odd: log.sessions(odd or "nothing") == [] or odd == "%",
+}
+REFUSED = {
+    "session": lambda log, odd: log.session(odd),
+    "append": lambda log, odd: log.append(odd, [("notice", {"text": odd})]),
+    "change": lambda log, odd: log.update_session(odd, {"a": 1}, title=odd),
+    "claim": lambda log, odd: log.leases.claim(odd, odd, odd),
+    "newest": lambda log, odd: log.last_event(odd),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_IDS, ids=lambda odd: ascii(odd[:9]))
+def test_no_session_has_an_odd_id(store: Path | str, odd: str) -> None:
+    """Whatever comes as an id is one that does not exist: nothing fails, and nothing is changed."""
+    with closing(EventLog(store)) as log:
+        there = log.create_session(model="m:x")
+        for name, same in UNKNOWN.items():
+            assert same(log, odd), name
+        for call in REFUSED.values():
+            with pytest.raises(Conflict, match="no session"):
+                call(log, odd)
+        assert log.sessions() == [there]
+        assert log.trouble is None

@@ -163,7 +163,9 @@ def decode(name: str, exchange: Mapping[str, Any], size: int) -> list[StreamEven
     transport = ReplayTransport(exchange["response"], size)
     body = (exchange.get("request") or {}).get("body") or {}
     question = Message("user", "When is high water?")
-    search = NativeSearch() if "web_search_options" in body else None
+    tools = [t for t in body.get("tools") or () if isinstance(t, dict)]
+    asked = "web_search_options" in body or any(":" in t.get("type", "") for t in tools)
+    search = NativeSearch() if asked else None
     request = Request(body.get("model") or "some-model", (question,), native_search=search)
     events: list[StreamEvent | AgentError] = []
 

@@ -270,6 +270,24 @@ def test_a_chat_goes_on_with_a_model_that_does_not_see(tmp_path: Path) -> None:
     assert before.content == after.content
 
 
+def test_a_question_that_is_asked_again_keeps_its_files(tmp_path: Path) -> None:
+    """In its own place and with its own numbers; a blind model is refused here, too."""
+    model = Seeing("High.", "At noon [1].")
+
+    async def scenario(house: House) -> None:
+        await house.ask("When?", files=[PICTURE, NewFile("a.txt", b"High water is at noon.")])
+        done = await house.ask("When exactly?", replaces=1)
+        assert done.data["citations"][0]["marks"][0]["verdict"] == "supported"
+        model.types = frozenset()
+        with pytest.raises(ConfigError, match="cannot see"):
+            await house.ask("When?", replaces=1)
+        questions = [e for e in house.log.read(house.session) if e.type == "user_message"]
+        assert [q.data["attachments"] for q in questions] == [questions[0].data["attachments"]] * 2
+
+    play(tmp_path, scenario, model)
+    assert [a.name for a in model.asked()[0].attachments] == ["thermostat.png"]
+
+
 def test_what_outgrows_a_request_leaves_it_oldest_first(tmp_path: Path) -> None:
     """And then several at once, so that the beginning of a request changes seldom."""
     size, count = 4_500_000, 6

@@ -17,6 +17,7 @@ import pytest
 
 from searchloop.agent.errors import Conflict
 from searchloop.agent.log import EventLog
+from searchloop.agent.log.leases import machine
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.tools import tool
 from tests.agent.scripted import (
@@ -30,7 +31,14 @@ from tests.agent.scripted import (
 )
 
 ROOT = Path(__file__).parents[3]
-HERE = platform.node()
+HERE = machine()
+_BOOT = HERE.rpartition("/")[2]
+NAMESAKES = (  # holders with this machine's name of which we cannot know whether they live
+    HERE.replace(_BOOT.partition(":")[0], "00000000-0000-0000-0000-000000000000"),
+    f"{HERE}0",
+    f"{HERE.partition(':')[0]}:1",
+    f"x/{HERE}",
+)
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +74,8 @@ def left_behind(house: House, owner: str, *, age: float = 0.0, run: str = "r1") 
         ("HERE/ALIVE/x", 3.0, False),
         ("HERE/ALIVE/x", 4.5, True),
         ("elsewhere/DEAD/x", 0.0, False),
+        (f"{platform.node()}/DEAD/x", 0.0, False),  # as named before
+        *((f"{other}/DEAD/x", age, age > 4) for other in NAMESAKES for age in (0.0, 3.0, 4.5)),
         ("elsewhere/DEAD/x", 4.5, True),
         ("a/b/DEAD/x", 4.5, True),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 from hypothesis import given
@@ -274,3 +275,51 @@ def test_hostile_pages_cost_linear_time(unit: str) -> None:
     """A page of 400,000 characters of anything is compared with in a moment."""
     page = unit * (400_000 // len(unit))
     at_cost(lambda: settled("The bridge opened in 1932 after eight years [1].", page), 2)
+
+
+def marked(parts: list[tuple[str, int]]) -> tuple[str, tuple[Citation, ...]]:
+    """A text in which a provider wrote marks of its own, and its citations in their order."""
+    text, spans = "", {}
+    for words, page in parts:
+        text += words
+        mark = f"[{page}]" if page % 2 else f"[[{page}]](https://v{page}.example/)"
+        spans.setdefault(page, []).append((len(text), len(text) + len(mark)))
+        text += mark
+    cited = tuple(
+        Citation(n, f"https://v{page}.example/", "", tuple(map(Mark, spans[page])))
+        for n, page in enumerate(spans, 1)
+    )
+    return text, cited
+
+
+@given(st.lists(st.tuples(st.text("ab .🌊", max_size=9), st.integers(1, 12)), max_size=12))
+def test_a_provider_s_marks_get_the_session_s_numbers(parts: list[tuple[str, int]]) -> None:
+    """Each mark reads as the number of its page; words stay, and nothing changes twice."""
+    text, cited = marked(parts)
+    sources = table()
+    message = settle(Message("assistant", text, citations=cited), sources)
+    bare = "".join(words + "[]" for words, _ in parts)
+    assert re.sub(r"\[\d+\]", "[]", message.content) == bare
+    for citation in message.citations:
+        assert sources.numbered(citation.n).url == citation.url
+        read = [message.content[a:b] for a, b in citation.spans]
+        assert read == [f"[{citation.n}]"] * len(read)
+    order = [f"https://v{page}.example/" for _, page in parts]
+    numbers = [int(n) for n in re.findall(r"\[(\d+)\]", message.content)]
+    assert [sources.numbered(n).url for n in numbers] == order
+    again = settle(message, sources)
+    assert (again.content, again.citations) == (message.content, message.citations)
+
+
+def test_marks_of_several_pages_and_spans_beside_them() -> None:
+    """One mark of two pages becomes two, and a range behind it moves along."""
+    text = "Low.[1, 2] Wet and dry."
+    both = Mark((4, 10))
+    cited = (
+        Citation(1, "https://v1.example/", "", (both,)),
+        Citation(2, "https://v2.example/", "", (both, Mark((11, 14)))),
+    )
+    message = settle(Message("assistant", text, citations=cited), table())
+    assert message.content == "Low.[4][5] Wet and dry."
+    read = [[message.content[a:b] for a, b in c.spans] for c in message.citations]
+    assert read == [["[4]"], ["[5]", "Wet"]]

@@ -1,16 +1,49 @@
-"""What the sheets and styles of a page cost is counted and has a bound, whatever the page holds."""
+"""What a page or a text costs grows with its size and has a bound, whatever it holds."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from bench.page_cost import PAGES
+from bench.page_cost import PAGES, TEXTS, WORK, seconds
 from searchloop.search_backend.readers._html.bounds import bounded
 from searchloop.search_backend.readers._html.hidden import remove_hidden
 from searchloop.search_backend.readers._html.styles import MOST_STEPS, Cascade
+
+# 16 times the size is 16 times the work, or 256 times where the work is quadratic.
+LARGER, LARGEST_RATIO, LEAST_SECONDS = 16, 60, 0.01
+
+
+def grows_too_fast(work: Callable[[str], object], small: str, large: str) -> bool:
+    """Compares CPU times, again where another process may have cost something."""
+    for _ in range(3):
+        one = min(seconds(work, small) for _ in range(2))
+        many = seconds(work, large)
+        if many <= LARGEST_RATIO * max(one, LEAST_SECONDS):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_cost_of_a_page_grows_with_its_size(name: str) -> None:
+    """From a few kilobytes to many times as much, nothing that it may be full of is quadratic."""
+    assert not grows_too_fast(WORK["a page"], PAGES[name](4), PAGES[name](4 * LARGER))
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_the_cost_of_a_text_grows_with_its_size(name: str) -> None:
+    """Neither a text of a page nor one of a model makes patterns look at it again and again."""
+    WORK[name]("warm " * 50)
+    sizes = {unit: 2_000 // len(unit) for unit in TEXTS}
+    slow = [
+        unit
+        for unit, size in sizes.items()
+        if grows_too_fast(WORK[name], unit * size, unit * size * LARGER)
+    ]
+    assert slow == []
 
 
 def steps(markup: str) -> int:

@@ -1,6 +1,6 @@
 """What every engine over HTTP is held to: how to reach a fake of it, and answers as it gives them.
 
-The recorded bodies in recordings/ENGINE/ are invented in the shape of the engine's documentation.
+recordings/README.md says which of the recorded bodies are invented.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from searchloop.search_backend.engines import Engine, find_engines
+from tests.fakes import Received, Reply
 
 RECORDINGS = Path(__file__).parent / "recordings"
 
@@ -26,6 +27,7 @@ class Case:
     prefix: str = "Bearer "
     suffix: str = ""
     extra: dict[str, str] = field(default_factory=dict)
+    in_url: bool = False  # the API takes its key in the address only
 
     @property
     def engine(self) -> Engine:
@@ -39,9 +41,28 @@ class Case:
             found[self.key] = "k-0123456789"
         return found
 
+    @property
+    def web(self) -> bool:
+        """Whether it searches the web, so that its invented answer holds the same three pages."""
+        return not self.engine.kinds
+
     def recording(self, name: str) -> bytes:
-        """A recorded body."""
-        return (RECORDINGS / self.name / f"{name}.json").read_bytes()
+        """A recorded body; the real one where none was invented."""
+        invented = RECORDINGS / self.name / f"{name}.json"
+        return (invented if invented.exists() else real(self.name)).read_bytes()
+
+    def reply(self, received: Received) -> Reply:
+        """Its good answer, to each of the requests that a search takes."""
+        first = RECORDINGS / self.name / "real_first.json"
+        body = self.recording("results")
+        if first.exists() and received.path.startswith(self.path):
+            body = first.read_bytes()
+        return Reply(body, headers={"content-type": "application/json"})
+
+
+def real(engine: str) -> Path:
+    """The answer that a real server gave."""
+    return RECORDINGS / engine / "real.json"
 
 
 CASES = (
@@ -62,6 +83,35 @@ CASES = (
     ),
     Case("jina", "JINA_SEARCH_BASE_URL", "/", "GET", "JINA_API_KEY"),
     Case("ollama", "OLLAMA_SEARCH_BASE_URL", "/api/web_search", key="OLLAMA_API_KEY"),
+    Case("deepseek", "DEEPSEEK_SEARCH_BASE_URL", "/v1/tools/search", key="DEEPSEEK_API_KEY"),
+    Case("kagi", "KAGI_BASE_URL", "/search", key="KAGI_API_KEY"),
+    Case(
+        *("google_pse", "GOOGLE_PSE_BASE_URL", "/customsearch/v1", "GET", "GOOGLE_PSE_API_KEY"),
+        header="x-goog-api-key",
+        prefix="",
+        extra={"GOOGLE_PSE_ENGINE_ID": "cx-1"},
+    ),
+    Case("mojeek", "MOJEEK_BASE_URL", "/search", "GET", "MOJEEK_API_KEY", in_url=True),
+    Case(
+        *("parallel", "PARALLEL_BASE_URL", "/v1/search"),
+        key="PARALLEL_API_KEY",
+        header="x-api-key",
+        prefix="",
+    ),
+    Case("linkup", "LINKUP_BASE_URL", "/search", key="LINKUP_API_KEY"),
+    Case("firecrawl", "FIRECRAWL_BASE_URL", "/v2/search", key="FIRECRAWL_API_KEY"),
+    Case("arxiv", "ARXIV_BASE_URL", "/api/query", "GET"),
+    Case("crossref", "CROSSREF_BASE_URL", "/works", "GET"),
+    Case("github", "GITHUB_API_BASE_URL", "/search/repositories", "GET"),
+    Case("hackernews", "HACKERNEWS_BASE_URL", "/search", "GET"),
+    Case("mdn", "MDN_BASE_URL", "/api/v1/search", "GET"),
+    Case("openalex", "OPENALEX_BASE_URL", "/works", "GET"),
+    Case("openlibrary", "OPENLIBRARY_BASE_URL", "/search.json", "GET"),
+    Case("openstreetmap", "NOMINATIM_BASE_URL", "/search", "GET"),
+    Case("pubmed", "PUBMED_BASE_URL", "/esearch.fcgi", "GET"),
+    Case("stackexchange", "STACKEXCHANGE_BASE_URL", "/search/advanced", "GET"),
+    Case("wikidata", "WIKIDATA_BASE_URL", "/w/api.php", "GET"),
+    Case("wikipedia", "WIKIPEDIA_BASE_URL", "/w/api.php", "GET"),
     Case("generic", "SEARCH_ENDPOINT", "/find", key="SEARCH_API_KEY", suffix="/find"),
 )
 BY_NAME = {case.name: case for case in CASES}

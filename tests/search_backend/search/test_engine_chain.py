@@ -136,8 +136,7 @@ def trail(answer: SearchAnswer) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_each_engine_answers_through_the_chain(case: Case, tmp_path: Path) -> None:
     """From the query to results over a socket, with the settings a user would write."""
-    body = case.recording("results")
-    with FakeServer(lambda _: Reply(body, headers={"content-type": "application/json"})) as server:
+    with FakeServer(case.reply) as server:
         settings = Settings.from_mapping(
             {**case.keys(server.url), "SEARCH_ENGINES": case.name}, home=tmp_path
         )
@@ -145,15 +144,17 @@ def test_each_engine_answers_through_the_chain(case: Case, tmp_path: Path) -> No
         answer = chain.search(Query("green tea", max_results=2))
         chain.close()
     assert (answer.status, answer.engine) == ("ok", case.name)
-    assert [r.url for r in answer.results] == [
-        "https://tea.example/brew?lang=en",
-        "https://pots.example/",
-    ]
-    (request,) = server.requests
+    if case.web:
+        assert [r.url for r in answer.results] == [
+            "https://tea.example/brew?lang=en",
+            "https://pots.example/",
+        ]
+    request, *others = server.requests
+    assert len(others) == (case.engine.wire is not None and case.engine.wire.then is not None)
     assert request.method == case.method
     assert request.path.partition("?")[0] == case.path
     assert request.headers["accept-encoding"] == "gzip, deflate"
-    if case.key:
+    if case.key and not case.in_url:
         assert request.headers[case.header] == case.prefix + "k-0123456789"
 
 

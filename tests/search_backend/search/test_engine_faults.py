@@ -26,7 +26,10 @@ from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
 from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case
 
-EVERY = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+# Those that answer in JSON, and of these the ones that search the web.
+JSON = [case for case in CASES if case.recording("empty").lstrip()[:1] in b"[{"]
+EVERY = pytest.mark.parametrize("case", JSON, ids=lambda case: case.name)
+WEB = pytest.mark.parametrize("case", [c for c in JSON if c.web], ids=lambda case: case.name)
 KEY = "k-0123456789"
 CHALLENGE = b"<html><title>Just a moment...</title><body>Checking your browser</body></html>"
 
@@ -100,7 +103,7 @@ def test_whatever_stands_in_an_answer(
             assert bool(shown) is (outcome.attempt.status == "ok"), told
             for one in shown:
                 assert one.title, told
-                assert one.url.startswith("https://"), told
+                assert one.url.startswith("https://") or not case.web, told
                 assert one.url.isascii() or "\u202e" not in one.url, told
             answer = SearchAnswer("tea", None, outcome.attempt.status, shown, (outcome.attempt,))
             json.dumps(answer.as_json(), ensure_ascii=False).encode()
@@ -132,10 +135,12 @@ def test_a_failure_under_status_200(
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b"[1]", b'"x"', b'{"x": []}', b""])
 def test_an_answer_without_its_list_is_not_empty(tmp_path: Path, case: Case, body: bytes) -> None:
     """Only a list that is there, and empty, says that nothing was found."""
+    if body == b"[]" and case.recording("empty").strip() == body:
+        return  # a list is its whole answer
     assert cause(judged(tmp_path, case, body)) == "parse"
 
 
-@EVERY
+@WEB
 def test_rows_that_nobody_can_use_are_a_failure(tmp_path: Path, case: Case) -> None:
     """Rows without an address, or with none that can be opened, are not "nothing found"."""
     good = json.loads(case.recording("results"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,10 +19,12 @@ from searchloop.search_backend.plugin import HttpRequest, HttpResponse
 from searchloop.search_backend.plugin.answers import iso_date, retry_after
 from searchloop.search_backend.text.clean import plain
 from searchloop.search_backend.types import EngineError, Query, SearchResult
-from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case
+from tests.search_backend.search.engine_cases import BY_NAME, CASES, Case, real
 
 URL = "http://127.0.0.1:9"
 EVERY = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+WEB = pytest.mark.parametrize("case", [c for c in CASES if c.web], ids=lambda case: case.name)
+SITES = pytest.mark.parametrize("case", [c for c in CASES if not c.web], ids=lambda case: case.name)
 FULL = Query(
     "green tea",
     max_results=5,
@@ -76,9 +79,12 @@ def test_a_request_goes_where_and_how_the_engine_wants_it(case: Case) -> None:
     parts = urlsplit(request.url)
     assert (request.method, parts.netloc, parts.path) == (case.method, "127.0.0.1:9", case.path)
     headers = {name.lower(): value for name, value in request.headers.items()}
-    if case.key:
-        assert headers[case.header] == case.prefix + "k-0123456789"
-    assert "k-0123456789" not in request.url + request.body.decode() + repr(request)
+    if case.in_url:
+        assert said(request)["api_key"] == "k-0123456789"
+    else:
+        if case.key:
+            assert headers[case.header] == case.prefix + "k-0123456789"
+        assert "k-0123456789" not in request.url + request.body.decode() + repr(request)
     assert bool(request.body) == (case.method == "POST")
     assert headers.get("content-type") == ("application/json" if request.body else None)
 
@@ -87,7 +93,7 @@ def test_a_request_goes_where_and_how_the_engine_wants_it(case: Case) -> None:
 def test_a_plain_query_carries_no_options(case: Case) -> None:
     """What the user did not ask for is left to the engine."""
     text = json.dumps(said(ask(case, Query("tea"))))
-    for word in ("example", "DE", 'de"', "site:", "week", "qdr", "pw", "strict"):
+    for word in ("example", "DE", '"de"', "site:", "week", "qdr", "pw", "strict"):
         assert word not in text
 
 
@@ -106,7 +112,7 @@ def test_what_an_engine_says_it_applies_is_in_its_request(case: Case) -> None:
         if name == "country" and name not in case.engine.applies:
             continue  # some take it only beside a language
         if name == "domains":
-            assert "a.example" in str(said(ask(case, query)))
+            assert ("a.example" in str(said(ask(case, query)))) == case.web
         else:
             assert (ask(case, query) != bare) == (name in case.engine.applies), name
 
@@ -219,7 +225,7 @@ def test_generic_fields_are_found_where_the_setting_says() -> None:
             case.engine.wire.parse(response, {"SEARCH_FIELDS": wrong})
 
 
-@EVERY
+@WEB
 def test_recorded_results_are_read(case: Case) -> None:
     """Titles and snippets are plain text, dates are ISO dates, the order is the engine's."""
     results = read(case, case.recording("results"))
@@ -369,6 +375,9 @@ def test_no_answer_brings_an_engine_down(value: object, status: int) -> None:
         results: list[SearchResult] = []
         with suppress(EngineError):
             results = read(case, json.dumps(value), status)
+        if case.engine.wire and (then := case.engine.wire.then):
+            with suppress(EngineError):
+                then(HttpResponse(status, {}, json.dumps(value).encode()), {})
         assert all(r.url.startswith(("http://", "https://")) for r in results)
 
 
@@ -397,3 +406,105 @@ def test_real_answers_are_read(recordings: Path, engine: str, file: str) -> None
             assert result.title
             assert "<strong>" not in result.title + result.snippet
             assert "&#x27;" not in result.title + result.snippet
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if real(c.name).exists()], ids=lambda c: c.name)
+def test_an_answer_of_the_real_server_is_read(case: Case) -> None:
+    """Every page has an address and a title, and no marks of a page are left in its text."""
+    found = read(case, real(case.name).read_bytes())
+    assert found
+    for one in found:
+        assert one.url.startswith("http")
+        assert one.title != one.url
+        assert not re.search(r"</?(?:strong|b|em|jats:\w+)>|&#\w+;", one.title + one.snippet)
+
+
+def test_an_engine_without_a_real_answer_says_so() -> None:
+    """It is marked, and one that has an answer is not."""
+    marked = {case.name for case in CASES if case.engine.untested}
+    # What a user's own API answers is the user's to know.
+    assert marked == {c.name for c in CASES if not real(c.name).exists()} - {"generic"}
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "title", "snippet", "published"),
+    [
+        (
+            *("arxiv", "https://arxiv.org/abs/1904.08994v1", "From GAN to WGAN"),
+            *("Wasserstein GAN is intended to improve", "2019-04-18"),
+        ),
+        ("crossref", "https://doi.org/", "Communicating Ecology", "", None),
+        ("github", "https://github.com/cjauvin/tetris-c64", "cjauvin/tetris-c64", "stars)", None),
+        (
+            *("openlibrary", "https://openlibrary.org/works/OL100672W", "Candide"),
+            *("by Voltaire, William Fleming, Philip Littell", None),
+        ),
+        (
+            *("openstreetmap", "https://www.openstreetmap.org/way/437595031", "Ditsch, Lindower"),
+            *("OpenStreetMap contributors", None),
+        ),
+        (
+            *("pubmed", "https://pubmed.ncbi.nlm.nih.gov/27933103/", "Programmatic conversion"),
+            *("Journal of cheminformatics", "2016-11-23"),
+        ),
+        (
+            *(
+                "stackexchange",
+                "https://stackoverflow.com/questions/48852333/",
+                "Statically delete",
+            ),
+            *("1 answers, score 2; javascript, typescript", "2018-02-18"),
+        ),
+        (
+            *("wikidata", "https://www.wikidata.org/wiki/Q36724", "Attila the Hun"),
+            *("King of the Hunnic Empire", None),
+        ),
+        ("wikipedia", "https://en.wikipedia.org/wiki/Earth", "Earth", "", None),
+    ],
+)
+def test_what_official_sites_answer(
+    name: str, url: str, title: str, snippet: str, published: str | None
+) -> None:
+    """The page that a person would open, its title, a useful line, and its date."""
+    first = read(BY_NAME[name], real(name).read_bytes())[0]
+    assert first.url.startswith(url)
+    assert first.title.startswith(title)
+    assert snippet in first.snippet
+    assert published in (None, first.published)
+
+
+@SITES
+def test_sites_without_a_key_are_told_who_asks(case: Case) -> None:
+    """Their terms ask for a product and a contact in the User-Agent, and for few requests."""
+    headers = ask(case, SEARCH_CONTACT="me@home.example\r\nX: y").headers
+    assert headers["User-Agent"].startswith("searchloop/")
+    assert headers["User-Agent"].endswith("; me@home.exampleX:y)")
+    assert "contact" not in ask(case).headers["User-Agent"]
+    assert 0 < case.engine.rate <= 2
+    assert not case.engine.needs
+
+
+def test_a_summary_takes_a_second_request() -> None:
+    """PubMed gives ids first; without ids there is nothing to ask for."""
+    case = BY_NAME["pubmed"]
+    assert case.engine.wire is not None
+    assert case.engine.wire.then is not None
+    first = HttpResponse(200, {}, real("pubmed").with_name("real_first.json").read_bytes())
+    request = case.engine.wire.then(first, case.keys(URL))
+    assert request is not None
+    assert "esummary.fcgi" in request.url
+    assert said(request)["id"] == "36374290,36370080,36363931"
+    nothing = HttpResponse(200, {}, case.recording("empty"))
+    assert case.engine.wire.then(nothing, case.keys(URL)) is None
+    with pytest.raises(EngineError):
+        case.engine.wire.then(HttpResponse(200, {}, b'{"error":"API rate limit exceeded"}'), {})
+
+
+def test_an_arxiv_id_asks_for_that_paper_and_a_bomb_is_refused() -> None:
+    """Words are sought in all fields; entities are not expanded."""
+    arxiv = BY_NAME["arxiv"]
+    assert said(ask(arxiv, Query("what does 1706.03762v5 say")))["id_list"] == "1706.03762v5"
+    words = said(ask(arxiv, Query("state-of-the-art GAN, (training)!")))["search_query"]
+    assert words == "all:state-of-the-art AND all:GAN AND all:training"
+    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><feed>&b;</feed>'
+    assert failure(arxiv, bomb).kind == "parse"

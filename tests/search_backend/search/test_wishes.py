@@ -46,8 +46,8 @@ def test_no_wish_is_lost(tmp_path: Path, name: str) -> None:
     engines: dict[str, Engine] = {name: find_engines()[name]}
     library = Library(tmp_path, lambda: {f"{n}.md": f"# Tea {n}\n\nAbout tea." for n in range(9)})
 
-    def always(_received: Received) -> Reply:
-        return Reply(BY_NAME[name].recording("results"))
+    def always(received: Received) -> Reply:
+        return BY_NAME[name].reply(received)
 
     with FakeServer(always) as server:
         if name in BY_NAME:

@@ -7,6 +7,7 @@ covers, and every row can be read alone.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -22,7 +23,7 @@ from searchloop.search_backend.readers._html.parts.places import Place
 # A table of which half the words stand in longer cells only arranges the page; one with headings
 # may have longer cells.
 MOST_WORDS, MOST_WORDS_BELOW_HEADINGS = 60, 200
-# Places that the spans of a table may add.
+# Places that the spans of a table may add, and the empty ones at the ends of its rows.
 MOST_SPANNED = 10_000
 _SPAN = re.compile(r' (col|row)span="\s*(\d{1,4})')
 _ARRANGES = re.compile(r' role="(?:presentation|none)"')
@@ -235,14 +236,17 @@ class Tables:
             sizes = [_size(boxes[cell].mark) for cell in cells]
             if spans or sizes.count(_ONE) < len(sizes):
                 row, spans, spare = _spanned(cells, sizes, spans, spare)
+                first = {row[at]: at for at in reversed(range(len(row)))}
                 shown = {cell for cell, size in zip(cells, sizes, strict=True) if size[2]}
-                begun.update(row.index(cell) for cell in shown if cell in row)
+                begun.update(first[cell] for cell in shown & first.keys())
             else:
                 row = cells
                 begun.update(range(len(row)))
             if len(row) > 1 or not table.blocks.keys().isdisjoint(row):
                 rows.append(row)
         columns = sorted(begun)
+        if len(rows) * len(columns) > sum(map(len, rows)) + MOST_SPANNED:
+            return [[row[at] for at in columns[: bisect_left(columns, len(row))]] for row in rows]
         return [[row[at] if at < len(row) else -1 for at in columns] for row in rows]
 
 

@@ -21,7 +21,7 @@ from searchloop.agent.providers._common import (
     said,
     thought,
 )
-from searchloop.agent.providers.openai.request import PROVIDER, VERSION
+from searchloop.agent.providers._responses.request import VERSION
 from searchloop.agent.search.citations import locate, numbered
 from searchloop.agent.transport.sse import incomplete
 from searchloop.agent.types import (
@@ -97,7 +97,7 @@ class ResponseText(ShownAnswer):
     def citations(self) -> tuple[Citation, ...]:
         """Returns the cited addresses, numbered by first appearance in the text."""
         return numbered(
-            (Mark(self._span(part, note)), note["url"], note.get("title") or "")
+            (Mark(self._span(part, note)), note["url"], _title(note))
             for part in self._parts.values()
             for note in part.annotations
             if _is_citation(note)
@@ -127,6 +127,12 @@ class ResponseText(ShownAnswer):
         return shown
 
 
+def _title(note: Mapping[str, Any]) -> str:
+    """Returns the title of a page; some servers write its number there."""
+    title = str(note.get("title") or "")
+    return "" if title.isdigit() and len(title) < 4 else title
+
+
 def _is_citation(note: Any) -> bool:
     if not isinstance(note, dict) or note.get("type") != "url_citation":
         return False
@@ -135,6 +141,7 @@ def _is_citation(note: Any) -> bool:
 
 Event = Mapping[str, Any]
 Item = dict[str, Any]
+Action = Mapping[str, Any]  # of a search: its type, query or queries, url, sources
 
 _PAGE_ACTIONS = frozenset({"open_page", "find_in_page", "find"})
 
@@ -153,18 +160,15 @@ class WebSearchCalls:
         self._announced = False
         self._visited: set[str] = set()
 
-    def began(self, item: Mapping[str, Any]) -> Iterable[StreamEvent]:
+    def began(self, action: Action) -> Iterable[StreamEvent]:
         """Reads an item that has appeared."""
-        action = item.get("action") or {}
         if self._announced or action.get("type") in _PAGE_ACTIONS:
             return ()
         self._announced = True
         return (SearchStarted(_query(action)),)
 
-    def ended(self, item: Mapping[str, Any]) -> Iterable[StreamEvent]:
+    def ended(self, action: Action, failed: bool) -> Iterable[StreamEvent]:
         """Reads an item that is done."""
-        action = item.get("action") or {}
-        failed = item.get("status") in ("failed", "incomplete")
         if action.get("type") in _PAGE_ACTIONS:
             yield from self._visit(action, failed)
             return
@@ -183,7 +187,7 @@ class WebSearchCalls:
         else:
             yield SearchFinished(query, "empty" if results == 0 else "ok", results)
 
-    def _visit(self, action: Mapping[str, Any], failed: bool) -> Iterable[StreamEvent]:
+    def _visit(self, action: Action, failed: bool) -> Iterable[StreamEvent]:
         url = action.get("url")
         opening = action["type"] == "open_page"
         self.pages += opening
@@ -195,7 +199,12 @@ class WebSearchCalls:
         yield PageOpened(url, "error" if failed else "ok")
 
 
-def _query(action: Mapping[str, Any]) -> str:
+def search_action(item: Item) -> Action | None:
+    """Returns what an item of the server's own search does; None for any other item."""
+    return (item.get("action") or {}) if item.get("type") == "web_search_call" else None
+
+
+def _query(action: Action) -> str:
     queries = action.get("queries") or [action.get("query")]
     return "; ".join(query for query in queries if isinstance(query, str) and query)
 
@@ -230,7 +239,7 @@ def stop_reason(
     return "refusal" if any(part.get("type") == "refusal" for part in parts) else "stop"
 
 
-def usage(response: Mapping[str, Any], searches: WebSearchCalls) -> Usage:
+def read_usage(response: Mapping[str, Any], searches: WebSearchCalls) -> Usage:
     """Returns the reported counts; searches are those billed, if the server says how many."""
     counts = response.get("usage") or {}
     billed = ((response.get("tool_usage") or {}).get("web_search") or {}).get("num_requests")
@@ -245,13 +254,24 @@ def usage(response: Mapping[str, Any], searches: WebSearchCalls) -> Usage:
 
 
 class ResponsesDecoder(DecoderBase):
-    """Decodes one response of `model`. See `agent.providers.Decoder`."""
+    """Decodes one response of a provider's model. See `agent.providers.Decoder`.
+
+    `action_of` and `usage_of` read what vendors of this API report in their own ways.
+    """
 
     api = "the Responses API"
 
-    def __init__(self, codec: CodecBase, model: str, content_type: str) -> None:
+    def __init__(
+        self,
+        codec: CodecBase,
+        made: tuple[str, str],
+        content_type: str,
+        action_of: Callable[[Item], Action | None] = search_action,
+        usage_of: Callable[[Event, WebSearchCalls], Usage] = read_usage,
+    ) -> None:
         super().__init__(codec, content_type)
-        self._model = model
+        self._made = made
+        self._action_of, self._usage_of = action_of, usage_of
         self._last: Event = {}
         self._numbered = False
         self._text = ResponseText()
@@ -304,9 +324,9 @@ class ResponsesDecoder(DecoderBase):
         return thought(self._text.think(text, (index, part)))
 
     def _item_added(self, event: Event) -> Iterable[StreamEvent]:
-        item = event["item"]
-        if item.get("type") == "web_search_call" and event["output_index"] not in self._items:
-            return self._searches.began(item)
+        action = self._action_of(event["item"])
+        if action is not None and event["output_index"] not in self._items:
+            return self._searches.began(action)
         return ()
 
     def _item_done(self, event: Event) -> Iterable[StreamEvent]:
@@ -324,8 +344,9 @@ class ResponsesDecoder(DecoderBase):
                 parts = item.get("summary") or item.get("content") or ()
                 for number, part in enumerate(parts):
                     yield from self._think(index, number, part.get("text") or "")
-            case "web_search_call":
-                yield from self._searches.ended(item)
+            case _ if (action := self._action_of(item)) is not None:
+                failed = item.get("status") in ("failed", "incomplete")
+                yield from self._searches.ended(action, failed)
 
     def _terminal(self, event: Event) -> Iterable[StreamEvent]:
         response = event["response"]
@@ -354,10 +375,10 @@ class ResponsesDecoder(DecoderBase):
         shown = self._text.text
         # Without an item that holds the text, raw blocks would replay less than was said.
         raw = bool(blocks) and (not shown or any(b.get("type") == "message" for b in blocks))
-        data = ProviderData(PROVIDER, self._model, VERSION, tuple(blocks)) if raw else None
+        data = ProviderData(*self._made, VERSION, tuple(blocks)) if raw else None
         message = self._text.message(tool_calls, citations, self._searches.consulted, data)
         reason = stop_reason(response, blocks, tool_calls)
-        return Finished(message, reason, usage(response, self._searches))
+        return Finished(message, reason, self._usage_of(response, self._searches))
 
 
 _READERS: dict[str, Callable[[ResponsesDecoder, Event], Iterable[StreamEvent]]] = {

@@ -5,18 +5,16 @@ https://docs.exa.ai/reference/search
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from searchloop.search_backend.engines import Engine, Wire
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, post
-from searchloop.search_backend.plugin.answers import base, checked, result, rows, usable
+from searchloop.search_backend.plugin.answers import base, checked, first_day, result, rows, usable
 from searchloop.search_backend.types import Query, SearchResult
 
 TITLE = "Exa"
 BASE = "https://api.exa.ai"
 MOST = 25  # the dearer price begins above
-DAYS = {"d": 1, "w": 7, "m": 31, "y": 366}
 SETTINGS = (
     Setting("EXA_API_KEY", "Key of Exa", secret=True),
     Setting("EXA_BASE_URL", "Another server of the Exa API", BASE),
@@ -34,9 +32,8 @@ def request(query: Query, keys: Keys) -> HttpRequest:
         body["includeDomains"] = list(query.allowed_domains)
     if query.blocked_domains:
         body["excludeDomains"] = list(query.blocked_domains)
-    if query.time_range:
-        first = datetime.now(UTC) - timedelta(days=DAYS[query.time_range])
-        body["startPublishedDate"] = first.strftime("%Y-%m-%dT00:00:00.000Z")
+    if first := first_day(query):
+        body["startPublishedDate"] = f"{first}T00:00:00.000Z"
     if query.country:
         body["userLocation"] = query.country.upper()
     if query.safe_search in ("moderate", "strict"):
@@ -69,4 +66,5 @@ ENGINE = Engine(
     applies=frozenset({"domains", "time_range", "country", "safe_search"}),
     wire=Wire(request, parse),
     settings=SETTINGS,
+    untested=True,
 )

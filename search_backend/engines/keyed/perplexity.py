@@ -59,4 +59,5 @@ ENGINE = Engine(
     applies=frozenset({"domains", "time_range", "country", "language"}),
     wire=Wire(request, parse),
     settings=SETTINGS,
+    untested=True,
 )

@@ -49,4 +49,5 @@ ENGINE = Engine(
     applies=frozenset({"domains", "country", "language"}),
     wire=Wire(request, parse),
     settings=SETTINGS,
+    untested=True,
 )

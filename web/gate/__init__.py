@@ -3,21 +3,24 @@
 A page of another site can reach 127.0.0.1 from the user's browser, so an address proves nothing.
 Every request needs an exact Host, an Origin (if any) from the same list, and the token; a body must
 be JSON, small but for files, and arrive in time. Every answer leaves with the security headers.
+
+Others may import: access.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import html
 import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, quote
+
+from searchloop.agent.errors import AgentError
+from searchloop.web.gate import sign_in
+from searchloop.web.gate.access import Access, Person, given_token
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -62,6 +65,7 @@ class Refusal:
     message: str
     remedy: str
     headers: tuple[Header, ...] = ()
+    seconds: int = 0  # to wait
 
 
 # (path, refusal) -> the JSON that clients of a foreign API expect at this path; None elsewhere.
@@ -97,79 +101,24 @@ async def refuse(
     refusal: Refusal, scope: Scope, send: Send, refusal_body: RefusalBody | None = None
 ) -> None:
     """Sends a refusal: JSON to programs, one sentence to a person who opens the page."""
-    kind = b"application/json"
-    if b"text/html" in dict(scope["headers"]).get(b"accept", b"") and scope["path"][:5] != "/api/":
+    kind, head = b"application/json", dict(scope["headers"])
+    own: tuple[Header, ...] = ()
+    if b"text/html" in head.get(b"accept", b"") and scope["path"][:5] != "/api/":
         kind, words = b"text/html; charset=utf-8", f"{refusal.message} {refusal.remedy}".strip()
         text = f"<!doctype html><title>searchloop</title><p>{html.escape(words)}</p>"
+        if refusal.code in sign_in.CODES:
+            accepted = head.get(b"accept-language", b"").decode("latin-1")
+            text = sign_in.page(refusal.code, accepted, refusal.seconds)
+            own = ((b"content-security-policy", sign_in.POLICY.encode()),)
     else:
         error = {"code": refusal.code, "message": refusal.message, "remedy": refusal.remedy}
         shown = (refusal_body(scope["path"], refusal) if refusal_body else None) or {"error": error}
         text = json.dumps(shown, ensure_ascii=False)
     body = text.encode("utf-8", "replace")
     length = str(len(body)).encode()
-    headers = [*refusal.headers, (b"content-type", kind), (b"content-length", length)]
+    headers = [*refusal.headers, *own, (b"content-type", kind), (b"content-length", length)]
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_WILDCARD = frozenset({"0.0.0.0", "::", ""})
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """The addresses of the server, and the secret that lets requests in.
-
-    `names` are further host names, `public` is the address of a proxy before the server. With
-    `open_to_all` no request needs the secret: for a server that holds nothing of the user's.
-    """
-
-    port: int
-    token: str = field(repr=False)
-    host: str = "127.0.0.1"
-    names: tuple[str, ...] = ()
-    open_to_all: bool = False
-    public: str = ""
-
-    @property
-    def cookie(self) -> str:
-        """Returns the cookie's name, with the port: browsers share cookies among a host's ports."""
-        return f"searchloop_{self.port}"
-
-    @property
-    def cookie_value(self) -> str:
-        """Returns the cookie's value. It is derived from the token, which it does not reveal."""
-        return hmac.new(self.token.encode(), b"searchloop cookie", hashlib.sha256).hexdigest()
-
-    @property
-    def anywhere(self) -> bool:
-        """Is true if the socket is bound to every address of the machine."""
-        return self.host in _WILDCARD
-
-    def hosts(self) -> frozenset[bytes]:
-        """Returns the values of Host that name this server."""
-        own = () if self.anywhere else (f"[{self.host}]" if ":" in self.host else self.host,)
-        names = {*_LOOPBACK, *own, *self.names}
-        full = {f"{name}:{self.port}" for name in names}
-        full |= {self.public.partition("://")[2]} - {""}
-        return frozenset(n.lower().encode() for n in (full | names if self.port == 80 else full))
-
-    def arrived_at(self, server: tuple[str, int | None] | None) -> bytes | None:
-        """Returns the Host of the address that a connection came in on, if bound to all of them."""
-        if not self.anywhere or server is None or server[1] is None:
-            return None
-        address = f"[{server[0]}]" if ":" in server[0] else server[0]
-        return f"{address}:{server[1]}".encode()
-
-    def set_cookie(self, host: bytes) -> bytes:
-        """Returns the Set-Cookie line, which needs TLS if `host` is the public https address."""
-        secure = "; Secure" if self.public == f"https://{host.decode('latin-1').lower()}" else ""
-        rest = f"Path=/; HttpOnly; SameSite=Strict{secure}"
-        return f"{self.cookie}={self.cookie_value}; {rest}".encode()
-
-    def start_path(self) -> str:
-        """Returns path and query of the link that lets a browser in."""
-        return "/?token=" + quote(self.token, safe="")
 
 
 _log = logging.getLogger(__name__)
@@ -202,7 +151,9 @@ _LINK = "Open the address that searchloop printed when it started"
 _OR_HEADER = f"{_LINK}, or send the header `Authorization: Bearer TOKEN`."
 _BEARER = ((b"www-authenticate", b"Bearer"),)
 _NO_TOKEN = Refusal(401, "no_token", "The request does not carry the token.", _OR_HEADER, _BEARER)
-_BAD_TOKEN = Refusal(401, "bad_token", "This start link is not valid, or no longer.", f"{_LINK}.")
+_BAD_TOKEN = Refusal(401, "bad_token", "This token or start link is not valid.", f"{_LINK}.")
+_HOME: tuple[Header, ...] = ((b"location", b"/"),)
+PERSON = "searchloop.person"  # the key of a request's scope under which its Person travels
 _NOT_JSON = Refusal(
     415, "not_json", "The body must be JSON.", "Send the header `Content-Type: application/json`."
 )
@@ -231,15 +182,13 @@ class Gate:
         refusal_body: RefusalBody | None = None,
     ) -> None:
         """Allows forms at `form_paths`. `refusal_body` gives refusals the shape of other APIs."""
-        self._forms = form_paths
+        self._forms = form_paths if access.open_to_all else {sign_in.PATH}
         self._refusal_body = refusal_body
         self._app = app
         self._access = access
         self._hosts = access.hosts()
         self._public = access.public.encode() or None
-        self._cookie = access.cookie.encode()
-        self._token = access.token.encode()
-        self._cookie_value = access.cookie_value.encode()
+        self._once = {*_ONCE, access.people.header} if access.people else {*_ONCE}
         self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -250,14 +199,18 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        secured, head = SecureSend(send), _head(scope["headers"])
-        refusal = self._refusal(scope, head)
+        secured, head = SecureSend(send), _head(scope["headers"], self._once)
+        refusal = self._judged(scope, head)
+        if isinstance(refusal, Person):
+            scope, refusal = {**scope, PERSON: refusal}, None
         if refusal is None and scope["method"] in _BODIES:
             body = await self._read(head, receive, _FILES.fullmatch(scope["path"]) is not None)
             if body is None:
                 return
             if isinstance(body, Refusal):
                 refusal = body
+            elif self._is_form(scope):
+                refusal = self._enter(given_token(body.decode("utf-8", "replace")), scope, head)
             else:
                 scope, receive = _with_body(scope, body, receive)
         if refusal is None:
@@ -269,8 +222,23 @@ class Gate:
         if refusal is not None:
             await refuse(refusal, scope, secured, self._refusal_body)
 
+    def _judged(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | Person | None:
+        """Returns who asks, or the answer instead of the application's; None where all may ask."""
+        try:
+            judged: Refusal | Person | None = self._refusal(scope, head)
+            if judged is None and not self._access.open_to_all:
+                judged = self._admit(scope, head)
+        except AgentError as error:  # the file of the token
+            _log.error("%s %s", error.message, error.remedy)
+            return _INTERNAL
+        if isinstance(judged, Refusal) or scope["method"] not in _BODIES:
+            return judged
+        path = scope["path"]
+        most = MAX_FILES if _FILES.fullmatch(path) else MAX_BODY
+        return _body_refusal(head, path in self._forms, most) or judged
+
     def _refusal(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | None:
-        """Returns the reason to refuse this request, or None. A start link gets a redirect."""
+        """Returns the reason to refuse this request, whoever asks, or None."""
         method, path, origin = scope["method"], scope["path"], head.get(b"origin")
         if b"" in head:
             words = f"The header {head[b''].decode()} is there twice."
@@ -290,35 +258,37 @@ class Gate:
             return Refusal(405, "bad_method", words, f"Use one of {', '.join(sorted(_METHODS))}.")
         if path[:1] != "/" or path[:2] == "//" or not scope["query_string"].isascii():
             return _BAD_ADDRESS
-        if not self._access.open_to_all:
-            if path == "/" and method in ("GET", "HEAD") and b"token=" in scope["query_string"]:
-                return self._enter(scope, head)
-            if path not in OPEN_PATHS and not self._has_token(scope, head):
-                return _NO_TOKEN
-        most = MAX_FILES if _FILES.fullmatch(path) else MAX_BODY
-        return _body_refusal(head, path in self._forms, most) if method in _BODIES else None
+        return None
 
     def _is_ours(self, host: bytes, scope: Scope) -> bool:
         host = host.lower()
         return host in self._hosts or host == self._access.arrived_at(scope.get("server"))
 
-    def _has_token(self, scope: Scope, head: dict[bytes, bytes]) -> bool:
-        scheme, _, given = head.get(b"authorization", b"").partition(b" ")
-        if scheme.lower() == b"bearer":
-            return hmac.compare_digest(given.strip(), self._token)
-        lines = b";".join(value for name, value in scope["headers"] if name == b"cookie")
-        pairs = (part.strip().partition(b"=") for part in lines.split(b";"))
-        passes = [value for name, _, value in pairs if name == self._cookie]
-        return any(hmac.compare_digest(value, self._cookie_value) for value in passes)
+    def _is_form(self, scope: Scope) -> bool:
+        signs_in = scope["path"] == sign_in.PATH and scope["method"] == "POST"
+        return signs_in and not self._access.open_to_all
 
-    def _enter(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal:
-        """Answers the start link: sets the cookie if the token is right."""
-        query = parse_qs(scope["query_string"].decode(), keep_blank_values=True)
-        given = query.get("token", [""])[-1].encode("utf-8", "surrogateescape")
-        if not hmac.compare_digest(given, self._token):
-            return _BAD_TOKEN
+    def _admit(self, scope: Scope, head: dict[bytes, bytes]) -> Person | Refusal:
+        """Returns who asks, or the answer to nobody we know. A start link gets a redirect."""
+        path, query = scope["path"], scope["query_string"].decode()
+        if path == "/" and scope["method"] == "GET" and "token=" in query:
+            return self._enter(given_token(query), scope, head, link=True)
+        if path in OPEN_PATHS or self._is_form(scope):
+            return Person()
+        who = self._access.admit(scope, head)
+        if isinstance(who, Person):
+            return who if path != sign_in.PATH else Refusal(303, "welcome", "", "", _HOME)
+        return _too_many(who) if who else _NO_TOKEN
+
+    def _enter(
+        self, given: bytes, scope: Scope, head: dict[bytes, bytes], *, link: bool = False
+    ) -> Refusal:
+        """Answers a start link or the sign-in form: sets the cookie if the token is right."""
+        who = self._access.guess(given, scope, head, link=link)
+        if not isinstance(who, Person):
+            return _too_many(who) if who else _BAD_TOKEN
         cookie = self._access.set_cookie(head.get(b"host", b""))
-        return Refusal(303, "welcome", "", "", ((b"location", b"/"), (b"set-cookie", cookie)))
+        return Refusal(303, "welcome", "", "", (*_HOME, (b"set-cookie", cookie)))
 
     async def _read(
         self, head: dict[bytes, bytes], receive: Receive, files: bool
@@ -345,11 +315,17 @@ class Gate:
         return _TOO_LARGE if large else bytes(body)
 
 
-def _head(headers: Sequence[Header]) -> dict[bytes, bytes]:
+def _too_many(seconds: int) -> Refusal:
+    what, remedy = "Too many wrong tokens came from this address.", f"Try again in {seconds} s."
+    later = ((b"retry-after", str(seconds).encode()),)
+    return Refusal(429, "too_many_guesses", what, remedy, later, seconds)
+
+
+def _head(headers: Sequence[Header], once: Collection[bytes]) -> dict[bytes, bytes]:
     """Returns headers by name. The key b"" names one that is repeated and must not be."""
     head: dict[bytes, bytes] = {}
     for name, value in headers:
-        if name in head and name in _ONCE:
+        if name in head and name in once:
             head[b""] = name
         head[name] = value
     return head

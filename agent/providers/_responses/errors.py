@@ -21,14 +21,17 @@ _HISTORY = re.compile(
 )
 
 
-def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
-    """Returns our error for an error object {message, type, param, code}."""
+def classify(key: str, address: str, details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
+    """Returns our error for an error object {message, type, param, code}.
+
+    `key` and `address` name the settings of the vendor.
+    """
     codes, status = {str(details.get("code")), str(details.get("type"))}, refusal.status or 0
     param, text = str(details.get("param") or ""), str(details.get("message") or "").lower()
     if codes & CREDIT_CODES:
         return refusal.no_credit()
     if status == 401 or "invalid_api_key" in codes:
-        return refusal.unauthorized("OPENAI_API_KEY")
+        return refusal.unauthorized(key)
     if status == 429 or codes & RATE_CODES:
         return refusal.too_many()
     if codes & OVERLOAD_CODES or status >= 500 or status in (408, 409):
@@ -42,7 +45,7 @@ def classify(details: Mapping[str, Any], refusal: Refusal) -> ProviderError:
     if "model_not_found" in codes or (status == 404 and param == "model"):
         return refusal.no_model()
     if status == 404 and not details:
-        remedy = "Check OPENAI_BASE_URL; it usually ends in /v1."
+        remedy = f"Check {address}; it usually ends in /v1."
         return refusal.wrong_address("the Responses API", remedy)
     if "web_search" in text or "hosted tool" in text or "web search" in text:
         return refusal.no_search()

@@ -1,0 +1,1 @@
+"""Engines of vendors that want a key: one file each."""

@@ -1,0 +1,87 @@
+"""PubMed: papers of medicine and biology, by the E-utilities of the NCBI in two requests.
+
+https://www.ncbi.nlm.nih.gov/books/NBK25497/; three requests a second are allowed without a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from searchloop.search_backend.engines import Engine, Wire
+from searchloop.search_backend.engines.keyless import CONTACT, polite
+from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting, get
+from searchloop.search_backend.plugin.answers import (
+    base,
+    checked,
+    failure,
+    misshapen,
+    result,
+    usable,
+)
+from searchloop.search_backend.types import Query, SearchResult
+
+TITLE = "PubMed"
+BASE = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils"
+SETTINGS = (CONTACT, Setting("PUBMED_BASE_URL", "Another server of the E-utilities", BASE))
+COMMON = {"db": "pubmed", "retmode": "json", "tool": "searchloop"}
+
+
+def request(query: Query, keys: Keys) -> HttpRequest:
+    """esearch: the ids of papers, best first."""
+    parameters = COMMON | {"term": query.text, "retmax": query.max_results, "sort": "relevance"}
+    return get(base(keys, "PUBMED_BASE_URL", BASE) + "/esearch.fcgi", parameters, polite(keys))
+
+
+def then(response: HttpResponse, keys: Keys) -> HttpRequest | None:
+    """esummary of the ids in esearchresult.idlist; None if there are none."""
+    value = checked(response, TITLE)
+    ids = _part(value, "esearchresult").get("idlist")
+    if not isinstance(ids, list) or not all(isinstance(one, str) and one.isdigit() for one in ids):
+        raise misshapen(TITLE)
+    parameters = COMMON | {"id": ",".join(ids)}
+    url = base(keys, "PUBMED_BASE_URL", BASE) + "/esummary.fcgi"
+    return get(url, parameters, polite(keys)) if ids else None
+
+
+def parse(response: HttpResponse, _keys: Keys) -> list[SearchResult]:
+    """result.{uids[], ID: {title, fulljournalname, authors[], sortpubdate}}; nothing for the
+    answer of an esearch without ids."""
+    value = checked(response, TITLE)
+    if isinstance(value, Mapping) and "esearchresult" in value:
+        return []
+    found = _part(value, "result")
+    ids = found.get("uids")
+    if not isinstance(ids, list):
+        raise misshapen(TITLE)
+    return usable((_paper(uid, found.get(uid)) for uid in map(str, ids)), TITLE)
+
+
+def _part(value: Any, name: str) -> Mapping[str, Any]:
+    part = value.get(name) if isinstance(value, Mapping) else None
+    if not isinstance(part, Mapping):
+        raise failure(value, TITLE, empty=False) or misshapen(TITLE)
+    return part
+
+
+def _paper(uid: str, paper: Any) -> SearchResult | None:
+    if not isinstance(paper, Mapping):
+        return None
+    names = paper.get("authors")
+    known = names if isinstance(names, list) else []
+    authors = [str(a.get("name")) for a in known if isinstance(a, Mapping)][:4]
+    about = ". ".join(filter(None, (", ".join(authors), str(paper.get("fulljournalname") or ""))))
+    day = str(paper.get("sortpubdate") or "").partition(" ")[0].replace("/", "-")
+    page = f"https://pubmed.ncbi.nlm.nih.gov/{uid}/" if uid.isdigit() else None
+    return result("pubmed", page, paper.get("title"), about, day)
+
+
+ENGINE = Engine(
+    "pubmed",
+    TITLE,
+    wire=Wire(request, parse, then),
+    settings=SETTINGS,
+    rate=1.5,
+    kinds=("medicine",),
+    sites=("pubmed.ncbi.nlm.nih.gov",),
+)

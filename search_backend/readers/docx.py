@@ -1,0 +1,255 @@
+"""Word documents: headings, lists with their numbers, tables, links, notes.
+
+Deleted text, comments, field codes, headers and footers are left out.
+Spec: ECMA-376 part 1, 17 (WordprocessingML)
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from html import escape
+
+from searchloop.search_backend.readers import Reader
+from searchloop.search_backend.readers._archive import (
+    MOST_MARKUP,
+    TOO_LARGE,
+    Archive,
+    Handlers,
+    UnreadableDocument,
+    document,
+)
+from searchloop.search_backend.types import Page
+
+_MAIN = "word/document.xml"
+_HEADING = re.compile(r"heading ?([1-6])|(title)", re.IGNORECASE)
+# What was deleted or moved away, codes of fields, and second versions of text boxes.
+_SKIPPED = frozenset(
+    ("Fallback", "del", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange")
+)
+_FORMULA = {"sup": "^(", "sub": "_(", "num": "(", "den": "/("}
+_BREAKS = {"tab": " ", "br": "<br>", "cr": "<br>", "noBreakHyphen": "‑", "ptab": " "}
+_TABLE = {"tbl": "table", "tr": "tr", "tc": "td"}
+_RAISED = {"superscript": "sup", "subscript": "sub"}
+
+
+def _main_part(archive: Archive) -> str:
+    """Returns the name of the part that holds the text."""
+    found = [_MAIN]
+
+    def start(tag: str, its: Mapping[str, str]) -> None:
+        if its.get("Type", "").endswith("/officeDocument"):
+            found.append(its.get("Target", "").lstrip("/"))
+
+    if "_rels/.rels" in archive:
+        archive.parse("_rels/.rels", Handlers(start))
+    return found[-1]
+
+
+class _Styles:
+    """What other parts say: the levels of headings, the kinds of lists, the targets of links."""
+
+    def __init__(self, archive: Archive, main: str) -> None:
+        self.levels: dict[str, int] = {}
+        self.listed: dict[str, tuple[str, str]] = {}  # by style: its numId and level
+        self.bullets: set[tuple[str, str]] = set()  # numId and level
+        self.links: dict[str, str] = {}
+        self._archive = archive
+        folder, name = posixpath.split(main)
+        parts = {"styles": self._style, "numbering": self._numbering}
+        for part, start in parts.items():
+            self._parse(f"{folder}/{part}.xml", start)
+        self._parse(f"{folder}/_rels/{name}.rels", self._link)
+
+    def _parse(self, name: str, start: object) -> None:
+        self._style_id = self._abstract = self._number = self._level = ""
+        self._abstracts: dict[str, set[str]] = defaultdict(set)
+        if name in self._archive:
+            self._archive.parse(name, Handlers(start))  # type: ignore[arg-type]
+
+    def _style(self, tag: str, its: Mapping[str, str]) -> None:
+        value = its.get("val", "")
+        if tag == "style":
+            self._style_id = its.get("styleId", "")
+        elif tag == "name" and (found := _HEADING.fullmatch(value)):
+            self.levels[self._style_id] = int(found[1] or 1)
+        elif tag == "outlineLvl" and value.isdigit() and int(value) < 6:
+            self.levels.setdefault(self._style_id, int(value) + 1)
+        elif tag == "numId":
+            self.listed[self._style_id] = (value, "0")
+
+    def _numbering(self, tag: str, its: Mapping[str, str]) -> None:
+        value = its.get("val", "")
+        if tag == "abstractNum":
+            self._abstract = its.get("abstractNumId", "")
+        elif tag == "lvl":
+            self._level = its.get("ilvl", "0")
+        elif tag == "numFmt" and value in ("bullet", "none"):
+            self._abstracts[self._abstract].add(self._level)
+        elif tag == "num":
+            self._number = its.get("numId", "")
+        elif tag == "abstractNumId":
+            self.bullets |= {(self._number, level) for level in self._abstracts[value]}
+
+    def _link(self, tag: str, its: Mapping[str, str]) -> None:
+        if its.get("TargetMode") == "External":
+            self.links[its.get("Id", "")] = its.get("Target", "")
+
+
+class _Paragraph:
+    """One paragraph while it is read."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.style = self.number = ""
+        self.level = "0"
+
+
+class _Writer:
+    """Writes the tags of a document as HTML."""
+
+    def __init__(self, styles: _Styles) -> None:
+        self.markup: list[str] = []
+        self._styles = styles
+        self._open = [_Paragraph()]
+        self._counts: dict[str, dict[int, int]] = defaultdict(dict)
+        self._skip, self._in_text, self._raised, self._length = 0, False, "", 0
+        self._note, self._cell = "", "th"
+        self._lists: list[tuple[str, str]] = []  # those that are open: number and kind
+
+    def start(self, tag: str, its: Mapping[str, str]) -> None:
+        """Takes a tag that begins."""
+        if self._skip or tag in _SKIPPED:
+            self._skip += 1
+            return
+        value, now = its.get("val", ""), self._open[-1]
+        if tag == "p":
+            self._open.append(_Paragraph())
+            self._open[-1].parts.append(self._note)
+            self._note = ""
+        elif tag == "t":
+            self._in_text = True
+        elif tag == "r":
+            self._raised = ""
+        elif tag == "vertAlign":
+            self._raised = _RAISED.get(value, "")
+        elif tag == "pStyle":
+            now.style = value
+        elif tag == "ilvl":
+            now.level = value
+        elif tag == "numId":
+            now.number = value or "0"
+        elif tag in _BREAKS:
+            now.parts.append(_BREAKS[tag])
+        elif tag == "hyperlink" and (target := self._styles.links.get(its.get("id", ""))):
+            now.parts.append(f'<a href="{escape(target)}">')
+        elif tag in ("footnoteReference", "endnoteReference"):
+            now.parts.append(f"<sup>{escape(its.get('id', ''))}</sup>")
+        elif tag in ("footnote", "endnote"):
+            self._note = f"<sup>{escape(its.get('id', ''))}</sup> "
+        elif tag in _FORMULA:
+            now.parts.append(_FORMULA[tag])
+        elif tag in _TABLE:
+            self._close_lists(0)
+            if tag != "tc":
+                self._cell = (
+                    "th" if tag == "tbl" else "td" if self.markup[-1] != "<table>" else "th"
+                )
+            self.markup.append(f"<{self._cell if tag == 'tc' else _TABLE[tag]}>")
+        elif tag == "gridSpan" and value.isdigit() and self.markup[-1][:2] == "<t":
+            self.markup[-1] = f'{self.markup[-1][:-1]} colspan="{min(int(value), 60)}">'
+
+    def end(self, tag: str) -> None:
+        """Takes a tag that ends."""
+        if self._skip:
+            self._skip -= 1
+        elif tag == "p" and len(self._open) > 1:
+            self._write(self._open.pop())
+        elif tag == "t":
+            self._in_text = False
+        elif tag == "hyperlink":
+            self._open[-1].parts.append("</a>")
+        elif tag in _FORMULA:
+            self._open[-1].parts.append(")")
+        elif tag in _TABLE:
+            self._close_lists(0)
+            self.markup.append(f"</{_TABLE[tag]}>")
+
+    def text(self, words: str) -> None:
+        """Takes text, of which that of runs counts."""
+        if not self._in_text or self._skip:
+            return
+        self._length += len(words)
+        if self._length > MOST_MARKUP:
+            raise UnreadableDocument(TOO_LARGE)
+        words = escape(words, quote=False)
+        raised = self._raised
+        self._open[-1].parts.append(f"<{raised}>{words}</{raised}>" if raised else words)
+
+    def _write(self, done: _Paragraph) -> None:
+        inner = "".join(done.parts)
+        if not inner.strip():
+            return
+        level = self._styles.levels.get(done.style)
+        if level is None and (found := _HEADING.fullmatch(done.style)):
+            level = int(found[1] or 1)
+        number, depth = done.number, done.level
+        if not number and level is None:
+            number, depth = self._styles.listed.get(done.style, ("", depth))
+        if not level and number not in ("", "0"):
+            self._write_item(number, min(int(depth), 8) if depth.isdigit() else 0, inner)
+            return
+        self._close_lists(0)
+        self.markup.append(f"<h{level}>{inner}</h{level}>" if level else f"<p>{inner}</p>")
+
+    def _write_item(self, number: str, depth: int, inner: str) -> None:
+        """Writes an item with the number that Word shows."""
+        counts = self._counts[number]
+        counts[depth] = counts.get(depth, 0) + 1
+        for deeper in [one for one in counts if one > depth]:
+            del counts[deeper]
+        kind = "ul" if (number, str(depth)) in self._styles.bullets else "ol"
+        same = self._lists[depth : depth + 1] == [(number, kind)]
+        self._close_lists(depth + same)
+        self.markup.append("</li>" * same)
+        while len(self._lists) < depth:
+            self.markup.append("<ul><li>")
+            self._lists.append(("", "ul"))
+        if not same:
+            self.markup.append(f'<{kind} start="{counts[depth]}">')
+            self._lists.append((number, kind))
+        self.markup.append(f"<li>{inner}")
+
+    def _close_lists(self, left: int) -> None:
+        while len(self._lists) > left:
+            self.markup.append(f"</li></{self._lists.pop()[1]}>")
+
+
+def _markup(archive: Archive) -> tuple[str, str]:
+    main = _main_part(archive)
+    writer = _Writer(_Styles(archive, main))
+    folder = posixpath.dirname(main)
+    for part in (main, f"{folder}/footnotes.xml", f"{folder}/endnotes.xml"):
+        if part == main or part in archive:
+            archive.parse(part, Handlers(writer.start, writer.end, writer.text))
+    return archive.texts("docProps/core.xml").get("title", ""), "".join(writer.markup)
+
+
+def read(body: bytes, url: str, _charset: str | None) -> Page:
+    """Returns the text as Markdown, with the document's own title or its first heading."""
+    return document(body, url, _markup)
+
+
+def knows(body: bytes) -> bool:
+    """True for an archive with the parts of a Word document."""
+    return body.startswith(b"PK\x03\x04") and b"[Content_Types].xml" in body and b"word/" in body
+
+
+READER = Reader(
+    frozenset({"application/vnd.openxmlformats-officedocument.wordprocessingml.document"}),
+    frozenset({".docx", ".docm", ".dotx"}),
+    read,
+    knows,
+)

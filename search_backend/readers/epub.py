@@ -1,0 +1,82 @@
+"""E-books: the chapters in the order of the book. Spec: https://www.w3.org/TR/epub-33/"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+from selectolax.lexbor import LexborHTMLParser
+
+from searchloop.search_backend.readers import Reader
+from searchloop.search_backend.readers._archive import (
+    LOCKED,
+    MOST_MARKUP,
+    Archive,
+    Handlers,
+    UnreadableDocument,
+    document,
+)
+from searchloop.search_backend.readers._html.bounds import bounded
+from searchloop.search_backend.text.clean import binary_share, decode
+from searchloop.search_backend.types import Page
+
+_CONTAINER = "META-INF/container.xml"
+_RIGHTS = "META-INF/rights.xml"
+
+
+def _markup(archive: Archive) -> tuple[str, str]:
+    if _RIGHTS in archive:
+        raise UnreadableDocument(LOCKED)
+    packages: list[str] = []
+
+    def root(tag: str, its: Mapping[str, str]) -> None:
+        if tag == "rootfile":
+            packages.append(its.get("full-path", ""))
+
+    archive.parse(_CONTAINER, Handlers(root))
+    package = packages[0]
+    chapters: list[str] = []
+    length = 0
+    for name in _chapters(archive, package):
+        if name not in archive or length > MOST_MARKUP:
+            continue
+        body = archive.read(name)
+        if not binary_share(body):
+            chapters.append(_body(decode(body)))
+            length += len(chapters[-1])
+    return archive.texts(package).get("title", ""), "\n".join(chapters)
+
+
+def _chapters(archive: Archive, package: str) -> list[str]:
+    """Returns the names of the chapters in their order."""
+    files: dict[str, str] = {}
+    order: list[str] = []
+
+    def start(tag: str, its: Mapping[str, str]) -> None:
+        if tag == "item":
+            path = posixpath.join(posixpath.dirname(package), unquote(its.get("href", "")))
+            files[its.get("id", "")] = posixpath.normpath(path)
+        elif tag == "itemref":
+            order.append(its.get("idref", ""))
+
+    archive.parse(package, Handlers(start))
+    return [files[one] for one in dict.fromkeys(order) if one in files]
+
+
+def _body(markup: str) -> str:
+    tree = LexborHTMLParser(bounded(markup)[0])
+    return (tree.body.html or "") if tree.body is not None else ""
+
+
+def read(body: bytes, url: str, _charset: str | None) -> Page:
+    """Returns the text of the book as Markdown, with its title."""
+    return document(body, url, _markup)
+
+
+def knows(body: bytes) -> bool:
+    """True for an archive with the part that each book has."""
+    return body.startswith(b"PK\x03\x04") and _CONTAINER.encode() in body
+
+
+READER = Reader(frozenset({"application/epub+zip"}), frozenset({".epub"}), read, knows)

@@ -1,0 +1,114 @@
+"""OpenDocument texts: headings, lists, tables, links, notes; without deleted text and comments.
+
+Spec: OASIS OpenDocument 1.3 part 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+
+from searchloop.search_backend.readers import Reader
+from searchloop.search_backend.readers._archive import (
+    LOCKED,
+    MOST_MARKUP,
+    TOO_LARGE,
+    Archive,
+    Handlers,
+    UnreadableDocument,
+    document,
+)
+from searchloop.search_backend.types import Page
+
+_KIND = b"application/vnd.oasis.opendocument.text"
+_SKIPPED = frozenset(("annotation", "tracked-changes", "note-citation", "forms"))
+_MOST_REPEATED = 60  # a table may be padded to a million columns
+_TAGS = {"list-item": "li", "table": "table", "table-row": "tr"}
+_CELLS = frozenset(("table-cell", "covered-table-cell"))
+
+
+class _Writer:
+    """Writes the tags of a document as HTML."""
+
+    def __init__(self) -> None:
+        self.markup: list[str] = []
+        self._ends: list[str] = []
+        self._numbered: set[str] = set()  # styles of lists
+        self._style, self._skip, self._body, self._length = "", 0, False, 0
+
+    def start(self, tag: str, its: Mapping[str, str]) -> None:
+        """Takes a tag that begins."""
+        if self._skip or tag in _SKIPPED:
+            self._skip += 1
+            return
+        if tag == "list-style":
+            self._style = its.get("name", "")
+        elif tag == "list-level-style-number" and its.get("level") == "1":
+            self._numbered.add(self._style)
+        begin, end = self._written(tag, its)
+        self.markup.append(begin)
+        self._ends.append(end)
+        self._body = self._body or tag == "body"
+
+    def _written(self, tag: str, its: Mapping[str, str]) -> tuple[str, str]:
+        if tag == "h":
+            level = its.get("outline-level", "1")
+            level = level if level in "123456" else "6"
+            return f"<h{level}>", f"</h{level}>"
+        if tag == "p":
+            return ("", "") if ")</small> " in self._ends else ("<p>", "</p>")
+        if tag == "list":
+            kind = "ol" if its.get("style-name") in self._numbered else "ul"
+            return f"<{kind}>", f"</{kind}>"
+        if tag in _CELLS:
+            times = its.get("number-columns-repeated", "1")
+            more = min(int(times), _MOST_REPEATED) - 1 if times.isdigit() else 0
+            return "<td>", "</td>" + "<td></td>" * more
+        if tag == "a":
+            return f'<a href="{escape(its.get("href", ""))}">', "</a>"
+        if tag == "s":
+            return " ", ""
+        if tag in ("tab", "line-break"):
+            return (" ", "") if tag == "tab" else ("<br>", "")
+        if tag == "note":
+            return " <small>(", ")</small> "
+        name = _TAGS.get(tag)
+        return (f"<{name}>", f"</{name}>") if name else ("", "")
+
+    def end(self, tag: str) -> None:
+        """Takes a tag that ends."""
+        if self._skip:
+            self._skip -= 1
+        else:
+            self.markup.append(self._ends.pop())
+
+    def text(self, words: str) -> None:
+        """Takes text."""
+        if self._skip or not self._body:
+            return
+        self._length += len(words)
+        if self._length > MOST_MARKUP:
+            raise UnreadableDocument(TOO_LARGE)
+        self.markup.append(escape(words, quote=False))
+
+
+def _markup(archive: Archive) -> tuple[str, str]:
+    manifest = "META-INF/manifest.xml"
+    if manifest in archive and b"encryption-data" in archive.read(manifest):
+        raise UnreadableDocument(LOCKED)
+    writer = _Writer()
+    archive.parse("content.xml", Handlers(writer.start, writer.end, writer.text))
+    return archive.texts("meta.xml").get("title", ""), "".join(writer.markup)
+
+
+def read(body: bytes, url: str, _charset: str | None) -> Page:
+    """Returns the text as Markdown, with the document's own title or its first heading."""
+    return document(body, url, _markup)
+
+
+def knows(body: bytes) -> bool:
+    """True for an archive that says so in its first part."""
+    return body.startswith(b"PK\x03\x04") and b"mimetype" + _KIND in body[:200]
+
+
+READER = Reader(frozenset({_KIND.decode()}), frozenset({".odt", ".ott", ".fodt"}), read, knows)

@@ -1,0 +1,208 @@
+"""Several people on one log: nobody reads, changes, follows or stops what is somebody else's."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchloop.agent.errors import Conflict
+from searchloop.agent.log import EventLog
+from searchloop.agent.log.backup import backup, restore
+from searchloop.agent.log.contract import RunDeltas
+from searchloop.agent.log.leases import Leases
+
+HERS = "anna's secret"
+
+
+@pytest.fixture
+def log(store: Path | str) -> Iterator[EventLog]:
+    """The log of whoever has the token."""
+    with closing(EventLog(store)) as opened:
+        yield opened
+
+
+def filled(log: EventLog) -> str:
+    """A session with a question and a run under way."""
+    session = log.create_session(model="m", settings={"pinned": True})
+    log.update_session(session.id, title=HERS)
+    log.append(session.id, [("user_message", {"text": HERS}), ("text_delta", {"text": HERS})])
+    log.leases.claim(session.id, "run", "box/1/x")
+    return session.id
+
+
+def state(log: EventLog, session: str) -> Any:
+    """A session, its events and its leases, whose silence grows."""
+    return (
+        log.session(session),
+        log.read(session),
+        [replace(x, silent=0) for x in log.leases.held()],
+    )
+
+
+def calls_of(owner: object) -> list[tuple[str, Callable[..., Any]]]:
+    """The public methods that name a session first."""
+    names = ("session_id", "session")
+    found = []
+    for name, method in inspect.getmembers(owner, callable):
+        first = next(iter(inspect.signature(method).parameters), "") if name[0] != "_" else ""
+        if first in names:
+            found.append((name, method))
+    return found
+
+
+MORE: dict[str, tuple[Any, ...]] = {  # further arguments of those methods
+    "append": ([("user_message", {"text": "bob was here"})],),
+    "claim": ("run2", "box/2/y"),
+}
+NOTHING = (None, [], False, "no_session", "fenced")  # what somebody else's session looks like
+
+
+def outcome(method: Callable[..., Any], *args: Any) -> Any:
+    """What a call returns, what it yields, or the code of its error."""
+    try:
+        found = method(*args)
+        if inspect.isasyncgen(found):
+
+            async def first() -> list[Any]:
+                async with asyncio.timeout(60):
+                    return [batch async for batch in found]
+
+            return asyncio.run(first())
+    except Conflict as conflict:
+        return conflict.code
+    return found
+
+
+def test_no_method_reaches_somebody_elses_session(log: EventLog) -> None:
+    """Every public method of the log and of its leases that takes a session, those of tomorrow as
+    well: called by another person it finds nothing, and nothing has changed after all of them."""
+    anna, bob = log.of_person("anna"), log.of_person("bob")
+    hers = filled(anna)
+    before = state(anna, hers)
+    tried = 0
+    for other in (bob, log, log.of_person("Anna")):
+        for owner in (other, other.leases):
+            for name, method in calls_of(owner):
+                tried += 1
+                answer = outcome(method, hers, *MORE.get(name, ()))
+                assert answer in NOTHING, name
+        deltas = [RunDeltas(hers, [("text_delta", {"text": "bob"})])]
+        assert [type(each) for each in other.append_deltas(deltas)] == [Conflict]
+        assert other.sessions() == other.sessions(HERS) == other.leases.held() == []
+    assert tried >= 3 * 9
+    assert state(anna, hers) == before
+    assert [s.id for s in anna.sessions(HERS)] == [hers]
+
+
+def test_the_methods_are_found() -> None:
+    """The list above is read off the classes; these at least stand in it."""
+    names = {name for kind in (EventLog, Leases) for name, _ in calls_of_class(kind)}
+    assert {"session", "read", "append", "follow", "delete_session", "claim", "held"} <= names
+
+
+def calls_of_class(kind: type) -> list[tuple[str, Any]]:
+    """The same for a class, whose methods have `self` first."""
+    found = inspect.getmembers(kind, inspect.isfunction)
+    return [
+        (name, method)
+        for name, method in found
+        if [*inspect.signature(method).parameters][1:2] in (["session_id"], ["session"])
+    ]
+
+
+def test_a_list_holds_ones_own(log: EventLog) -> None:
+    """Pinned ones beyond the limit and found ones included; each person has their own count."""
+    people = {name: log.of_person(name) for name in ("anna", "bob")}
+    made = {name: [filled(own) for _ in range(3)] for name, own in people.items()}
+    for name, own in people.items():
+        for listed in (own.sessions(), own.sessions(limit=1), own.sessions("secret")):
+            assert {s.id for s in listed} == set(made[name])
+    assert log.sessions() == []
+    assert set(log.people_running()) == {"anna", "bob"}
+
+
+def test_a_deletion_that_is_refused_deletes_nothing(log: EventLog) -> None:
+    """And the owner's own deletes everything, for every view of the log."""
+    anna, again = log.of_person("anna"), log.of_person("anna")
+    hers = filled(anna)
+    log.of_person("bob").delete_session(hers)
+    assert again.session(hers).title == HERS
+    anna.delete_session(hers)
+    assert outcome(again.session, hers) == "no_session"
+    assert again.read(hers) == []
+
+
+def test_use_is_counted_and_outlives_the_session(log: EventLog) -> None:
+    """By person and day; an unknown price is counted, not taken for nothing; the holder of the
+    token counts nobody."""
+    usage = {"input_tokens": 10, "output_tokens": 3, "searches": 1, "pages": 2}
+    ends = [{**usage, "cost_usd": 0.25}, {**usage, "cost_usd": None}]
+    for own in (log.of_person("anna"), log):
+        session = own.create_session(model="m").id
+        for each in ends:
+            own.append(session, [("run_finished", {"usage": each, "answer": HERS})])
+        own.append(session, [("second_reading", {"usage": ends[0]}), ("message", {"usage": usage})])
+        own.delete_session(session)
+    [row] = log.used()
+    day = row.pop("day")
+    assert len(day) == 10
+    assert row == {
+        "person": "anna",
+        "answers": 2,
+        "input_tokens": 30,
+        "output_tokens": 9,
+        "searches": 3,
+        "pages": 6,
+        "cost_usd": 0.5,
+        "unpriced": 1,
+    }
+    assert log.used("bob") == []
+    assert len(log.used("anna")) == 1
+
+
+def test_a_copy_keeps_whose_it_is(store: Path | str, tmp_path: Path) -> None:
+    """Backup, and restore into an empty store."""
+    with closing(EventLog(store)) as log:
+        hers = filled(log.of_person("anna"))
+    backup(store, tmp_path / "copy")
+    restore(tmp_path / "new.sqlite3", tmp_path / "copy")
+    with closing(EventLog(tmp_path / "new.sqlite3")) as log:
+        assert log.of_person("anna").session(hers).title == HERS
+        assert log.sessions() == []
+
+
+def test_what_is_saved_of_a_damaged_store_keeps_its_owner(tmp_path: Path) -> None:
+    """And a session whose row is lost is shown to nobody, where there are several people."""
+    path = tmp_path / "s.sqlite3"
+    with closing(EventLog(path)) as log:
+        hers, lost = filled(log.of_person("anna")), filled(log.of_person("bob"))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("DELETE FROM sessions WHERE id = ?", (lost,))
+        db.commit()
+    with path.open("r+b") as file:  # the last page: an index, or the events
+        file.seek(-200, 2)
+        file.write(b"\xff" * 200)
+    restore(path, None) if damaged(path) else None
+    with closing(EventLog(path)) as log:
+        assert log.of_person("anna").session(hers).title == HERS
+        for other in (log, log.of_person("bob"), log.of_person("anna")):
+            assert lost not in [s.id for s in other.sessions()]
+            assert outcome(other.session, lost) == "no_session"
+
+
+def damaged(path: Path) -> bool:
+    """Whether SQLite itself says so."""
+    with closing(sqlite3.connect(path)) as db:
+        try:
+            return bool(db.execute("PRAGMA integrity_check").fetchone()[0] != "ok")
+        except sqlite3.DatabaseError:
+            return True

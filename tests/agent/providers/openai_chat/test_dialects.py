@@ -1,0 +1,539 @@
+"""What servers and families of models do otherwise: requests, refusals, answers, each as data.
+
+The shapes are those of real traffic; `docs/local-models.md` names where it was seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from searchloop.agent.errors import AgentError, ConfigError, ProviderError
+from searchloop.agent.providers import load
+from searchloop.agent.providers.openai_chat import ChatCodec
+from searchloop.agent.providers.openai_chat.dialects import Dialect, Dialects
+from searchloop.agent.providers.openai_chat.models import ChatServer, ListedModels
+from searchloop.agent.transport.transport import Transport
+from searchloop.agent.types import (
+    Finished,
+    Message,
+    NativeSearch,
+    Request,
+    SearchFinished,
+    SearchStarted,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+)
+from tests.agent.providers.openai_chat.test_openai_chat import (
+    FERRY,
+    chunk,
+    fresh,
+    results,
+    stream_of,
+    transcripts,
+)
+from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
+from tests.rules_openai_chat import check, check_mistral, check_templates
+
+USER = Message("user", "When is high water?")
+DONE = b"data: [DONE]\n\n"
+MISTRAL = "mistral-small-latest"
+
+
+def codec(host: str = "chat.example") -> ChatCodec:
+    return ChatCodec(ChatServer(f"https://{host}/v1", "test-key-0123456789"))
+
+
+def body(model: str, *messages: Message, host: str = "chat.example", **more: Any) -> dict[str, Any]:
+    """The body of a request with these messages."""
+    sent: dict[str, Any] = json.loads(
+        codec(host).encode(Request(model, messages or (USER,), **more))
+    )
+    check(sent)
+    check_templates(sent)
+    return sent
+
+
+def decode(
+    data: bytes,
+    model: str = "m",
+    host: str = "chat.example",
+    kind: str = "text/event-stream",
+    **more: Any,
+) -> list[StreamEvent]:
+    decoder = codec(host).decoder(Request(model, (), **more), kind)
+    return [*decoder.feed(data), *decoder.close()]
+
+
+def finished(events: list[StreamEvent]) -> Finished:
+    assert isinstance(events[-1], Finished)
+    return events[-1]
+
+
+def shown(events: list[StreamEvent]) -> str:
+    return "".join(e.text for e in events if isinstance(e, TextDelta))
+
+
+def whole(message: Mapping[str, Any], **more: Any) -> bytes:
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return json.dumps({"choices": [{**choice, **more.pop("choice", {})}], **more}).encode()
+
+
+# --- the table ---
+
+
+@pytest.mark.parametrize(
+    ("host", "model", "traits"),
+    [
+        ("api.mistral.ai", "anything", {"id_length": 9, "user_after_tool": False}),
+        ("127.0.0.1", "mistralai/Devstral-2507", {"id_length": 9, "user_after_tool": False}),
+        ("gpu-box", "Ministral-8B.gguf", {"id_length": 9, "user_after_tool": False}),
+        ("openrouter.ai", "tide/finder", {"search": "openrouter:web_search"}),
+        ("openrouter.ai", "tide/finder:online", {"search": "always"}),
+        ("openrouter.ai", "perplexity/sonar", {"search": "options", "marks": True}),
+        ("api.perplexity.ai", "sonar-pro", {"search": "options", "marks": True}),
+        ("api.groq.com", "groq/compound-mini", {"search": "always"}),
+        ("api.deepseek.com", "deepseek-chat", {"reasoning": "reasoning_content"}),
+        ("llm.example", "moonshotai/Kimi-K2.5", {"reasoning": "reasoning_content"}),
+        ("127.0.0.1", "DeepSeek-R1-Distill", {"opened": True}),
+        ("api.openai.com", "gpt-6-luna", {"limit": "max_completion_tokens", "prints": False}),
+        ("tide.openai.azure.com", "o4", {"limit": "max_completion_tokens", "prints": False}),
+        ("127.0.0.1", "tidewater-8b", {}),
+    ],
+)
+def test_who_speaks_which_dialect(host: str, model: str, traits: dict[str, Any]) -> None:
+    """An address or a family decides; a model that nobody listed speaks the API as it is."""
+    assert Dialects(host).of(model) == Dialect(**traits)
+
+
+# --- requests: ids, order, reasoning, arguments ---
+
+
+@given(transcripts())
+@settings(max_examples=150, deadline=None)
+def test_no_history_is_refused_by_mistral(messages: list[Message]) -> None:
+    """Whoever made it, ids are nine letters and digits, and no question follows a result."""
+    sent = body(MISTRAL, *fresh(list(messages)), tools=(FERRY,), system="Be brief.")
+    check_mistral(sent)
+    assert sent == body(MISTRAL, *fresh(list(messages)), tools=(FERRY,), system="Be brief.")
+    # The memo of one dialect is not that of another.
+    body("tidewater-8b", *messages, tools=(FERRY,))
+    check_mistral(body(MISTRAL, *messages, tools=(FERRY,)))
+
+
+@given(transcripts())
+@settings(max_examples=80, deadline=None)
+def test_a_request_to_mistral_begins_with_the_one_before(messages: list[Message]) -> None:
+    """What was sent once is not changed by what follows."""
+    asked = [*messages, Message("user", "And then?")]
+    before = codec().encode(Request(MISTRAL, asked)).removesuffix(b'"}]}')
+    after = codec().encode(Request(MISTRAL, [*asked, Message("assistant", "Then.")]))
+    assert after.startswith(before)
+
+
+@given(st.lists(st.text(max_size=60), unique=True, max_size=50))
+def test_ids_are_stable_and_distinct(names: list[str]) -> None:
+    """One call has one id in every request, and two calls have two."""
+    calls = tuple(ToolCall(name, "f", {}) for name in names)
+    message = Message("assistant", "", tool_calls=calls)
+    first, second = (
+        body(MISTRAL, USER, *fresh([message, *results(message)]))["messages"] for _ in range(2)
+    )
+    assert first == second
+    wires = [call["id"] for m in first for call in m.get("tool_calls") or ()]
+    assert len(set(wires)) == len(names)
+    assert [m["tool_call_id"] for m in first if m["role"] == "tool"] == wires
+
+
+def test_an_id_of_mistral_s_own_is_kept() -> None:
+    """What the server gave fits and goes back as it was."""
+    call = {"id": "aB3dE6gH9", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = finished(decode(chunk({"tool_calls": [call]}, "tool_calls") + DONE, MISTRAL)).message
+    sent = body(MISTRAL, USER, message, *results(message))
+    assert sent["messages"][1]["tool_calls"][0]["id"] == "aB3dE6gH9"
+
+
+def test_reasoning_that_a_server_demands() -> None:
+    """With DeepSeek each message with calls has it: its own, or a blank for another's."""
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    deltas = chunk({"reasoning_content": "Hm."}) + chunk({"tool_calls": [call]}, "tool_calls")
+    own = finished(decode(deltas + DONE, "deepseek-v4")).message
+    other = Message("assistant", "", thinking="Mine.", tool_calls=(ToolCall("b", "f", {}),))
+    plain = Message("assistant", "At 07:40.", thinking="Hm.")
+    told = [USER, own, *results(own), other, *results(other), plain, USER]
+    sent = body("deepseek-v4", *told)["messages"]
+    assert [m.get("reasoning_content") for m in sent if m["role"] == "assistant"] == [
+        "Hm.",
+        " ",
+        None,
+    ]
+    assert "reasoning_content" not in json.dumps(body("tidewater-8b", *fresh(told)))
+
+
+def quoted(value: Any, times: int) -> str:
+    text = json.dumps(value)
+    for _ in range(times):
+        text = json.dumps(text)
+    return text
+
+
+@pytest.mark.parametrize("times", [0, 1])
+@pytest.mark.parametrize("arguments", [{}, {"query": "ferry"}, {"query": 'a "b" \\ {c}', "n": 2}])
+def test_arguments_go_back_as_one_object(arguments: dict[str, Any], times: int) -> None:
+    """An object inside a string is read as the object, and sent as one."""
+    function = {"name": "f", "arguments": quoted(arguments, times)}
+    data = chunk({"tool_calls": [{"index": 0, "id": "a", "function": function}]}, "tool_calls")
+    message = finished(decode(data + DONE)).message
+    assert message.tool_calls[0].arguments == arguments
+    sent = body("m", USER, message, *results(message))["messages"][1]["tool_calls"][0]["function"]
+    assert json.loads(sent["arguments"]) == arguments
+
+
+# --- search ---
+
+OPENROUTER = "openrouter.ai"
+
+
+def test_openrouter_searches_with_its_own_tool() -> None:
+    """The switch adds the server's tool beside ours, and without it nothing searches."""
+    search = NativeSearch(
+        allowed_domains=("tides.example",), context_size="low", country="DK", max_searches=3
+    )
+    sent = body("tide/finder", host=OPENROUTER, native_search=search, tools=(FERRY,))
+    assert [t["type"] for t in sent["tools"]] == ["function", "openrouter:web_search"]
+    assert sent["tools"][1]["parameters"] == {
+        "max_uses": 3,
+        "search_context_size": "low",
+        "allowed_domains": ["tides.example"],
+        "user_location": {"type": "approximate", "country": "DK"},
+    }
+    assert "web_search" not in json.dumps(body("tide/finder", host=OPENROUTER, tools=(FERRY,)))
+    last = body("tide/finder", host=OPENROUTER, native_search=search, answer_now=True)
+    assert last["tool_choice"] == "none"
+
+
+def test_what_models_of_openrouter_can() -> None:
+    """Those that call tools search beside them; one that its list says calls none does not."""
+    listed = ListedModels(Dialects(OPENROUTER))
+    listed.learn({"data": [{"id": "a/mute", "supported_parameters": ["stop"]}]})
+    can = [listed.capabilities(name) for name in ("a/b", "a/mute", "perplexity/sonar")]
+    assert [(c.native_search, c.tools_with_native_search, c.tools) for c in can] == [
+        (True, True, True),
+        (False, False, False),
+        (True, False, False),
+    ]
+
+
+@pytest.mark.parametrize("model", ["sonar", "sonar-deep-research", "groq/compound", "a/b:online"])
+def test_a_model_that_always_searches_is_refused_with_the_switch_off(model: str) -> None:
+    """It could not obey."""
+    with pytest.raises(ConfigError) as caught:
+        codec(OPENROUTER).encode(Request(model, (USER,)))
+    assert caught.value.code == "always_searches"
+
+
+NOTE = {"type": "url_citation", "url_citation": {"url": "https://tides.example/", "title": "Tides"}}
+
+
+@pytest.mark.parametrize(
+    ("end", "searched"),
+    [
+        (chunk({"annotations": [NOTE]}) + chunk({"content": "07:40"}, "stop"), True),
+        (
+            chunk({"content": "07:40"}, "stop")
+            + chunk({}, usage={"server_tool_use_details": {"web_search_requests": 1}}),
+            True,
+        ),
+        (chunk({"content": "07:40"}, "stop"), False),
+    ],
+)
+def test_a_server_s_tool_tells_only_what_it_did(end: bytes, searched: bool) -> None:
+    """A search is announced where pages or counts show one."""
+    events = decode(end + DONE, "a/b", OPENROUTER, native_search=NativeSearch())
+    kinds = [type(e) for e in events if isinstance(e, SearchStarted | SearchFinished)]
+    assert kinds == [SearchStarted, SearchFinished] * searched
+
+
+def test_the_pages_of_a_server_s_tool() -> None:
+    """Each is found, and the one that the text names is cited there."""
+    sent = stream_of("server_tool_stream")
+    message = finished(decode(sent, "a/b", OPENROUTER, native_search=NativeSearch())).message
+    (cited,) = message.citations
+    assert [message.content[a:b] for a, b in cited.spans] == ["https://tides.example/lindhoj"]
+    assert [s.state for s in message.sources] == ["cited", "found"]
+
+
+PAGES = ["https://a.example/", "https://b.example/", "https://c.example/"]
+FOUND = [{"title": f"Page {n}", "url": url, "date": "2026-11-20"} for n, url in enumerate(PAGES)]
+SAID = "High water is at 07:40.[2][1] It was **0.9 m**[3], as `x[1]` says.[2, 3]"
+
+
+def perplexity(shape: str) -> tuple[bytes, str]:
+    """One answer in the forms in which Perplexity and routers send it."""
+    listed = {"citations": PAGES, "search_results": FOUND}
+    pieces = [SAID[at : at + 7] for at in range(0, len(SAID), 7)]
+    match shape:
+        case "body":
+            extra = {"choice": {"delta": {"role": "assistant", "content": ""}}}
+            return whole({"role": "assistant", "content": SAID}, **listed, **extra), "json"
+        case "stream":
+            out = b"".join(chunk({"content": p}, **listed) for p in pieces)
+        case "late":
+            out = b"".join(chunk({"content": p}) for p in pieces) + chunk({}, **listed)
+        case "results":
+            out = b"".join(chunk({"content": p}) for p in pieces)
+            out += chunk({}, search_results=FOUND)
+        case "both":  # each chunk repeats all that was said
+            out = b""
+            for n, piece in enumerate(pieces, 1):
+                message = {"role": "assistant", "content": "".join(pieces[:n])}
+                choice = {"index": 0, "delta": {"content": piece}, "message": message}
+                out += b"data: " + json.dumps({"choices": [choice], **listed}).encode() + b"\n\n"
+        case _:
+            notes = [{"url": p["url"], "title": p["title"]} for p in FOUND]
+            wrapped = [{"type": "url_citation", "url_citation": note} for note in notes]
+            out = chunk({"annotations": wrapped})
+            out += b"".join(chunk({"content": p}) for p in pieces)
+    return out + chunk({}, "stop") + DONE, "text/event-stream"
+
+
+@pytest.mark.parametrize("shape", ["body", "stream", "late", "results", "both", "annotations"])
+def test_the_marks_of_perplexity_are_citations(shape: str) -> None:
+    """However the pages come, each mark names its own, and code stays code."""
+    data, kind = perplexity(shape)
+    model = "perplexity/sonar" if shape == "annotations" else "sonar-pro"
+    events = decode(data, model, kind=kind, native_search=NativeSearch())
+    message = finished(events).message
+    assert message.content == shown(events) == SAID
+    cited = {c.url: [SAID[a:b] for a, b in c.spans] for c in message.citations}
+    assert cited == {
+        PAGES[1]: ["[2]", "[2, 3]"],
+        PAGES[0]: ["[1]"],
+        PAGES[2]: ["[3]", "[2, 3]"],
+    }
+    assert [c.n for c in message.citations] == [1, 2, 3]
+    assert {c.title for c in message.citations} == {"Page 0", "Page 1", "Page 2"}
+
+
+def test_the_cost_of_perplexity() -> None:
+    """It is reported in parts."""
+    data = whole({"content": "x"}, usage={"prompt_tokens": 1, "cost": {"total_cost": 0.005}})
+    assert finished(decode(data, kind="json")).usage.cost_usd == 0.005
+
+
+# --- answers: closing messages, thinking, errors ---
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"n":1}'}}
+CLOSING: dict[str, Any] = {"role": "assistant", "content": "At 07:40.", "reasoning_content": "Hm."}
+
+
+def closed(message: Mapping[str, Any], *deltas: Mapping[str, Any]) -> bytes:
+    """Pieces of an answer, and a whole message at their end."""
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    end = {"object": "chat.completion", "choices": [choice], "usage": {"prompt_tokens": 4}}
+    return b"".join(map(chunk, deltas)) + b"data: " + json.dumps(end).encode() + b"\n\n" + DONE
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        ({"reasoning_content": "Hm."}, {"content": "At "}, {"content": "07:40."}),
+        ({"reasoning": "Hm."}, {"content": "At 07:40."}),
+        ({"reasoning_content": "Hm."}, {"content": "At "}),
+        ({"role": "assistant", "content": ""},),
+        (),
+    ],
+)
+def test_a_closing_message_repeats_nothing(deltas: tuple[dict[str, Any], ...]) -> None:
+    """MiniMax ends a stream with the whole message: what is missing of it is added, no more."""
+    events = decode(closed(CLOSING, *deltas))
+    message = finished(events).message
+    assert (message.content, message.thinking) == ("At 07:40.", "Hm.")
+    assert shown(events) == "At 07:40."
+
+
+def test_calls_of_a_closing_message() -> None:
+    """Calls that came in pieces are not made twice; calls that did not come are made."""
+    message = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+    for deltas in ((), ({"tool_calls": [{"index": 0, **CALL}]},)):
+        calls = finished(decode(closed(message, *deltas))).message.tool_calls
+        assert [(c.name, c.arguments) for c in calls] == [("f", {"n": 1})]
+
+
+def test_a_closing_message_that_differs_changes_nothing() -> None:
+    """What was shown stands."""
+    events = decode(closed({**CLOSING, "content": "Another."}, {"content": "At 07:40."}))
+    assert finished(events).message.content == shown(events) == "At 07:40."
+
+
+def printed(text: str) -> bytes:
+    pieces = (text[at : at + 3] for at in range(0, len(text), 3))
+    return b"".join(chunk({"content": p}) for p in pieces) + chunk({}, "stop") + DONE
+
+
+LATE = [
+    "Let me see.\n</think>\n\nAt 07:40.",
+    "Let me see.</think>At 07:40.",
+    "Let me see.\n</think>At 07:40.",
+]
+
+
+@pytest.mark.parametrize("text", LATE)
+@pytest.mark.parametrize("host", ["127.0.0.1", "chat.example"])
+@pytest.mark.parametrize("model", ["qwq:32b", "tidewater-8b"])
+def test_thinking_that_the_prompt_opened(text: str, host: str, model: str) -> None:
+    """Only its end is printed: what stands before it is no answer."""
+    if text.startswith("Let me see.\n</think>At") and model == "tidewater-8b":
+        text = text.replace("see.\n", "see.")
+    events = decode(printed(text), model, host)
+    message = finished(events).message
+    assert (message.content, message.thinking.strip()) == ("At 07:40.", "Let me see.")
+    if (host, model) == ("127.0.0.1", "qwq:32b"):
+        assert shown(events) == "At 07:40."
+        assert any(isinstance(e, ThinkingDelta) for e in events)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tag `</think>` ends it.\n",
+        'Write "</think>" here.',
+        "```\nx</think>\ny\n```\nThat is all.",
+        "It ends with </think> and goes on.",
+        "At 07:40.",
+    ],
+)
+def test_an_answer_about_the_tag_stays_whole(text: str) -> None:
+    """Neither quoted nor in code does it end anything."""
+    assert finished(decode(printed(text))).message.content == text
+
+
+def test_a_thinking_model_that_did_not_think() -> None:
+    """Its answer is shown, once it is known to be one."""
+    events = decode(printed("At 07:40."), "qwq:32b", "127.0.0.1")
+    assert finished(events).message.content == shown(events) == "At 07:40."
+    with_member = chunk({"reasoning_content": "Hm."}) + printed("At 07:40.")
+    message = finished(decode(with_member, "qwq:32b", "127.0.0.1")).message
+    assert (message.content, message.thinking) == ("At 07:40.", "Hm.")
+
+
+PLACE = {"type": "extra_forbidden", "loc": ["body", "tools", 0], "msg": "Extra inputs"}
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "code", "words"),
+    [
+        (422, {"object": "error", "message": {"detail": [PLACE]}}, "bad_request", "body.tools.0"),
+        (422, {"message": {"detail": [PLACE]}}, "bad_request", "Extra inputs"),
+        (422, {"detail": [PLACE, PLACE]}, "bad_request", "Extra inputs"),
+        (422, {"detail": {"message": "Extra inputs"}}, "bad_request", "Extra inputs"),
+        (400, {"error": [{"msg": "Extra inputs"}]}, "bad_request", "Extra inputs"),
+        (400, {"error": {"message": ["Extra", "inputs"]}}, "bad_request", "Extra; inputs"),
+        (400, {"error": {"message": {"error": 1, "reason": "No such"}}}, "bad_request", "No such"),
+        (400, [{"error": {"message": "Extra inputs"}}], "bad_request", "Extra inputs"),
+        (400, {"errors": ["Extra inputs"]}, "bad_request", "Extra inputs"),
+        (400, {"title": "Extra inputs"}, "bad_request", "Extra inputs"),
+        (400, {"error": {"type": "too_many_prompt_tokens", "code": 400}}, "context_length", ""),
+        (400, {"error": {"message": "The messages are too long."}}, "context_length", "too long"),
+        (
+            400,
+            {"error": {"message": "Call failed.", "code": "tool_use_failed"}},
+            "tool_call_slip",
+            "Call failed.",
+        ),
+    ],
+)
+def test_words_wherever_they_stand(status: int, answer: Any, code: str, words: str) -> None:
+    """A fault as an object or a list is quoted by its words, never as JSON."""
+    error = codec().error(status, {}, json.dumps(answer).encode())
+    assert error.code == code
+    assert words in error.message
+    assert "{" not in error.message
+    assert error.retryable == (code == "tool_call_slip")
+
+
+def test_an_error_in_a_field_of_its_own() -> None:
+    """llama.cpp writes `error:` where events have `data:`."""
+    data = chunk({"content": "At "}) + b'error: {"error":{"message":"failed to decode"}}\n\n'
+    with pytest.raises(ProviderError) as caught:
+        decode(data)
+    assert "failed to decode" in caught.value.message
+
+
+# --- what a refusal teaches ---
+
+REFUSALS = {
+    "mistral": "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
+    "order": "Unexpected role 'user' after role 'tool'",
+    "template": "conversation roles must alternate user/assistant/user/assistant/...",
+    "deepseek": "The `reasoning_content` in the thinking mode must be passed back to the API.",
+    "moonshot": "thinking is enabled but reasoning_content is missing in assistant tool call "
+    "message at index 2",
+    "older": "Missing `reasoning_content` field in the assistant message at message index 2.",
+}
+
+
+class Strict(FakeServer):
+    """A server of a model that nobody listed, which refuses what its dialect does not allow."""
+
+    def __init__(self, words: str, status: int = 400) -> None:
+        super().__init__(self._answer)
+        self._words, self._status = words, status
+
+    def _answer(self, request: Received) -> Reply:
+        try:
+            if "reasoning_content" in self._words:
+                for message in request.json["messages"]:
+                    assert not message.get("tool_calls") or message.get("reasoning_content")
+            else:
+                check_mistral(request.json)
+        except AssertionError:
+            return json_reply({"error": {"message": self._words}}, self._status)
+        return sse_reply([{"choices": [{"index": 0, "delta": {"content": "07:40"}}]}, DONE])
+
+
+def ask(server: FakeServer, messages: list[Message], times: int) -> list[Finished | AgentError]:
+    async def main() -> list[Finished | AgentError]:
+        transport = Transport()
+        env = {"OPENAI_CHAT_BASE_URL": f"{server.url}/v1"}
+        out: list[Finished | AgentError] = []
+        try:
+            provider = load("openai-chat", env, transport)
+            for _ in range(times):
+                events = [e async for e in provider.stream(Request("tidewater-8b", messages))]
+                out.append(finished(events))
+            return out
+        finally:
+            await transport.aclose()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("words", REFUSALS.values(), ids=REFUSALS)
+def test_a_refusal_teaches_the_dialect(words: str) -> None:
+    """One further request, once; from then on all requests are as this model wants them."""
+    call = ToolCall("call_1", "f", {})
+    answer = Message("assistant", "", tool_calls=(call,))
+    told = [USER, answer, *results(answer), Message("user", "And then?")]
+    with Strict(words) as server:
+        ends = ask(server, told, times=2)
+    assert [e.message.content for e in ends if isinstance(e, Finished)] == ["07:40"] * 2
+    assert len(server.requests) == 3
+
+
+def test_a_server_that_always_refuses_is_asked_twice() -> None:
+    """What was learnt and does not help is not tried again."""
+    words = REFUSALS["mistral"]
+    with FakeServer([json_reply({"error": {"message": words}}, 400)] * 2) as server:
+        with pytest.raises(ProviderError) as caught:
+            ask(server, [USER], times=1)
+        assert len(server.requests) == 2
+    assert "length of 9" in caught.value.message

@@ -1,0 +1,127 @@
+"""Small documents of many kinds, made here: DOCX, ODT, EPUB, notebooks, mail, PDF."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+
+_W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_TYPES = '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>'
+
+
+def archive(parts: Mapping[str, str | bytes]) -> bytes:
+    """A ZIP archive of these parts."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, data in parts.items():
+            how = zipfile.ZIP_STORED if name == "mimetype" else zipfile.ZIP_DEFLATED
+            packed.writestr(name, data, compress_type=how)
+    return file.getvalue()
+
+
+def words(text: str, style: str = "", more: str = "") -> str:
+    """A paragraph of Word."""
+    named = f'<w:pStyle w:val="{style}"/>' if style else ""
+    return f"<w:p><w:pPr>{named}{more}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def docx(body: str, parts: Mapping[str, str] | None = None) -> bytes:
+    """A Word document with this body."""
+    document = (
+        f'<w:document xmlns:w="{_W}" xmlns:r="{_OFFICE}"><w:body>{body}</w:body></w:document>'
+    )
+    kept = {"[Content_Types].xml": _TYPES, "word/document.xml": document}
+    return archive({**kept, **(parts or {})})
+
+
+def odt(body: str, parts: Mapping[str, str] | None = None) -> bytes:
+    """An OpenDocument text with this body."""
+    names = "".join(
+        f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "text", "table", "style")
+    )
+    link = ' xmlns:xlink="http://www.w3.org/1999/xlink"'
+    content = (
+        f"<office:document-content{names}{link}><office:automatic-styles>"
+        '<text:list-style style:name="L1"><text:list-level-style-number text:level="1"/>'
+        "</text:list-style></office:automatic-styles>"
+        f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
+    )
+    content = content.replace('list-style style:name="L1"', 'list-style text:name="L1"')
+    kind = "application/vnd.oasis.opendocument.text"
+    return archive({"mimetype": kind, "content.xml": content, **(parts or {})})
+
+
+def epub(chapters: Mapping[str, str], title: str = "A book") -> bytes:
+    """An e-book; the order of its spine is that of the chapters, the manifest has it reversed."""
+    items = "".join(f'<item id="{n}" href="{n}.xhtml"/>' for n in reversed(list(chapters)))
+    spine = "".join(f'<itemref idref="{n}"/>' for n in chapters)
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f"<metadata><dc:title>{title}</dc:title></metadata>"
+        f"<manifest>{items}</manifest><spine>{spine}</spine></package>"
+    )
+    container = (
+        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+        '<rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
+    )
+    pages = {
+        f"OEBPS/{n}.xhtml": f"<html><head><title>x</title></head><body>{text}</body></html>"
+        for n, text in chapters.items()
+    }
+    return archive(
+        {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": container,
+            "OEBPS/book.opf": package,
+            **pages,
+        }
+    )
+
+
+def notebook(*cells: tuple[str, str, str]) -> bytes:
+    """A notebook of cells (kind, source, printed output)."""
+    made = [
+        {
+            "cell_type": kind,
+            "source": source.splitlines(keepends=True),
+            "outputs": [{"output_type": "stream", "text": [out]}] if out else [],
+        }
+        for kind, source, out in cells
+    ]
+    kernel = {"kernelspec": {"language": "python"}}
+    return json.dumps({"cells": made, "metadata": kernel, "nbformat": 4}).encode()
+
+
+def pdf(text: str) -> bytes:
+    """A PDF of one page."""
+    shown = f"BT /F1 12 Tf 10 10 Td ({text}) Tj ET"
+    parts = (
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 50]/Contents 4 0 R"
+        "/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>",
+        f"<</Length {len(shown)}>>stream\n{shown}\nendstream",
+    )
+    body, places = "%PDF-1.4\n", list[int]()
+    for number, part in enumerate(parts, 1):
+        places.append(len(body))
+        body += f"{number} 0 obj{part}endobj\n"
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    start = len(body)
+    body += f"xref\n0 5\n0000000000 65535 f \n{table}trailer<</Size 5/Root 1 0 R>>\n"
+    return f"{body}startxref\n{start}\n%%EOF".encode()
+
+
+MAIL = (
+    b"From: Ann <ann@example.org>\r\nTo: bob@example.org\r\n"
+    b"Date: Mon, 3 Feb 2025 10:00:00 +0100\r\n"
+    b"Subject: =?utf-8?B?S2V0dGxlcyDwn6uW?=\r\nMIME-Version: 1.0\r\n"
+    b'Content-Type: multipart/mixed; boundary="x"\r\n\r\n--x\r\n'
+    b"Content-Type: text/plain; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable"
+    b"\r\n\r\nThe samovar is hei=DF.\r\n--x\r\nContent-Type: application/pdf\r\n"
+    b'Content-Disposition: attachment; filename="offer.pdf"\r\n\r\nJVBERi0=\r\n--x--\r\n'
+)

@@ -1,0 +1,210 @@
+"""Documents beside web pages: what each kind shows, lies about kinds, damage and bombs."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.search_backend.pages.worker import page_in
+from searchloop.search_backend.readers import find_readers, read
+from searchloop.search_backend.text.clean import decode
+from searchloop.search_backend.types import Page
+from tests.search_backend.documents import MAIL, archive, docx, epub, notebook, odt, pdf, words
+
+LISTED = '<w:numPr><w:ilvl w:val="{}"/><w:numId w:val="1"/></w:numPr>'
+ROW = "<w:tr><w:tc>{}</w:tc><w:tc>{}</w:tc></w:tr>"
+DOCX = docx(
+    words("Kettles", "berschrift1")
+    + "<w:p><w:r><w:t>5 m</w:t></w:r><w:r><w:rPr><w:vertAlign w:val='superscript'/></w:rPr>"
+    "<w:t>2</w:t></w:r><w:r><w:t xml:space='preserve'> of a &lt;b&gt; &amp; </w:t></w:r>"
+    "<w:hyperlink r:id='rId7'><w:r><w:t>shop</w:t></w:r></w:hyperlink>"
+    "<w:del><w:r><w:delText>gone</w:delText></w:r></w:del>"
+    "<w:r><w:footnoteReference w:id='3'/></w:r></w:p>"
+    + "".join(words(t, more=LISTED.format(d)) for t, d in (("one", 0), ("deep", 1), ("two", 0)))
+    + f"<w:tbl>{ROW.format(words('Name'), words('Litres'))}"
+    + f"{ROW.format(words('Big'), words('1.7'))}</w:tbl>",
+    {
+        "word/styles.xml": '<w:styles xmlns:w="w"><w:style w:styleId="berschrift1">'
+        '<w:name w:val="heading 1"/></w:style></w:styles>',
+        "word/footnotes.xml": '<w:footnotes xmlns:w="w"><w:footnote w:id="3">'
+        + words("A note on teapots.")
+        + "</w:footnote></w:footnotes>",
+        "word/_rels/document.xml.rels": '<Relationships xmlns="r"><Relationship Id="rId7" '
+        'Target="https://example.org/shop" TargetMode="External"/></Relationships>',
+    },
+)
+ODT = odt(
+    '<text:h text:outline-level="2">Kettles</text:h><text:p>Two<text:s text:c="2"/>words, a '
+    '<text:a xlink:href="https://example.org/">link</text:a><text:note><text:note-citation>1'
+    "</text:note-citation><text:note-body><text:p>noted</text:p></text:note-body></text:note>"
+    "<office:annotation><text:p>comment</text:p></office:annotation></text:p>"
+    '<text:list text:style-name="L1"><text:list-item><text:p>one</text:p></text:list-item>'
+    "<text:list-item><text:p>two</text:p></text:list-item></text:list><table:table><table:table-row>"
+    '<table:table-cell table:number-columns-repeated="2"><text:p>A</text:p></table:table-cell>'
+    "</table:table-row></table:table>"
+)
+BOOK = epub({"a": "<h1>First</h1><p>A samovar.</p>", "b": "<h1>Second</h1><p>A kettle.</p>"})
+NOTES = notebook(("markdown", "# Kettles\ntea", ""), ("code", "print(1)", "\x1b[31m1\x1b[0m"))
+KINDS = {
+    "kettles.docx": (
+        DOCX,
+        "Kettles",
+        ["# Kettles", "5 m^2 of a <b> & [shop](https://example.org/shop)", "A note on teapots"],
+        ["gone"],
+    ),
+    "lists.docx": (DOCX, "Kettles", ["1. one\n   1. deep\n2. two", "| Big | 1.7 |"], []),
+    "kettles.odt": (
+        ODT,
+        "Kettles",
+        ["## Kettles", "[link](https://example.org/)", "(noted)", "1. one\n2. two", "| A |"],
+        ["comment"],
+    ),
+    "book.epub": (BOOK, "A book", ["# First\n\nA samovar.\n\n# Second\n\nA kettle."], []),
+    "n.ipynb": (
+        NOTES,
+        "Kettles",
+        ["# Kettles\ntea", "```python\nprint(1)\n```", "```\n1\n```"],
+        [],
+    ),
+    "m.eml": (
+        MAIL,
+        "Kettles 🫖",
+        ["From: Ann <ann@example.org>", "The samovar is heiß.", "Attachments: offer.pdf"],
+        [],
+    ),
+    "a.pdf": (pdf("Samovars are hot"), "a.pdf", ["Samovars are hot"], []),
+    "t.csv": (b"name,litres\nbig,1.7\n", "t.csv", ["big,1.7"], []),
+    "t.json": (b'{"kettle": [1, 2]}', "t.json", ['"kettle": [1, 2]'], []),
+    "x.tex": (b"\\section{Kettles}\nWe boil $x^2$.", "x.tex", ["\\section{Kettles}"], []),
+    "x.py": (b"def boil():\n    pass\n", "x.py", ["def boil():\n    pass"], []),
+    "README": (b"A samovar.", "README", ["A samovar."], []),
+}
+
+
+def page(name: str, body: bytes, content_type: str = "") -> Page:
+    """The page in a body, as a worker reads it."""
+    suffix = f".{name.rpartition('.')[2]}"
+    named = next((min(r.types) for r in find_readers() if suffix in r.suffixes), "text/plain")
+    head = {"url": f"file:///notes/{name}", "content_type": content_type or named, "charset": None}
+    return page_in(head, body, False, read)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_each_kind_of_document_is_read(name: str) -> None:
+    """Its title, its words in order, its lists, tables and links; what was deleted stays away."""
+    body, title, shown, absent = KINDS[name]
+    found = page(name, body)
+    assert found.error is None
+    assert found.title == title
+    assert [part for part in shown if part not in found.text] == []
+    assert [part for part in absent if part in found.text] == []
+
+
+@pytest.mark.parametrize("said", ["text/plain", "application/octet-stream", "application/pdf"])
+@pytest.mark.parametrize("name", ["kettles.docx", "kettles.odt", "book.epub", "a.pdf"])
+def test_a_lie_about_the_kind_changes_nothing(name: str, said: str) -> None:
+    """The bytes tell archives and PDF, not the name and not a server."""
+    assert page("x.txt", KINDS[name][0], said).text == page(name, KINDS[name][0]).text
+
+
+@pytest.mark.parametrize("suffix", ["docx", "odt", "epub", "pdf", "ipynb"])
+def test_text_under_a_foreign_name_is_read_as_text(suffix: str) -> None:
+    """Many exports are HTML or text with the suffix of an office program."""
+    assert page(f"a.{suffix}", b"A plain samovar.").text == "A plain samovar."
+    assert page(f"a.{suffix}", b"<html><body><p>A samovar, hot.</p>").text == "A samovar, hot."
+
+
+def test_old_and_encrypted_office_files_are_told_by_name() -> None:
+    """They share one container, which holds no XML."""
+    found = page("a.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600)
+    assert found.error is not None
+    assert "old Office file, or one with a password" in found.error.message
+
+
+LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 9))
+BOMBS = {
+    "entities": archive(
+        {
+            "[Content_Types].xml": "",
+            "word/document.xml": f'<!DOCTYPE x [<!ENTITY a0 "a">{LAUGHS}]><x>&a8;</x>',
+        }
+    ),
+    "zip": docx(words("a" * 60 * 2**20)),
+    "text": docx(words("a" * 5 * 2**20)),
+    "parts": archive({"[Content_Types].xml": "", **{f"word/{n}": "" for n in range(10_001)}}),
+    "deep": docx("<w:sdt>" * 200_000 + "</w:sdt>" * 200_000),
+    "cut": DOCX[: len(DOCX) // 2],
+    "empty": docx(""),
+    "no main part": archive({"[Content_Types].xml": "", "word/x.xml": "<a/>"}),
+    "rights": archive({"META-INF/container.xml": "<a/>", "META-INF/rights.xml": "<a/>"}),
+    "no spine": archive({"META-INF/container.xml": "<a/>"}),
+    "columns": odt('<table:table-cell table:number-columns-repeated="9999999"/>' * 50),
+    "encrypted": odt("", {"META-INF/manifest.xml": "<encryption-data/>"}),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_damage_and_bombs_end_as_one_sentence(name: str) -> None:
+    """None is unpacked beyond its bounds, none raises, each says what is wrong."""
+    found = page("a.docx", BOMBS[name])
+    assert found.error is not None
+    assert found.error.code in ("bad_document", "too_large", "no_text", "unsupported_type")
+    assert found.error.message.endswith(".")
+
+
+@pytest.mark.parametrize("cells", ["[" * 100_000, "7}", "[]}", '[{"source": {}}'])
+def test_a_damaged_notebook_is_shown_as_it_stands(cells: str) -> None:
+    """It is JSON, or nearly."""
+    text = '{"nbformat": 4, "cells": ' + cells
+    assert page("a.ipynb", text.encode()).text == text
+
+
+@given(st.binary(max_size=200), st.integers(0, 2000), st.sampled_from([*KINDS]))
+def test_no_damage_raises(noise: bytes, at: int, name: str) -> None:
+    """A document with any bytes in any place is read or refused."""
+    body = KINDS[name][0]
+    page(name, body[:at] + noise + body[at + len(noise) :])
+
+
+LEGACY = {
+    "ru": ("windows-1251 koi8-r ibm866", "Вчера вечером мы долго говорили о чайниках и самоварах."),
+    "ja": ("shift_jis euc-jp iso-2022-jp", "昨日の夜、やかんについて長い間話し合いました。"),
+    "zh": ("gb18030 big5", "昨天晚上我們討論了水壺，談了很久，終於決定買一個。"),
+    "ko": ("euc-kr", "어제 저녁 우리는 주전자에 대해 오랫동안 이야기했습니다."),
+    "el": ("windows-1253", "Χθες το βράδυ συζητήσαμε πολλή ώρα για τσαγιέρες."),
+    "he": ("windows-1255", "אתמול בערב דיברנו זמן רב על קומקומים."),
+    "ar": ("windows-1256", "تحدثنا مساء أمس طويلا عن غلايات الماء."),
+    "th": ("cp874", "เมื่อวานตอนเย็นเราคุยกันนานเรื่องกาน้ำ"),
+    "pl": (
+        "windows-1250 iso-8859-2",
+        "Wczoraj długo rozmawialiśmy o czajnikach. Żółta łódź, źdźbło.",
+    ),
+    "de": (
+        "windows-1252",
+        "Gestern haben wir über Kessel geredet: größer, schöner, für alle – „heiß“.",
+    ),
+    "any": ("utf-16 utf-16-le utf-16-be utf-8-sig", "Чайник 水 kettle\n"),
+}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"), [(e, text) for names, text in LEGACY.values() for e in names.split()]
+)
+def test_texts_without_a_label_are_no_mojibake(encoding: str, text: str) -> None:
+    """A file says nothing about its encoding; its bytes do."""
+    assert decode(text.encode(encoding)) == text
+    assert page("a.txt", text.encode(encoding)).text == text.strip()
+
+
+def test_a_mail_with_its_own_markup_shows_what_people_see() -> None:
+    """HTML is read as a page, base64 and foreign encodings are undone, odd headers do no harm."""
+    html = base64.b64encode(
+        ("<style>.x{display:none}</style><p>" + "Привет. " * 9 + "<p class=x>tracker").encode()
+    )
+    mail = b"Subject: =?x?Q?=\r\nDate: never\r\nContent-Type: text/html; charset=utf-8\r\n"
+    found = page("a.eml", mail + b"Content-Transfer-Encoding: base64\r\n\r\n" + html)
+    assert "Привет" in found.text
+    assert "tracker" not in found.text

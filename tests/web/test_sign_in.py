@@ -1,0 +1,435 @@
+"""Signing in: links that work once, the kept token, the page for browsers, guesses, sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from searchloop.agent.errors import ConfigError
+from searchloop.web.gate import Gate, sign_in
+from searchloop.web.gate.access import (
+    SHORTEST,
+    TOKEN_FILE,
+    Access,
+    Guesses,
+    KeptToken,
+    People,
+    StartLinks,
+)
+from searchloop.web.listen import BoundedHead
+from searchloop.web.serve import OK
+from tests.web.house import HOST, PORT, TOKEN, Answer, allowed, make_house, request
+from tests.web.test_gate import Inner
+from tests.web.test_http import GOOD, serving
+from tests.web.test_serve import ROOT, Running, refused
+
+BROWSER = {"host": HOST, "accept": "text/html,*/*;q=0.8"}
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def ask(access: Access, method: str, target: str, headers: Any, **more: Any) -> Answer:
+    """One request through a gate with this access."""
+    return asyncio.run(request(Gate(Inner(), access), method, target, headers, **more))
+
+
+def form(token: str, **more: str) -> dict[str, Any]:
+    """What a browser sends from the sign-in page."""
+    headers = {
+        **BROWSER,
+        "origin": f"http://{HOST}",
+        "sec-fetch-site": "same-origin",
+        "content-type": "application/x-www-form-urlencoded",
+        **more,
+    }
+    return {"headers": headers, "body": f"user=searchloop&token={quote(token)}".encode()}
+
+
+def test_a_start_link_works_once() -> None:
+    """The second time it is a page that says so; a link that nobody used dies by itself."""
+    clock = Clock()
+    access = Access(PORT, TOKEN, links=StartLinks(clock))
+    link, unused = access.start_path(), access.start_path(60)
+    assert TOKEN not in link
+    first, second = (ask(access, "GET", link, BROWSER) for _ in range(2))
+    assert (first.status, second.status) == (303, 401)
+    assert "set-cookie" in first.headers
+    assert "set-cookie" not in second.headers
+    assert b"works once" in second.body
+    clock.now += 61
+    assert ask(access, "GET", unused, BROWSER).status == 401
+
+
+def test_a_look_at_a_link_does_not_use_it_up() -> None:
+    """HEAD, which checkers of links send, is no visit."""
+    access = Access(PORT, TOKEN)
+    link = access.start_path()
+    assert ask(access, "HEAD", link, BROWSER).status == 401
+    assert ask(access, "GET", link, BROWSER).status == 303
+
+
+def test_a_new_token_ends_links_cookies_and_the_old_token(tmp_path: Path) -> None:
+    """At once, in a server that runs, whichever process made it."""
+    kept = KeptToken(tmp_path)
+    old = kept.read()
+    access = Access(PORT, old, kept=kept)
+    link = access.start_path()
+    cookie = f"{access.cookie}={access.cookie_value}"
+    headers = ({"host": HOST, "cookie": cookie}, {"host": HOST, "authorization": f"Bearer {old}"})
+    assert [ask(access, "GET", "/x", each).status for each in headers] == [200, 200]
+    new = KeptToken(tmp_path).renew()
+    assert new != old
+    assert [ask(access, "GET", "/x", each).status for each in headers] == [401, 401]
+    assert ask(access, "GET", link, BROWSER).status == 401
+    assert ask(access, "GET", "/x", {**BROWSER, "authorization": f"Bearer {new}"}).status == 200
+
+
+def test_the_token_outlives_a_restart_and_is_private(tmp_path: Path) -> None:
+    """Two servers one after the other take the same cookie; nobody else may read the file."""
+    cookies, statuses = [], []
+    for _ in range(2):
+        running = Running(make_house(tmp_path))
+        access = running.serving.access
+        cookies.append(access.cookie_value)
+        with contextlib.closing(running.connect()) as connection:
+            pair = f"{access.cookie}={cookies[0]}"
+            connection.request("GET", "/api/sessions", headers={"Cookie": pair})
+            statuses.append(connection.getresponse().status)
+        assert running.stop() == OK
+    assert statuses == [200, 200]
+    if os.name == "posix":
+        path = tmp_path / TOKEN_FILE
+        assert path.stat().st_mode & 0o077 == 0
+        path.chmod(0o644)
+        KeptToken(tmp_path).read()
+        assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_file_that_holds_no_token_is_one_sentence(tmp_path: Path) -> None:
+    """It is not taken for an empty token, which everybody knows."""
+    for text in ("", "short\n"):
+        (tmp_path / TOKEN_FILE).write_text(text)
+        with pytest.raises(ConfigError, match="holds no token"):
+            KeptToken(tmp_path).read()
+        assert "holds no token" in refused(make_house(tmp_path), "127.0.0.1", 0)
+
+
+@pytest.mark.parametrize("where", ["0.0.0.0", "public"])
+def test_a_short_token_stays_on_this_machine(where: str, tmp_path: Path) -> None:
+    """Where others can reach the server, fifteen characters are refused, sixteen are enough."""
+    host = "127.0.0.1" if where == "public" else where
+    more = {"SEARCHLOOP_PUBLIC_URL": "https://chat.example.org"} if where == "public" else {}
+    house = make_house(tmp_path / "a", SEARCHLOOP_TOKEN="t" * (SHORTEST - 1), **more)
+    assert "shorter than 16" in refused(house, host, 0)
+    good = make_house(tmp_path / "b", SEARCHLOOP_TOKEN="t" * SHORTEST, **more)
+    assert Running(good, host).stop() == OK
+    assert Running(make_house(tmp_path / "c", SEARCHLOOP_TOKEN="abc")).stop() == OK
+
+
+@pytest.mark.parametrize("language", ["en", "de", "zh"])
+def test_a_browser_gets_a_page_to_sign_in(language: str) -> None:
+    """In the reader's language, labelled, without scripts or anything to load; a program gets JSON
+    with the remedy at the same address."""
+    headers = {**BROWSER, "accept-language": f"xx;q=0.9, {language}-XX, en;q=0.1"}
+    answer = ask(Access(PORT, TOKEN), "GET", "/", headers)
+    page, words = answer.body.decode(), sign_in.WORDS[language]
+    assert answer.status == 401
+    assert f'<html lang="{ {"zh": "zh-CN"}.get(language, language) }"' in page
+    assert words["title"] in page
+    assert '<label for="token">' in page
+    assert not re.search(r"<script|src=|https?://|url\(", page)
+    policy = answer.headers["content-security-policy"]
+    assert "form-action 'self'" in policy
+    assert "unsafe" not in policy
+    plain = ask(Access(PORT, TOKEN), "GET", "/", {"host": HOST})
+    assert (plain.status, plain.error["code"]) == (401, "no_token")
+    assert "Authorization: Bearer" in plain.error["remedy"]
+    api = ask(Access(PORT, TOKEN), "GET", "/api/sessions", BROWSER)
+    assert api.headers["content-type"] == "application/json"
+
+
+def test_the_page_says_the_same_in_every_language() -> None:
+    """No sentence is missing, none is left in English, and the places in them are the same."""
+    english = sign_in.WORDS["en"]
+    for language, words in sign_in.WORDS.items():
+        assert set(words) == set(english)
+        for key, text in words.items():
+            assert language == "en" or text != english[key], (language, key)
+            assert re.findall(r"\{\w+\}", text) == re.findall(r"\{\w+\}", english[key])
+
+
+def test_the_form_signs_in() -> None:
+    """By a form as browsers send it without JavaScript; a wrong token is told on the page, a form
+    of another site is refused, and a signed-in browser is sent to the page."""
+    access = Access(PORT, "pä ss&wörd of mine")
+    good = ask(access, "POST", sign_in.PATH, **form(access.token))
+    assert (good.status, good.headers["location"]) == (303, "/")
+    cookie = good.headers["set-cookie"].partition(";")[0]
+    assert ask(access, "GET", "/", {**BROWSER, "cookie": cookie}).status == 200
+    assert ask(access, "GET", sign_in.PATH, {**BROWSER, "cookie": cookie}).status == 303
+    wrong = ask(access, "POST", sign_in.PATH, **form("no"))
+    assert (wrong.status, "set-cookie" in wrong.headers) == (401, False)
+    assert b'role="alert"' in wrong.body
+    foreign = form(access.token, origin="https://evil.example")
+    assert ask(access, "POST", sign_in.PATH, **foreign).status == 403
+    assert ask(access, "GET", sign_in.PATH, BROWSER).status == 401
+    link = access.start_path().partition("token=")[2]
+    assert ask(access, "POST", sign_in.PATH, **form(link)).status == 401  # links are for addresses
+
+
+@pytest.mark.parametrize("way", ["bearer", "link", "form"])
+def test_guesses_are_limited(way: str) -> None:
+    """After ten wrong ones the right one is refused, too, until time has passed; whoever has a
+    cookie stays in; and nobody else is kept out."""
+    clock = Clock()
+    access = Access(PORT, TOKEN, guesses=Guesses(clock))
+
+    def attempt(token: str) -> Answer:
+        if way == "form":
+            return ask(access, "POST", sign_in.PATH, **form(token))
+        if way == "link":
+            return ask(access, "GET", f"/?token={token}", BROWSER)
+        return ask(access, "GET", "/x", {"host": HOST, "authorization": f"Bearer {token}"})
+
+    assert [attempt(f"guess{n}").status for n in range(12)] == [401] * 10 + [429] * 2
+    refused = attempt(TOKEN)
+    assert (refused.status, int(refused.headers["retry-after"])) == (429, 6)
+    cookie = {"host": HOST, "cookie": f"{access.cookie}={access.cookie_value}"}
+    assert ask(access, "GET", "/x", cookie).status == 200
+    assert access.guesses.wait("127.0.0.2") == 0
+    clock.now += 6
+    assert attempt(TOKEN).status in (200, 303)
+
+
+def test_an_old_cookie_is_no_guess() -> None:
+    """Tabs that were open when the token changed do not keep their own browser from signing in."""
+    access = Access(PORT, TOKEN)
+    stale = {**BROWSER, "cookie": f"{access.cookie}=old"}
+    assert {ask(access, "GET", "/x", stale).status for _ in range(50)} == {401}
+    assert ask(access, "POST", sign_in.PATH, **form(TOKEN)).status == 303
+
+
+def test_guessers_do_not_fill_the_memory() -> None:
+    """Addresses are forgotten, the one seen last is the last to go, and a network of IPv6 counts
+    as one address."""
+    guesses = Guesses(Clock())
+    for number in range(10_050):
+        guesses.wrong(f"10.0.{number >> 8}.{number & 255}")
+    assert len(guesses._left) == 10_000
+    access = Access(PORT, TOKEN, guesses=guesses)
+    for n in range(10):
+        scope = {"client": (f"2001:db8::{n}", 1), "headers": ()}
+        assert access.guess(b"no", scope, {}) is None
+    assert access.guess(TOKEN.encode(), {"client": ("2001:db8::ffff", 1), "headers": ()}, {}) == 6
+
+
+def test_behind_our_proxy_the_guesser_is_whom_the_proxy_saw() -> None:
+    """One guesser does not lock out everybody behind the same proxy; and nobody chooses for
+    themselves who is counted, unless they are the proxy."""
+    people = People.of({"SEARCHLOOP_USER_HEADER": "X-User"})
+    access = Access(PORT, TOKEN, people=people)
+    proxied = {"client": ("127.0.0.1", 1), "headers": ()}
+    for n in range(10):
+        access.guess(b"no", proxied, {b"x-forwarded-for": b"1.1.1.%d, 7.7.7.7" % n})
+    assert access.guess(b"no", proxied, {b"x-forwarded-for": b"7.7.7.7"}) == 6
+    assert access.guess(b"no", proxied, {b"x-forwarded-for": b"7.7.7.8"}) is None
+    direct = {"client": ("9.9.9.9", 1), "headers": ()}
+    for n in range(10):
+        access.guess(b"no", direct, {b"x-forwarded-for": b"1.1.1.%d" % n})
+    assert access.guess(TOKEN.encode(), direct, {}) == 6
+
+
+BROWSER_PROGRAM = """#!/bin/sh
+tr '\\0' '\\n' < /proc/$PPID/environ > /dev/null 2>&1
+echo "$@" >> "$SEARCHLOOP_HOME/../opened"
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a browser named by the environment")
+def test_no_command_line_or_log_holds_the_token(tmp_path: Path) -> None:
+    """`serve --open` gives the browser a code that works once, and prints another; the token is in
+    the file alone: not in any output, not in a command line, not in an address or a header that a
+    browser keeps."""
+    program = tmp_path / "browser"
+    program.write_text(BROWSER_PROGRAM)
+    program.chmod(0o700)
+    home = tmp_path / "home"
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+        "SEARCHLOOP_HOME": str(home),
+        "SEARCHLOOP_LOG": "text,debug",
+        "DISPLAY": ":0",
+        "BROWSER": f"{program} %s",
+    }
+    command = [sys.executable, "-m", "searchloop.cli", "serve", "--port", "0", "--open"]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, text=True, cwd=tmp_path, env=env, **pipes) as process:
+        try:
+            first = process.stdout.readline()
+            token = (home / TOKEN_FILE).read_text().strip()
+            lines = Path(f"/proc/{process.pid}/cmdline").read_text()
+            opened = wait_for(tmp_path / "opened")
+            for address in (opened, re.search(r"http\S+", first)[0]):  # type: ignore[index]
+                assert "token=" in address
+                statuses = [status_of(address) for _ in range(2)]
+                assert statuses == [303, 401]
+        finally:
+            process.terminate()
+        rest = process.stdout.read()
+    for text in (first, rest, lines, opened):
+        assert token not in text
+
+
+def wait_for(path: Path) -> str:
+    """What another program wrote to a file, once it is there."""
+    until = time.monotonic() + 60
+    while not (path.exists() and path.read_text().endswith("\n")):
+        assert time.monotonic() < until, "no browser was opened"
+        os.sched_yield()
+    return path.read_text().split()[0]
+
+
+def status_of(address: str) -> int:
+    """The status of a GET, redirects not followed."""
+    host, _, target = address.removeprefix("http://").partition("/")
+    name, _, port = host.partition(":")
+    with socket.create_connection((name, int(port)), timeout=60) as connection:
+        connection.sendall(f"GET /{target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        return int(connection.makefile("rb").readline().split()[1])
+
+
+class Crowded(BoundedHead):
+    """Has room for four that wait, and no other limit of time that a test could meet."""
+
+    head_seconds = 10_000.0
+    most_waiting, crowded_seconds = 4, 0.3
+
+
+def test_half_sent_heads_do_not_crowd_out_others() -> None:
+    """Of twelve connections that wait, those above the limit are closed, the oldest first; the
+    others go on, and a whole request is answered all the while."""
+    with serving(Crowded) as server, contextlib.ExitStack() as stack:
+        waiting = []
+        for _ in range(12):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            one.settimeout(90)
+            one.sendall(GOOD[:20])
+            waiting.append(one)
+        assert server.ask(GOOD)[0][0] == 200
+        for one in waiting[:8]:
+            with contextlib.suppress(ConnectionResetError):
+                assert one.recv(10) == b""
+        for one in waiting[8:]:
+            one.sendall(GOOD[20:])
+            assert one.recv(12) == b"HTTP/1.1 200"
+
+
+class Patient(BoundedHead):
+    """Cuts an idle connection by its own clock alone."""
+
+    head_seconds = 0.3
+
+
+@pytest.mark.parametrize("rest", [b"", b"\r\n"])
+def test_an_idle_connection_ends(rest: bytes) -> None:
+    """After its answer as well; an empty line, which is no request, does not keep it open."""
+    with serving(Patient) as server:
+        server.server.config.timeout_keep_alive = 10_000
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.settimeout(90)
+            client.sendall(GOOD)
+            assert client.recv(12) == b"HTTP/1.1 200"
+            client.sendall(rest)
+            with contextlib.suppress(ConnectionResetError):
+                while client.recv(65_536):
+                    pass
+
+
+def test_a_name_is_believed_from_the_proxy_alone() -> None:
+    """From its address; exactly one; and the token's holder is nobody's name."""
+    people = People.of(
+        {
+            "SEARCHLOOP_USER_HEADER": "X-User",
+            "SEARCHLOOP_TRUSTED_PROXIES": "10.0.0.0/24, ::1",
+            "SEARCHLOOP_ADMINS": "anna@example.org, b",
+        }
+    )
+    assert people
+    access = Access(PORT, TOKEN, people=people)
+    head = {b"x-user": b"anna@example.org"}
+    for client, name in (
+        ("10.0.0.7", "anna@example.org"),
+        ("::ffff:10.0.0.7", "anna@example.org"),
+        ("::1", "anna@example.org"),
+        ("10.0.1.7", None),
+        ("127.0.0.1", None),
+        ("", None),
+    ):
+        who = access.admit({"client": (client, 1), "headers": ()}, head)
+        assert getattr(who, "name", None) == name
+    proxied = {"client": ("10.0.0.7", 1), "headers": ()}
+    for value in (b"", b"  ", b"a\x00b", b"\xff", b"x" * 201, b"a\nb"):
+        assert access.admit(proxied, {b"x-user": value}) is None
+    bob = access.admit(proxied, {b"x-user": "Bóß".encode()})
+    assert bob is not None
+    assert not isinstance(bob, int)
+    assert (bob.name, bob.admin) == ("Bóß", False)
+
+
+def test_two_names_in_one_request_are_refused() -> None:
+    """A proxy that adds its header to a client's instead of replacing it lets nobody be chosen."""
+    access = Access(PORT, TOKEN, people=People.of({"SEARCHLOOP_USER_HEADER": "X-User"}))
+    inner, sent = Inner(), list[Any]()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    headers = [(b"host", HOST.encode()), (b"x-user", b"anna"), (b"x-user", b"bob")]
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}
+    scope |= {"server": ("127.0.0.1", PORT), "client": ("127.0.0.1", 1)}
+    asyncio.run(Gate(inner, access)(scope, receive, send))
+    assert (sent[0]["status"], inner.reached) == (400, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SEARCHLOOP_USER_HEADER", "X User"),
+        ("SEARCHLOOP_USER_HEADER", "X-Üser"),
+        ("SEARCHLOOP_TRUSTED_PROXIES", "proxy.example.org"),
+        ("SEARCHLOOP_TRUSTED_PROXIES", "10.0.0.0/33"),
+    ],
+)
+def test_settings_of_people_that_cannot_be_used(name: str, value: str, tmp_path: Path) -> None:
+    """The start is refused in one sentence that names the setting."""
+    env = {"SEARCHLOOP_USER_HEADER": "X-User", name: value}
+    assert name in refused(make_house(tmp_path, **env), "127.0.0.1", 0)
+
+
+def test_a_program_signs_in_as_before() -> None:
+    """A Bearer token needs no page and no cookie."""
+    assert ask(Access(PORT, TOKEN), "GET", "/x", allowed()).status == 200

@@ -1,0 +1,344 @@
+"""Who may come in: the token, one-time start links, guesses, and people whom a proxy signed in.
+
+The gate asks `Access.admit` once for each request. Its answer, a `Person`, travels with the request
+as a value; no other code looks at a cookie, a token or a user's header.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import math
+import os
+import secrets
+import tempfile
+import threading
+import time
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.agent.settings.keys import write_private
+
+TOKEN_FILE = "token"
+SHORTEST = 16  # characters of a token where other machines can reach the server
+OPENED_SECONDS, PRINTED_SECONDS = 120.0, 12 * 3600.0  # that a start link lasts if nobody uses it
+COOKIE_SECONDS = 400 * 86_400  # the longest that browsers keep one
+_MOST_LINKS = 64
+_GUESSES, _REFILL = 10.0, 10 / 60  # wrong tokens of an address at once, and a second
+_MOST_GUESSERS = 10_000
+_LONGEST_NAME = 200  # characters
+_SETTINGS = ("SEARCHLOOP_USER_HEADER", "SEARCHLOOP_TRUSTED_PROXIES", "SEARCHLOOP_ADMINS")
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_WILDCARD = frozenset({"0.0.0.0", "::", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Whoever asks. `name` is what the proxy calls them, empty for the holder of the token."""
+
+    name: str = ""
+    admin: bool = True
+
+
+class KeptToken:
+    """The token in SEARCHLOOP_HOME, for its user only. Another process may replace it."""
+
+    def __init__(self, home: Path) -> None:
+        self.path = home / TOKEN_FILE
+        self._seen: tuple[int, int] | None = None
+        self._value = ""
+
+    def read(self) -> str:
+        """Returns the token of now; makes one if there is none. Raises ConfigError, StoreError."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return self._value or self._made()
+        except OSError as error:
+            raise self._unreadable(str(error)) from error
+        seen = found.st_mtime_ns, found.st_ino  # it is always replaced, never written in place
+        if seen != self._seen:
+            self._value, self._seen = self._checked(found.st_mode), seen
+        return self._value
+
+    def renew(self) -> str:
+        """Replaces the token: every cookie and link of the old one dies. Raises StoreError."""
+        write_private(self.path, f"{secrets.token_urlsafe(32)}\n")
+        return self.read()
+
+    def _checked(self, mode: int) -> str:
+        try:
+            if mode & 0o077 and os.name == "posix":
+                self.path.chmod(0o600)
+            value = self.path.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._unreadable(str(error)) from error
+        if len(value) < SHORTEST:
+            raise self._unreadable("it holds no token")
+        return value
+
+    def _made(self) -> str:
+        """Writes the first token, unless another process was quicker."""
+        folder = self.path.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle, name = tempfile.mkstemp(dir=folder, prefix=f".{TOKEN_FILE}-")
+            with os.fdopen(handle, "w") as file:
+                file.write(f"{secrets.token_urlsafe(32)}\n")
+            try:
+                os.link(name, self.path)
+            except FileExistsError:
+                pass
+            except OSError:  # a file system without links
+                os.replace(name, self.path)
+                return self.read()
+            os.unlink(name)
+        except OSError as error:
+            what = f"{self.path} cannot be written: {error}."
+            remedy = "Make its folder writable, or set SEARCHLOOP_TOKEN."
+            raise StoreError("read_only", what, remedy) from error
+        return self.read()
+
+    def _unreadable(self, why: str) -> ConfigError:
+        remedy = "Remove it; a new one is made, and browsers sign in again."
+        return ConfigError("bad_token_file", f"{self.path} cannot be read: {why}.", remedy)
+
+
+class StartLinks:
+    """Codes that let a browser in once each. Any thread may call every method."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._codes: OrderedDict[str, tuple[float, str]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def make(self, seconds: float, token: str) -> str:
+        """Returns a new code, which dies with this token."""
+        code = secrets.token_urlsafe(32)
+        with self._lock:
+            self._codes[code] = self._clock() + seconds, token
+            while len(self._codes) > _MOST_LINKS:
+                self._codes.popitem(last=False)
+        return code
+
+    def take(self, code: str, token: str) -> bool:
+        """Uses a code up. Returns True if it was good."""
+        with self._lock:  # the code is random and dies here: how long a look-up takes tells nothing
+            until, made_for = self._codes.pop(code, (0.0, ""))
+        return until > self._clock() and made_for == token
+
+
+class Guesses:
+    """Limits wrong tokens by address. It remembers a bounded number of addresses."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, address: str) -> int:
+        """Returns the seconds until this address may try again, 0 if it may now."""
+        left = self._of(address)
+        return 0 if left >= 1 else math.ceil((1 - left) / _REFILL)
+
+    def wrong(self, address: str) -> None:
+        """Counts a wrong token."""
+        self._left[address] = self._of(address) - 1, self._clock()
+        self._left.move_to_end(address)
+        while len(self._left) > _MOST_GUESSERS:
+            self._left.popitem(last=False)
+
+    def _of(self, address: str) -> float:
+        left, since = self._left.get(address, (_GUESSES, 0.0))
+        return min(left + (self._clock() - since) * _REFILL, _GUESSES)
+
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The proxy that signs people in: its header, its addresses, and who is an administrator."""
+
+    header: bytes
+    proxies: tuple[Network, ...]
+    admins: frozenset[str]
+
+    @classmethod
+    def of(cls, env: Mapping[str, str]) -> People | None:
+        """Reads the settings; None without SEARCHLOOP_USER_HEADER. Raises ConfigError."""
+        header, proxies, admins = ((env.get(name) or "").strip() for name in _SETTINGS)
+        if not header:
+            return None
+        if not header.isascii() or not header.replace("-", "").isalnum():
+            what, remedy = "is not the name of a header", "Write one such as X-Forwarded-User."
+            raise ConfigError("bad_user_header", f"SEARCHLOOP_USER_HEADER {what}.", remedy)
+        try:
+            parts = [part.strip() for part in (proxies or "127.0.0.1,::1").split(",")]
+            known = tuple(ipaddress.ip_network(part) for part in parts if part)
+        except ValueError as error:
+            what = f"SEARCHLOOP_TRUSTED_PROXIES: {error}."
+            remedy = "Write addresses or ranges, for example 10.0.0.5,10.1.0.0/24."
+            raise ConfigError("bad_proxies", what, remedy) from error
+        names = frozenset(_name(part) for part in admins.split(",") if part.strip())
+        return cls(header.lower().encode(), known, names)
+
+    def trusts(self, address: str) -> bool:
+        """Returns True for an address of the proxy."""
+        found = _ip(address)
+        return found is not None and any(found in network for network in self.proxies)
+
+    def person(self, given: bytes) -> Person | None:
+        """Returns the person of a header's value; None for what is no name."""
+        name = _name(given.decode("utf-8", "replace"))
+        if not name or len(name) > _LONGEST_NAME or not name.isprintable() or "\ufffd" in name:
+            return None
+        return Person(name, name in self.admins)
+
+
+def _name(text: str) -> str:
+    # Capitals count: two names that a proxy tells apart are two people.
+    return unicodedata.normalize("NFC", text).strip()
+
+
+def _ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0].strip("[] "))
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+def _guesser(address: str) -> str:
+    """Returns an IPv4 address as it is, an IPv6 address as its /64 network."""
+    found = _ip(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(found or address)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The addresses of the server, and what lets requests in.
+
+    `names` are further host names, `public` is the address of a proxy before the server. With
+    `open_to_all` no request needs the secret: for a server that holds nothing of the user's.
+    `kept` replaces `token` by the one in the file.
+    """
+
+    port: int
+    token: str = field(repr=False)
+    host: str = "127.0.0.1"
+    names: tuple[str, ...] = ()
+    open_to_all: bool = False
+    public: str = ""
+    kept: KeptToken | None = None
+    people: People | None = None
+    links: StartLinks = field(default_factory=StartLinks)
+    guesses: Guesses = field(default_factory=Guesses)
+
+    @property
+    def cookie(self) -> str:
+        """Returns the cookie's name, with the port: browsers share cookies among a host's ports."""
+        return f"searchloop_{self.port}"
+
+    def secret(self) -> str:
+        """Returns the token of now."""
+        return self.kept.read() if self.kept else self.token
+
+    @property
+    def cookie_value(self) -> str:
+        """Returns the cookie's value. It is derived from the token, which it does not reveal."""
+        return hmac.new(self.secret().encode(), b"searchloop cookie", hashlib.sha256).hexdigest()
+
+    @property
+    def anywhere(self) -> bool:
+        """Is true if the socket is bound to every address of the machine."""
+        return self.host in _WILDCARD
+
+    def hosts(self) -> frozenset[bytes]:
+        """Returns the values of Host that name this server."""
+        own = () if self.anywhere else (f"[{self.host}]" if ":" in self.host else self.host,)
+        names = {*_LOOPBACK, *own, *self.names}
+        full = {f"{name}:{self.port}" for name in names}
+        full |= {self.public.partition("://")[2]} - {""}
+        return frozenset(n.lower().encode() for n in (full | names if self.port == 80 else full))
+
+    def arrived_at(self, server: tuple[str, int | None] | None) -> bytes | None:
+        """Returns the Host of the address that a connection came in on, if bound to all of them."""
+        if not self.anywhere or server is None or server[1] is None:
+            return None
+        address = f"[{server[0]}]" if ":" in server[0] else server[0]
+        return f"{address}:{server[1]}".encode()
+
+    def set_cookie(self, host: bytes, *, end: bool = False) -> bytes:
+        """Returns the Set-Cookie line, which needs TLS if `host` is the public https address.
+
+        With `end` it removes the cookie.
+        """
+        secure = "; Secure" if self.public == f"https://{host.decode('latin-1').lower()}" else ""
+        value, age = ("", 0) if end else (self.cookie_value, COOKIE_SECONDS)
+        rest = f"Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}"
+        return f"{self.cookie}={value}; {rest}".encode()
+
+    def start_path(self, seconds: float = PRINTED_SECONDS) -> str:
+        """Returns path and query of a new link that lets a browser in once."""
+        return "/?token=" + quote(self.links.make(seconds, self.secret()), safe="")
+
+    def admit(self, scope: Mapping[str, Any], head: Mapping[bytes, bytes]) -> Person | int | None:
+        """Returns who asks; None for nobody we know, or the seconds that they have to wait."""
+        client = (scope.get("client") or ("",))[0]
+        if self.people and self.people.header in head and self.people.trusts(client):
+            return self.people.person(head[self.people.header])
+        if self._has_cookie(scope):
+            return Person()
+        scheme, _, given = head.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() != b"bearer":
+            return None
+        return self.guess(given.strip(), scope, head)
+
+    def guess(
+        self,
+        given: bytes,
+        scope: Mapping[str, Any],
+        head: Mapping[bytes, bytes],
+        *,
+        link: bool = False,
+    ) -> Person | int | None:
+        """Compares a token, or with `link` a code as well, unless this address was wrong often."""
+        address, secret = self._address(scope, head), self.secret()
+        if wait := self.guesses.wait(address):
+            return wait
+        if hmac.compare_digest(given, secret.encode()):
+            return Person()
+        if link and self.links.take(given.decode("utf-8", "replace"), secret):
+            return Person()
+        self.guesses.wrong(address)
+        return None
+
+    def _has_cookie(self, scope: Mapping[str, Any]) -> bool:
+        lines = b";".join(value for name, value in scope["headers"] if name == b"cookie")
+        pairs = (part.strip().partition(b"=") for part in lines.split(b";"))
+        name, right = self.cookie.encode(), self.cookie_value.encode()
+        passes = [value for found, _, value in pairs if found == name]
+        return any(hmac.compare_digest(value, right) for value in passes)
+
+    def _address(self, scope: Mapping[str, Any], head: Mapping[bytes, bytes]) -> str:
+        """Returns the address that guesses; behind our proxy the one that the proxy saw."""
+        client = (scope.get("client") or ("",))[0]
+        if self.people and self.people.trusts(client):
+            seen = head.get(b"x-forwarded-for", b"").decode("latin-1").rpartition(",")[2]
+            client = seen.strip() if _ip(seen) else client
+        return _guesser(client)
+
+
+def given_token(query: str, name: str = "token") -> bytes:
+    """Returns the token in a query or a form, as bytes."""
+    values: Sequence[str] = parse_qs(query, keep_blank_values=True).get(name, [""])
+    return values[-1].encode("utf-8", "surrogateescape")

@@ -11,14 +11,19 @@ from tests.search_backend.pages.test_pdf_bombs import pdf
 
 def png(width: int = 2, height: int = 2, shade: int = 200) -> bytes:
     """A grey picture."""
-    rows = (b"\0" + bytes([shade]) * width) * height
+    return png_of([bytes([shade]) * width] * height)
+
+
+def png_of(rows: Sequence[bytes]) -> bytes:
+    """A picture of these rows, with a byte of grey for each pixel."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         checksum = struct.pack(">I", zlib.crc32(kind + data))
         return struct.pack(">I", len(data)) + kind + data + checksum
 
-    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    data = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    head = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 0, 0, 0, 0)
+    packed = zlib.compress(b"".join(b"\0" + row for row in rows))
+    data = chunk(b"IHDR", head) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + data
 
 

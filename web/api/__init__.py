@@ -25,7 +25,7 @@ from searchloop.agent.observe.metrics import CONTENT_TYPE
 from searchloop.agent.run.prices import PriceTable, load_prices, packaged, search_price
 from searchloop.agent.run.question.files import NewFile, checked_files
 from searchloop.agent.types import SEARCHES
-from searchloop.agent.types.attachments import IMAGES, PDF
+from searchloop.agent.types.attachments import PDF, Attachment
 from searchloop.web.api.calls import (
     Call,
     Handler,
@@ -51,6 +51,7 @@ from searchloop.web.api.settings import (
 from searchloop.web.check import check_text, read_page
 from searchloop.web.compose import Services
 from searchloop.web.text.export import EXPORTS, answer
+from searchloop.web.text.markdown import render
 
 _NOT_FOUND = (
     *("no_session", "no_turn", "no_plan", "no_agent", "no_pull", "no_server", "no_summary"),
@@ -144,21 +145,31 @@ class Api(Handlers):
     @route("get", "/api/sessions/{id}/attachments/{digest}", ANY_FILE)
     def attachment(self, call: Call) -> Reply:
         """Returns a file of a session's questions."""
-        digest = call.path["digest"]
-        data = self._log.attachments.data(call.session, digest)
-        named = (
-            each
-            for event in self._log.read(call.session)
-            for each in event.data.get("attachments", ())
-            if event.type == "user_message" and each["digest"] == digest
-        )
-        found = next(named, None)
-        if data is None or found is None:
-            raise ConfigError("no_attachment", "This chat holds no such file.", "Attach it again.")
-        kind = found["media_type"]
-        if kind in IMAGES or kind == PDF:  # what a browser shows without running anything of it
-            return Reply(data, kind=kind)
-        return Reply(data, file=found["name"], kind="application/octet-stream")
+        found = self._attached(call)
+        data = self._log.attachments.data(call.session, found.digest) or b""
+        if found.is_image or found.media_type == PDF:  # shown without running anything of it
+            return Reply(data, kind=found.media_type)
+        return Reply(data, file=found.name, kind="application/octet-stream")
+
+    @route("get", "/api/sessions/{id}/attachments/{digest}/pages/{page}", "Page")
+    def attached_page(self, call: Call) -> Reply:
+        """Returns the text of one page of a document, as the model read it."""
+        found, number = self._attached(call), parse_number(call.path["page"]) or 1
+        texts = self._log.attachments.texts(call.session, found.digest)[number - 1 : number]
+        text, length = "".join(texts), sum(map(len, texts))
+        known = {"url": found.url(number), "title": found.title(number), "content": text}
+        known |= {"content_length": length, "original_length": length, "next_offset": None}
+        known |= {"blocks": render(text), "status": "ok"}
+        return Reply(known)
+
+    def _attached(self, call: Call) -> Attachment:
+        """Finds a file by its digest, or the beginning of it, as sources have it."""
+        wanted = call.path["digest"]
+        for event in self._log.read(call.session):
+            for each in event.data.get("attachments", ()) if event.type == "user_message" else ():
+                if len(wanted) >= 16 and each["digest"].startswith(wanted):
+                    return Attachment(**each)
+        raise ConfigError("no_attachment", "This chat holds no such file.", "Attach it again.")
 
     @route("post", "/api/sessions/{id}/cancel", "Cancelled", "Nothing")
     def cancel(self, call: Call) -> Reply:

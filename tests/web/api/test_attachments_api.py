@@ -78,6 +78,9 @@ def test_files_go_with_a_question_and_come_back(tmp_path: Path) -> None:
             assert answer.body == base64.b64decode(sent["data"])
             assert answer.headers["content-type"] == sent["media_type"]
             assert answer.headers["x-content-type-options"] == "nosniff"
+        second = await ask("GET", f"{path}/attachments/{report['digest'][:16]}/pages/2")
+        assert (second.data["title"], second.data["content"]) == ("übersicht.pdf, page 2", PAGES[1])
+        assert second.data["blocks"]
         other = (await ask("POST", "/api/sessions", {})).data["id"]
         place = f"/api/sessions/{other}/attachments/{dial['digest']}"
         assert (await ask("GET", place)).error["code"] == "no_attachment"

@@ -24,6 +24,7 @@ from searchloop.agent.providers import Provider
 from searchloop.agent.run.question.files import NewFile
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.settings import Settings
+from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools import Tool, ToolSource
 from searchloop.agent.tools.backend import Wsgi, backend_for
 from searchloop.agent.types import (
@@ -232,7 +233,7 @@ class BareAgent:
             feeding.cancel()
 
     def _new_session(self, model: str | None) -> str:
-        model = model or self.settings.model
+        model = model or self.usual_model().model
         return self.log.create_session(model=model, search=self.settings.search).id
 
     def _discard(self, session: str | None) -> None:
@@ -262,6 +263,10 @@ class BareAgent:
         Raises Conflict when no such call waits.
         """
         self.runner.approvals.answer(session, call_id, decision, arguments)
+
+    def usual_model(self) -> Choice:
+        """Returns the model that answers where none is named, and why it is this one."""
+        return self._wait(self.runner.usual.choose())
 
     def models(self) -> list[ModelInfo]:
         """Returns the models of every provider."""

@@ -26,6 +26,7 @@ from searchloop.agent.run.undo import plan_to_run
 from searchloop.agent.search.options import domains, search_options
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.removed import warn_of_removed
+from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools.present_plan import run_text
 from searchloop.agent.types import Limits, NativeSearch
 from searchloop.cli.arguments import (
@@ -109,6 +110,8 @@ def run(args: argparse.Namespace) -> int:
             question, args.mode = run_text(plan), "agent"
         limits, options = _limits(settings.limits, args), _options(settings, args)
         model = args.model and whole_name(agent, args.model)
+        if not (model or session or args.agent):
+            model = _told(agent.usual_model(), args.output)
         turn: Turn = {"model": model, "mode": args.mode, "search": args.search}
         turn |= {"limits": limits, "options": options, "approve": approve, "plan": plan}
         turn["files"] = files
@@ -140,13 +143,21 @@ def agent_with_tools(settings: Settings) -> Iterator[BareAgent]:
         yield agent
 
 
+def _told(choice: Choice, output: str) -> str:
+    """Returns the usual model; says how it was found if nobody has chosen it yet."""
+    if choice.by == "best" and output == "text":
+        warn(f"Model: {one_line(choice.model)} ({choice.why}; -m names another)")
+    return choice.model
+
+
 def session_for(agent: BareAgent, session: str | None, wanted: Mapping[str, Any]) -> str:
     """Gives a session, or a new one, these choices; returns its id."""
     chosen = {name: value for name, value in wanted.items() if value}
     if chosen.get("workspace"):
         chosen["workspace"] = os.path.abspath(chosen["workspace"])
     if session is None:
-        return open_session(agent.log, agent.settings, chosen).id
+        usual = replace(agent.settings, model=agent.usual_model().model)
+        return open_session(agent.log, usual, chosen).id
     if chosen:
         change_session(agent.log, agent.settings, session, chosen)
     return session

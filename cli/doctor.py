@@ -24,6 +24,7 @@ from searchloop.agent.providers import split_model
 from searchloop.agent.settings import Environment, Settings, default_home, load_environment
 from searchloop.agent.settings.removed import removed_settings
 from searchloop.agent.settings.secrets import masked
+from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.transport.trust import certificates, check_proxies
 from searchloop.agent.types import ModelInfo
 from searchloop.cli.arguments import number, one_line, output, tell
@@ -136,9 +137,9 @@ def _servers(settings: Settings) -> Iterator[Finding]:
 
 def _models(settings: Settings) -> Iterator[Finding]:
     with BareAgent(settings, search_backend=None) as agent:
-        models = agent.models()
-    yield _chosen(settings.model, models)
-    chosen = settings.model.partition(":")[0]
+        models, usual = agent.models(), agent.usual_model()
+    yield _chosen(usual, models)
+    chosen = usual.model.partition(":")[0]
     for provider in dict.fromkeys(model.id.partition(":")[0] for model in models):
         own = [m for m in models if m.id.partition(":")[0] == provider]
         ready = [m for m in own if m.available]
@@ -146,14 +147,16 @@ def _models(settings: Settings) -> Iterator[Finding]:
             names = ", ".join(m.id.partition(":")[2] for m in ready[:6])
             more = f" and {len(ready) - 6} more" if len(ready) > 6 else ""
             yield Finding("ok", f"Models of {provider}", f"{names}{more}")
+            if ready[0].remedy:
+                yield Finding("hint", f"Models of {provider}", ready[0].remedy)
             yield from _small(ready)
         elif provider != chosen:
             yield _lacking("hint", f"Models of {provider}", own[0])
 
 
-def _chosen(name: str, models: Iterable[ModelInfo]) -> Finding:
+def _chosen(usual: Choice, models: Iterable[ModelInfo]) -> Finding:
     """Reports the model that is used when none is named."""
-    what = "Default model"
+    what, name = "Default model", usual.model
     try:
         provider, _ = split_model(name)
     except AgentError as error:
@@ -161,7 +164,7 @@ def _chosen(name: str, models: Iterable[ModelInfo]) -> Finding:
     own = [m for m in models if m.id.partition(":")[0] == provider]
     found = next((m for m in own if m.id in (name, f"{name}:latest")), None)
     if found and found.available:
-        return Finding("ok", what, name)
+        return Finding("ok", what, f"{name}, {usual.why}")
     if found or (own and not any(m.available for m in own)):
         return _lacking("missing", what, found or own[0])
     if any(m.local for m in own):

@@ -35,7 +35,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _list(args: argparse.Namespace) -> int:
     """Prints every model with its search, tools and availability."""
     with BareAgent(search_backend=None) as agent:
-        models = agent.models()
+        models, usual = agent.models(), agent.usual_model()
     ready = [m for m in models if m.available]
     width = max((len(m.id) for m in ready), default=0)
     lines = [f"{one_line(model.id):<{width}}  {_facts(model)}" for model in ready]
@@ -47,7 +47,9 @@ def _list(args: argparse.Namespace) -> int:
             named = [] if model.id.endswith(":") else [one_line(model.id)]
             lacking.setdefault(one_line(f"{what}. {model.remedy or ''}", 300), []).extend(named)
     lines += [f"\nNot available {why}\n  {', '.join(ids)}".rstrip() for why, ids in lacking.items()]
-    return tell(args, {"models": [asdict(m) for m in models]}, *lines)
+    lines.append(f"\nWithout -m: {one_line(usual.model)} ({usual.why})")
+    listed = {"models": [asdict(m) for m in models], "default": asdict(usual)}
+    return tell(args, listed, *lines)
 
 
 def _facts(model: ModelInfo) -> str:

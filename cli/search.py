@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import time
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import asdict
@@ -28,10 +29,12 @@ from searchloop.cli.arguments import (
     whole,
 )
 from searchloop.cli.main import BAD_INPUT, FAILED, OK
-from searchloop.search_backend.library import Library
+from searchloop.search_backend.library import Collection, Library
+from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.web.compose import search_app
 
 _OWN_READER = "local"
+_MOST_LINES = 200  # files that are shown one by one
 
 
 def ask_backend(path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -56,6 +59,7 @@ def _search_arguments(parser: argparse.ArgumentParser) -> None:
     add("--country", metavar="CC", help="meant for this country, e.g. de")
     add("--language", metavar="LL", help="in this language, e.g. de")
     add("--safe-search", choices=("off", "moderate", "strict"))
+    add("--explain", action="store_true", help="say why each result stands where it does")
     output(parser)
 
 
@@ -77,9 +81,16 @@ def _domains(parser: argparse.ArgumentParser) -> None:
 
 def _library_arguments(parser: argparse.ArgumentParser) -> None:
     about = {"add": "index a folder or a file", "list": "show what is indexed"}
-    added = actions(parser, _library, **about, remove="forget a folder or a file")
-    for name in ("add", "remove"):
+    about |= {"remove": "forget a folder or a file", "pause": "stop reading; `add` goes on"}
+    added = actions(parser, _library, **about)
+    for name in ("add", "remove", "pause"):
         added[name].add_argument("path")
+    added["add"].add_argument(
+        *("--exclude", "-x"),
+        action="append",
+        metavar="PATTERN",
+        help="leave out, as in .gitignore; repeatable, stays until it is given anew ('' = none)",
+    )
 
 
 def _search(args: argparse.Namespace) -> int:
@@ -87,7 +98,7 @@ def _search(args: argparse.Namespace) -> int:
     query = " ".join(args.query).strip()
     if not query:
         raise ConfigError("empty_query", "The query is empty.", "Write what to search for.")
-    wishes = _given(args, "max_results", "country", "language", "safe_search", "engine")
+    wishes = _given(args, "max_results", "country", "language", "safe_search", "engine", "explain")
     if args.time_range not in (None, "all"):
         wishes["time_range"] = args.time_range
     answer = ask_backend("/api/web-search", {"query": query, **wishes})
@@ -97,8 +108,11 @@ def _search(args: argparse.Namespace) -> int:
     for line in trail(answer):
         warn(line)
     for n, result in enumerate(answer["results"], 1):
-        print(f"{n}. {one_line(result['title'] or result['url'])}")
-        print(f"   {one_line(result['url'], 300)}\n   {one_line(result['snippet'], 240)}\n")
+        dated = f" ({published})" if (published := result.get("published")) else ""
+        print(f"{n}. {one_line(result['title'] or result['url'])}{dated}")
+        print(f"   {one_line(result['url'], 300)}\n   {one_line(result['snippet'], 240)}")
+        why = answer.get("ranking", ())[n - 1 : n]
+        print("".join(f"   Why here: {one_line('; '.join(w['reasons']), 300)}.\n" for w in why))
     for each in search_notes(answer):
         warn(each["message"])
     found = f"{number(len(answer['results']), 'result')} from {answer['engine']}"
@@ -145,24 +159,57 @@ def _given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 
 def _library(args: argparse.Namespace) -> int:
-    library = Library(Settings.load().home)
-
-    def show(path: str, outcome: str) -> None:
-        if outcome != "unchanged":
-            warn(f"  {one_line(outcome, 80)}: {one_line(path)}")
+    library = Library(Settings.load().home, read=WORKERS.read)
 
     if args.action == "add":
-        added = library.add(Path(args.path), None if args.output == "json" else show)
-        counts = [f"{getattr(added, k)} {k}" for k in ("added", "updated", "unchanged", "removed")]
-        line = f"{added.collection}: {', '.join(counts)}, {len(added.skipped)} skipped"
-        return tell(args, asdict(added), line)
+        return _add(args, library)
+    if args.action == "pause":
+        library.pause(args.path)
+        return tell(args, {"paused": args.path}, f"Paused; `searchloop library add {args.path}`.")
     if args.action == "remove":
         documents = library.remove(args.path)
         line = f"{number(documents, 'document')} forgotten; the files themselves are untouched."
         return tell(args, {"removed": documents}, line)
     found = library.list()
-    lines = [f"{c.name:<20} {number(c.documents, 'document'):>16}  {c.path}" for c in found]
+    lines = [
+        f"{c.name:<20} {number(c.documents, 'document'):>16}  {c.path}{_state(c)}" for c in found
+    ]
     return tell(args, {"collections": [asdict(each) for each in found]}, *lines)
+
+
+def _add(args: argparse.Namespace, library: Library) -> int:
+    """Shows the progress of a large folder; Ctrl-C stops after what was read."""
+    quiet, told, last = args.output == "json", 0, time.monotonic()
+
+    def show(path: str, outcome: str) -> None:
+        nonlocal told
+        told += outcome != "unchanged"
+        if outcome != "unchanged" and told <= _MOST_LINES:
+            warn(f"  {one_line(outcome, 80)}: {one_line(path)}")
+
+    def counted(done: int, total: int) -> None:
+        nonlocal last
+        if total > _MOST_LINES and (time.monotonic() - last > 1 or done == total):
+            last = time.monotonic()
+            warn(f"  {done:,} of {total:,} files")
+
+    progress, ticks = (None, None) if quiet else (show, counted)
+    added = library.add(Path(args.path), progress, exclude=args.exclude, counted=ticks)
+    counts = [f"{getattr(added, k)} {k}" for k in ("added", "updated", "unchanged", "removed")]
+    line = f"{added.collection}: {', '.join(counts)}, {len(added.skipped)} skipped"
+    if added.kept:
+        line += f", {len(added.kept)} kept with their old text"
+    if added.state:
+        line += f" ({added.state}; the same command goes on)"
+    return tell(args, asdict(added), line)
+
+
+def _state(its: Collection) -> str:
+    """Describes what is not as usual about a folder."""
+    counts = (its.skipped and f"{its.skipped} skipped", its.kept and f"{its.kept} with old text")
+    doing = f"{its.state}, {its.done:,} of {its.total:,}" if its.state else ""
+    told = ", ".join(filter(None, (doing, its.note, *map(str, filter(None, counts)))))
+    return f"  ({told})" if told else ""
 
 
 ARGUMENTS = {"search": _search_arguments, "open": _open_arguments, "library": _library_arguments}

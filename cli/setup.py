@@ -58,6 +58,7 @@ class Part:
     name: str
     settings: tuple[Setting, ...]
     needs: tuple[str, ...]
+    untested: bool = False
 
     @property
     def key(self) -> Setting | None:
@@ -77,7 +78,9 @@ def find_parts(kind: Kind) -> dict[str, Part]:
     else:
         plugins = (find_engines() if kind == "engine" else find_services()).values()
         own = {p.name: tuple(Setting(**asdict(s)) for s in p.settings) for p in plugins}
-        found = [Part(kind, p.name, own[p.name], p.needs) for p in plugins]
+        found = [
+            Part(kind, p.name, own[p.name], p.needs, getattr(p, "untested", False)) for p in plugins
+        ]
     return {part.name: part for part in found if part.settings or kind != "provider"}
 
 
@@ -317,7 +320,7 @@ def _state(part: Part) -> str:
     if missing := part.missing(env):
         return "needs " + ", ".join(setting.name for setting in missing)
     if key is None or part.kind == "engine":
-        return "ready"
+        return "ready, untested" if part.untested else "ready"
     with_key = any(env.get(name) for name in (key.name, *key.aliases))
     return f"ready, with {key.name}" if with_key else f"without {key.name}"
 

@@ -21,10 +21,8 @@ HEAD = (
     "|---|---|---|---|---|---|\n"
 )
 READERS_HEAD = "| reader | what it is | needs | may be set |\n|---|---|---|---|\n"
-LOCAL_READER = (
-    f"| `{LOCAL}` | HTML, PDF, DOCX, ODT, EPUB, notebooks, mail, feeds, text: read here"
-    " | nothing | - |\n"
-)
+KINDS = "HTML, PDF, DOCX, ODT, EPUB, notebooks, mail, feeds, all kinds of text"
+LOCAL_READER = f"| `{LOCAL}` | {KINDS}, read here | nothing | - |\n"
 SHORT_HEAD = "| | engines | readers |\n|---|---|---|\n"
 
 
@@ -57,8 +55,8 @@ def documents() -> dict[str, dict[str, str]]:
 
 
 def table() -> str:
-    """One line an engine: those that need nothing first."""
-    engines = sorted(find_engines().values(), key=lambda e: (bool(e.needs), e.name))
+    """One line an engine: those that need nothing first, official sites last."""
+    engines = sorted(find_engines().values(), key=lambda e: (bool(e.kinds), bool(e.needs), e.name))
     return HEAD + "".join(line(engine) for engine in engines)
 
 
@@ -75,12 +73,18 @@ def short() -> str:
     """Names by what they need."""
     engines, services = find_engines().values(), find_services().values()
     bare = (
-        [e.name for e in engines if not e.needs],
+        [e.name for e in engines if not e.needs and not e.kinds],
         [LOCAL, *(s.name for s in services if not s.needs)],
     )
+    sites: tuple[list[str], list[str]] = ([e.name for e in engines if e.kinds], [])
     set_up = [e.name for e in engines if e.needs], [s.name for s in services if s.needs]
     rows = SHORT_HEAD
-    for title, groups in (("need nothing", bare), ("with a key or an address", set_up)):
+    official = "official sites, where a question is of their kind"
+    for title, groups in (
+        ("need nothing", bare),
+        (official, sites),
+        ("with a key or an address", set_up),
+    ):
         cells = (title, *(", ".join(f"`{name}`" for name in sorted(group)) for group in groups))
         rows += f"| {' | '.join(cells)} |\n"
     return rows
@@ -101,7 +105,7 @@ def line(engine: Engine) -> str:
     """What one engine needs and can do."""
     cells = (
         f"`{engine.name}`",
-        engine.title if engine.remote else f"{engine.title}, without a network",
+        f"{engine.title}{'' if engine.remote else ', without a network'}{' *' * engine.untested}",
         *settings_of(engine),
         ", ".join(name.replace("_", " ") for name in sorted(engine.applies)) or "-",
         f"{engine.rate:g}" if engine.rate else "-",

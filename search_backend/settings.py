@@ -40,7 +40,8 @@ class Settings:
 
     A search takes at most `seconds`; answers are cached for `cache_seconds` in a file of `cache_mb`
     (0 = in memory only). `readers` try a page in that order. `rules` and `country` restrict every
-    request; `allow_ranges` are private addresses to which names may lead (see `addresses`).
+    request; `allow_ranges` are private addresses to which names may lead (see `addresses`). With
+    `routed`, official sites may be asked beside the chain: unless the user has written the chain.
     """
 
     home: Path
@@ -55,6 +56,7 @@ class Settings:
     rules: Rules = ANYWHERE
     country: str | None = None
     allow_ranges: tuple[str, ...] = ()
+    routed: bool = False
 
     @property
     def cache_bytes(self) -> int:
@@ -70,9 +72,11 @@ class Settings:
         known = find_engines()
         keys = _keys(mapping)
         chosen = mapping.get("SEARCHLOOP_HOME", "").strip()
+        engines = _names(mapping, "SEARCH_ENGINES", known)
         return cls(
             home=Path(chosen).expanduser() if chosen else home,
-            engines=_names(mapping, "SEARCH_ENGINES", known) or default_chain(known, keys),
+            engines=engines or default_chain(known, keys),
+            routed=not engines,
             offline=_switch(mapping, "SEARCHLOOP_OFFLINE"),
             keys=keys,
             cache_seconds=CACHE_SECONDS,

@@ -94,7 +94,8 @@ class SearchResult:
 class Attempt:
     """One engine asked, or skipped for the reason in `error`.
 
-    `ms` is wall time; it includes the `waited_ms` for the engine's rate limit.
+    `ms` is wall time; it includes the `waited_ms` for the engine's rate limit. `why` says why an
+    official site was asked beside or instead of the chain, `query` the keywords that it got.
     """
 
     engine: str
@@ -102,9 +103,11 @@ class Attempt:
     ms: int
     error: Problem | None = None
     waited_ms: int = 0
+    why: str = ""
+    query: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Returns {engine, status, ms}, and `waited_ms` and `error` if there are any."""
+        """Returns {engine, status, ms}, and of the others those that there are."""
         return _known(self)
 
 
@@ -122,11 +125,24 @@ class Filtered:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranking:
+    """Why a result stands where it does, in words: "1st of ddg", "official site"."""
+
+    url: str
+    reasons: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns {url, reasons}."""
+        return {"url": self.url, "reasons": list(self.reasons)}
+
+
+@dataclass(frozen=True, slots=True)
 class SearchAnswer:
     """The answer of the chain, with every attempt.
 
-    `engine` is the one that gave the most results. If `cached`, no engine was asked now, and the
-    attempts are those of the search `age` seconds ago.
+    `engine` is the first one with results. `ranking` has an entry for each result; it is shown on
+    request only. If `cached`, no engine was asked now, and the attempts are those of the search
+    `age` seconds ago.
     """
 
     query: str
@@ -138,10 +154,14 @@ class SearchAnswer:
     not_applied: tuple[str, ...] = ()
     cached: bool = False
     age: int = 0
+    ranking: tuple[Ranking, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
-        """Returns the body of POST /api/web-search."""
-        return _known(self) | ({"age": self.age} if self.cached else {})
+    def as_json(self, *, explain: bool = False) -> dict[str, Any]:
+        """Returns the body of POST /api/web-search, with `ranking` to `explain` the order."""
+        shape = _known(self) | ({"age": self.age} if self.cached else {})
+        if not explain:
+            shape.pop("ranking", None)
+        return shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ class Model:
     family: str = "fake"
     letters: float = 4
     most: int = 1_000_000
+    disk: int = 1_000_000
 
     @property
     def full_name(self) -> str:
@@ -266,7 +267,7 @@ def tag(model: Model) -> dict[str, Any]:
         "name": model.full_name,
         "model": model.full_name,
         "digest": f"{sum(model.full_name.encode()):064x}",
-        "size": 1_000_000,
+        "size": model.disk,
         "details": {"format": "gguf", "family": model.family, "parameter_size": model.size},
     }
     if model.listed:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from weakref import WeakValueDictionary
 
-from searchloop.agent.errors import AgentError, StoreError
-from searchloop.web.api import Api
+from flask import Flask
+
+from searchloop.agent.errors import AgentError, ConfigError, StoreError
+from searchloop.web.api import Api, status_of
 from searchloop.web.api.calls import LoopBridge
 from searchloop.web.compose import Services
 from searchloop.web.flask_side import SEARCH_PATHS, create_flask
-from searchloop.web.gate import MAX_FILES, Gate, Receive, Scope, Send
+from searchloop.web.gate import MAX_FILES, PERSON, Gate, Receive, Refusal, Scope, Send, refuse
 from searchloop.web.gate.access import Access
 from searchloop.web.stream.streams import Streams
 from searchloop.web.wsgi import OnThreads
@@ -22,28 +28,85 @@ _WORKERS = 16  # threads for the page and the API; event streams need none
 # keep that from everybody else. A pool makes its threads when it needs them.
 _SEARCHERS = 128
 LEAVE_SECONDS = 10.0  # to end or hand over runs, once streams and requests are over
+_LOOK_SECONDS = 5.0  # between looks at who has a run that this process does not know of
+_IDLE_SECONDS = 900.0  # after which a person's room is closed
 _SLOW = (*SEARCH_PATHS, "/api/check")
 _EVENTS = re.compile(r"/api/sessions/([^/]+)/events")
 STREAM_PATHS = ("/api/sessions/{id}/events",)  # answered here and not by Flask
+
+
+class Room:
+    """What answers one person. Rooms share the store, the threads, and the frames of streams."""
+
+    def __init__(
+        self,
+        services: Services,
+        on_loop: LoopBridge,
+        access: Access,
+        streams: Streams,
+        pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
+    ) -> None:
+        api = Api(services, on_loop, access)
+        self.services = services
+        self.local_models = api.local_models
+        self.flask = create_flask(api.handlers(), services.search_app)
+        self.streams = streams.of(services.log)
+        self._pools = (
+            OnThreads(self.flask, pools[0], MAX_FILES),
+            OnThreads(self.flask, pools[1]),
+        )
+        self._inside = 0
+        self._left = time.monotonic()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        self._inside += 1
+        try:
+            events = _EVENTS.fullmatch(scope["path"])
+            if events:
+                await self.streams.serve(events[1], scope, receive, send)
+            else:
+                self.services.reload()
+                await self._pools[scope["path"] in _SLOW](scope, receive, send)
+        finally:
+            self._inside -= 1
+            self._left = time.monotonic()
+
+    @property
+    def idle(self) -> bool:
+        """Is true when nobody has been here for long and nothing goes on."""
+        quiet = not self._inside and not self.services.runner.running
+        return quiet and time.monotonic() - self._left > _IDLE_SECONDS
+
+    async def aclose(self, *, hand_over: bool) -> None:
+        """Ends pulls and runs."""
+        await self.local_models.aclose()
+        await self.services.runner.aclose(hand_over=hand_over)
 
 
 class WebApp:
     """The ASGI application. `failure` says why it did not start, `waiting` what the store lacks."""
 
     def __init__(self, services: Services, access: Access) -> None:
-        self._services = services
-        self._runner = services.runner
+        self._services, self._access = services, access
         self._shared = services.settings.database is not None
         self._on_loop = LoopBridge()
-        api = Api(services, self._on_loop)
-        self._local_models = api.local_models
-        self.flask = create_flask(api.handlers(), services.search_app)
-        self._pools = OnThreads(self.flask, _WORKERS, MAX_FILES), OnThreads(self.flask, _SEARCHERS)
-        self._gate = Gate(self._route, access)
+        self._pools = ThreadPoolExecutor(_WORKERS, "wsgi"), ThreadPoolExecutor(_SEARCHERS, "slow")
         self.streams = Streams(services.log)
+        self._rooms = {"": self._room_of(services)}  # the holder of the token has the first
+        self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._gate = Gate(self._route, access)
         services.metrics.gauge("followers", "Open event streams.", lambda: len(self.streams))
         self.failure: AgentError | None = None
         self.waiting: AgentError | None = services.log.trouble
+
+    @property
+    def flask(self) -> Flask:
+        """The first room's application."""
+        return self._rooms[""].flask
+
+    def _room_of(self, services: Services) -> Room:
+        return Room(services, self._on_loop, self._access, self.streams, self._pools)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request, or lives from start to stop. See ASGI."""
@@ -53,37 +116,71 @@ class WebApp:
             await self._gate(scope, receive, send)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        events = _EVENTS.fullmatch(scope["path"])
-        if events:
-            await self.streams.serve(events[1], scope, receive, send)
-        else:
-            self._services.reload()
-            await self._pools[scope["path"] in _SLOW](scope, receive, send)
+        name = scope[PERSON].name
+        room = self._rooms.get(name)
+        if room is None:
+            try:
+                room = await self._open(name)
+            except AgentError as error:
+                words = (status_of(error), error.code, error.message, error.remedy)
+                await refuse(Refusal(*words), scope, send)
+                return
+        await room(scope, receive, send)
+
+    async def _open(self, name: str) -> Room:
+        """Opens a person's room and resumes their broken runs. Raises AgentError."""
+        async with self._opening.setdefault(name, asyncio.Lock()):
+            if name in self._rooms:
+                return self._rooms[name]
+            services = await asyncio.to_thread(self._services.of_person, name)
+            room = self._rooms[name] = await asyncio.to_thread(self._room_of, services)
+            with suppress(StoreError):  # the runner recovers them as soon as the store works
+                await services.runner.recover()
+            return room
+
+    async def _look_after_rooms(self) -> None:
+        """Opens the rooms of people whose runs nobody may have, and closes those left empty."""
+        while True:
+            try:
+                for name in await asyncio.to_thread(self._services.log.people_running):
+                    await self._open(name)
+            except AgentError as error:
+                _log.warning("a person's runs cannot be looked after: %s", error)
+            for name in [name for name, room in self._rooms.items() if name and room.idle]:
+                await self._rooms.pop(name).aclose(hand_over=True)
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Recovers broken runs before the first request, and stops all runs at the end."""
         await receive()
         self._on_loop.begin(asyncio.get_running_loop())
         try:
-            await self._runner.recover()
+            await self._services.runner.recover()
         except StoreError as error:  # the runner recovers them as soon as the store works
             self.waiting = error
         except AgentError as error:
             self.failure = error
             await send({"type": "lifespan.startup.failed", "message": error.message})
             return
+        looking = asyncio.create_task(self._look_after_rooms()) if self._access.people else None
         await send({"type": "lifespan.startup.complete"})
         await receive()
         self.streams.close()
+        if looking:
+            looking.cancel()
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
-                await self._local_models.aclose()
-                await self._runner.aclose(hand_over=self._shared)
+                leaving = (room.aclose(hand_over=self._shared) for room in self._rooms.values())
+                await asyncio.gather(*leaving)
         except TimeoutError:  # leases expire by themselves, so another process can take over
             _log.warning("not everything ended within %g s", LEAVE_SECONDS)
         await send({"type": "lifespan.shutdown.complete"})
 
 
 def create_app(services: Services, access: Access) -> WebApp:
-    """Builds the ASGI application that `access` opens."""
+    """Builds the ASGI application that `access` opens. Raises ConfigError."""
+    if access.people and services.settings.backend_url:
+        what = "SEARCH_BACKEND_URL names a backend that has one library and one cache for all."
+        remedy = "Unset it, or unset SEARCHLOOP_USER_HEADER."
+        raise ConfigError("shared_backend", what, remedy)
     return WebApp(services, access)

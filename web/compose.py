@@ -5,6 +5,7 @@ The search backend is imported on first use, so that a question without a search
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -25,7 +26,7 @@ from searchloop.agent.search.options import SETTINGS as SEARCH_OPTIONS
 from searchloop.agent.search.options import search_options
 from searchloop.agent.settings import LOWEST, SETTINGS, Environment, Setting, Settings, read_config
 from searchloop.agent.settings.config_file import SavedFiles
-from searchloop.agent.settings.keys import Address
+from searchloop.agent.settings.keys import Address, replace_private
 from searchloop.agent.tools import ToolSource
 from searchloop.agent.tools.backend import Backend, backend_for
 from searchloop.agent.tools.workspace import Workspace
@@ -110,6 +111,22 @@ class Services:
         self.log.close()
         self.watch.close()
 
+    def of_person(self, name: str) -> Services:
+        """Opens what a person works with: a home of their own, and their part of the log."""
+        place = self.settings.home / "people" / hashlib.sha256(name.encode()).hexdigest()[:32]
+        home = place / "data"
+        for folder in (home, place / "files"):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not (place / "name").exists():
+            replace_private(place / "name", f"{name}\n")
+        settings = Settings.load(self.settings.env.of_person(name, home))
+        return _assembled(settings, self.log.of_person(name), self.watch, self.metrics)
+
+    def forget_pages(self) -> None:
+        """Removes every page and answer of a search that was kept. Raises ConfigError."""
+        _search_side().forget_pages(self.settings.home)
+        self.search_app.renew()
+
     def use(self, settings: Settings) -> None:
         """Puts settings in force, from the next turn and the next search on."""
         self.settings = settings
@@ -143,8 +160,13 @@ def open_services(env: Environment | None = None) -> Services:
     settings = Settings.load(env)
     metrics = Metrics()
     watch = Instrumentation(settings, metrics)
-    log, transport = watch.log(), watch.transport()
-    app = search_app(settings)
+    return _assembled(settings, watch.log(), watch, metrics)
+
+
+def _assembled(
+    settings: Settings, log: EventLog, watch: Instrumentation, metrics: Metrics
+) -> Services:
+    transport, app = watch.transport(settings), search_app(settings)
     mcp = McpServers(settings)
     backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp)
     runner = Runner(settings, log, backend, transport=transport, bring=bring)

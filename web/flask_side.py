@@ -21,9 +21,10 @@ from werkzeug.security import safe_join
 from searchloop.agent.errors import AgentError
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.web.api import status_of
-from searchloop.web.api.calls import Call, Handler, Reply, checked_body
+from searchloop.web.api.calls import Call, Handler, Reply, check_right, checked_body
 from searchloop.web.api.openapi import Route
-from searchloop.web.gate import policy
+from searchloop.web.gate import PERSON, policy
+from searchloop.web.gate.access import Person
 from searchloop.web.text.markdown import render
 
 _log = logging.getLogger(__name__)
@@ -66,8 +67,10 @@ def create_flask(handlers: Iterable[tuple[Route, Handler]], search_app: Wsgi) ->
 
 def _view(route: Route, handler: Handler) -> Callable[..., Response]:
     def view(**params: str) -> Response:
+        person = request.environ.get(PERSON, Person())
+        check_right(route.whose, person)
         body = checked_body(route.body, request.get_data())
-        return _response(handler(Call(params, request.args, body)))
+        return _response(handler(Call(params, request.args, body, person, request.host)))
 
     return view
 
@@ -91,11 +94,12 @@ def _add_blocks(response: Any) -> None:
 
 
 def _response(reply: Reply) -> Response:
+    cookie = [("Set-Cookie", reply.cookie.decode())] if reply.cookie else []
     if reply.status == 204:
-        return Response(status=204)
+        return Response(status=204, headers=cookie)
     if reply.file is None and reply.kind == "application/json":
         text = json.dumps(reply.data, ensure_ascii=False, separators=(",", ":"))
-        return Response(text.encode("utf-8", "replace"), reply.status, mimetype=reply.kind)
+        return Response(text.encode("utf-8", "replace"), reply.status, cookie, mimetype=reply.kind)
     data = reply.data if isinstance(reply.data, bytes) else reply.data.encode("utf-8", "replace")
     return Response(data, reply.status, _saved_as(reply.file), mimetype=reply.kind)
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,12 +14,18 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.settings import Environment, Setting, Settings
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.search_backend.api.app import create_app
+from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.engines import find_engines
-from searchloop.search_backend.library import MOST_BYTES, Found, Library, load
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.library.file_text import MOST_BYTES, Found, load
+from searchloop.search_backend.library.roots import PAGES
+from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.readers import find_services
 from searchloop.search_backend.settings import SETTINGS
 from searchloop.search_backend.settings import Settings as SearchSettings
 from searchloop.search_backend.types import SearchBackendError
+
+CACHE_BYTES = 2**30  # whatever size is set: the file may be from before
 
 
 def make_app(settings: Settings) -> Wsgi:
@@ -41,18 +47,25 @@ def file_text(path: Path) -> str:
             body = file.read(MOST_BYTES + 1)
         if len(body) > MOST_BYTES:
             raise ConfigError("no_source", most, "Give the part that matters.")
-        return load(Found(path.name, path.absolute(), ""), body).text
+        return load(Found(path.name, path.absolute()), body, WORKERS.read).text
     except (OSError, SearchBackendError) as error:
         why = (error.strerror or "") if isinstance(error, OSError) else error.message
         said = f"{path} could not be read: {why.rstrip('.')}."
         raise ConfigError("no_source", said, "Check the path.") from error
 
 
+def forget_pages(home: Path) -> None:
+    """Removes the pages in the library of a data folder, and what its cache file holds."""
+    Disk(home, CACHE_BYTES).clear()
+    with library(home) as index, suppress(SearchBackendError):  # there are none
+        index.remove(PAGES)
+
+
 @contextmanager
 def library(home: Path) -> Iterator[Library]:
     """Opens the library's index in this data folder. Its errors become ConfigErrors."""
     with _config_errors():
-        yield Library(home)
+        yield Library(home, read=WORKERS.read)
 
 
 def backend_settings() -> list[Setting]:

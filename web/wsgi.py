@@ -17,6 +17,7 @@ from urllib.parse import unquote_to_bytes
 
 from searchloop.web.gate import Header, Receive, Scope, Send
 
+OWN = "searchloop."  # how the keys begin that our own code puts into a scope
 MAX_BYTES = 2**20 + 1  # of a request's body; the application refuses a longer one
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _Answer = tuple[int, list[Header], bytes]
@@ -45,11 +46,14 @@ class LazyApp:
 
 
 class OnThreads:
-    """An ASGI application that calls `app` on one of `workers` threads, with `most` of a body."""
+    """An ASGI application that calls `app` on one of `workers` threads, or on those of a pool.
 
-    def __init__(self, app: Wsgi, workers: int, most: int = MAX_BYTES) -> None:
+    It gets `most` bytes of a body.
+    """
+
+    def __init__(self, app: Wsgi, workers: int | ThreadPoolExecutor, most: int = MAX_BYTES) -> None:
         self._app, self._most = app, most
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="wsgi")
+        self._pool = ThreadPoolExecutor(workers, "wsgi") if isinstance(workers, int) else workers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request. Raises whatever `app` raises."""
@@ -113,6 +117,7 @@ def _environ(scope: Scope, body: bytes) -> dict[str, Any]:
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
     }
+    environ |= {key: value for key, value in scope.items() if key.startswith(OWN)}
     for raw, value in scope["headers"]:
         name = raw.decode("latin-1").upper().replace("-", "_")
         if name == "CONTENT_TYPE":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.types import Message
@@ -61,6 +62,20 @@ def size_of(message: Message) -> int:
     """Estimates the tokens of a message without its thinking."""
     calls = sum(tokens(f"{c.name}{c.arguments}") + 12 for c in message.tool_calls)
     return tokens(message.content) + calls + sum(file.tokens for file in message.attachments)
+
+
+_USUAL = tuple(1 << power for power in range(11, 19))  # windows that servers have by default
+
+
+def was_cut(counted: int, estimate: int) -> Literal["prompt_cut", "prompt_small"] | None:
+    """Compares a server's count of a prompt with our estimate of it.
+
+    A server that cuts a prompt keeps half of its window; a much smaller count may be such a cut.
+    """
+    half = any(1 <= counted - window // 2 <= 6 for window in _USUAL)
+    if half and estimate > counted * 1.3:
+        return "prompt_cut"
+    return "prompt_small" if estimate > 1000 and counted < estimate * 0.4 else None
 
 
 def fit(

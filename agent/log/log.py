@@ -319,11 +319,12 @@ class EventLog:
         finally:
             self._followers.leave(session_id, follower)
 
-    def hear(self, heard: Heard | None = None) -> None:
-        """Listens to other processes from now on; calls `heard` on a thread with their news."""
+    def hear(self, heard: Heard | None = None) -> Callable[[], None]:
+        """Listens to other processes; calls `heard` on a thread until the result is called."""
         if heard is not None:
             self._hearing.append(heard)
         self._db.listen(self._heard, lambda: bool(self._followers))
+        return lambda: self._hearing.remove(heard) if heard in self._hearing else None
 
     def _heard(self, news: Mapping[str, Any]) -> None:
         for heard in tuple(self._hearing):

@@ -22,9 +22,9 @@ class Instrumentation:
         """Opens the observed log of the settings. Raises StoreError."""
         return ObservedLog(self._settings.store, self._observer)
 
-    def transport(self) -> ObservedTransport:
-        """Makes an observed transport to providers."""
-        settings = self._settings
+    def transport(self, settings: Settings | None = None) -> ObservedTransport:
+        """Makes an observed transport to providers, with the settings of a person if given."""
+        settings = settings or self._settings
         recording = is_on(settings.env.get("SEARCHLOOP_TRACE"))
         redact = Redactor(lambda: secrets_in(settings)).known if recording else None
         return ObservedTransport(self._observer, offline=settings.offline, redact=redact)

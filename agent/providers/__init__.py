@@ -13,13 +13,13 @@ import pkgutil
 from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from searchloop.agent.calls.arguments import with_own_ids
-from searchloop.agent.errors import ConfigError, ProviderError
+from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.transport.refusals import Delays, blaming_files, blaming_search, with_delay
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -239,47 +239,6 @@ def split_model(model: str) -> tuple[str, str]:
     return provider, rest
 
 
-class ProviderRegistry:
-    """Providers by name: the caller's own, and the packaged ones, loaded on first use."""
-
-    def __init__(
-        self, env: Mapping[str, str], transport: Transport, own: Iterable[Provider] = ()
-    ) -> None:
-        self._env = env
-        self._transport = transport
-        self._own = {provider.name: provider for provider in own}
-        self._providers = dict(self._own)
-
-    def renew(self) -> None:
-        """Makes providers read their settings anew; runs under way use the old ones."""
-        self._providers = dict(self._own)
-
-    def provider(self, model: str) -> tuple[Provider, str]:
-        """Returns the provider of `provider:model`, and the model's own name."""
-        provider, name = split_model(model)
-        return self._named(provider), name
-
-    async def models(self) -> list[ModelInfo]:
-        """Returns the models of every provider, in the providers' order."""
-        every = dict.fromkeys((*names(), *self._providers))
-        lists = await asyncio.gather(*(self._models_of(name) for name in every))
-        return [model for models in lists for model in models]
-
-    async def _models_of(self, name: str) -> list[ModelInfo]:
-        """Returns one provider's models; for a broken provider one entry that says so."""
-        try:
-            return await self._named(name).models()
-        except Exception as error:
-            _log.exception("the provider %s failed", name)
-            missing = f"the provider failed: {type(error).__name__}"
-            return [ModelInfo(f"{name}:", available=False, missing=missing, remedy="See the log.")]
-
-    def _named(self, name: str) -> Provider:
-        if name not in self._providers:
-            self._providers[name] = load(name, self._env, self._transport)
-        return self._providers[name]
-
-
 @dataclass(frozen=True, slots=True)
 class PullProgress:
     """Progress of a download: `done` of `total` bytes, 0 of 0 while the size is unknown."""
@@ -312,6 +271,9 @@ class Hosts(Protocol):
     async def server(self) -> ModelServer:
         """Describes the server; never raises."""
 
+    async def own_models(self) -> list[ModelInfo]:
+        """Lists the models with a usable window that run on the server itself; never raises."""
+
     def pull(self, model: str) -> AsyncGenerator[PullProgress, None]:
         """Downloads a model from the server's own library."""
 
@@ -329,6 +291,66 @@ def hosting(provider: object, name: str) -> Hosts:
     what = f"{name} runs its models elsewhere; there is nothing to get or unload."
     remedy = "Write the name of a local model, for example ollama:qwen3:8b."
     raise ConfigError("no_host", what, remedy)
+
+
+class ProviderRegistry:
+    """Providers by name: the caller's own, and the packaged ones, loaded on first use."""
+
+    def __init__(
+        self, env: Mapping[str, str], transport: Transport, own: Iterable[Provider] = ()
+    ) -> None:
+        self._env = env
+        self._transport = transport
+        self._own = {provider.name: provider for provider in own}
+        self._providers = dict(self._own)
+
+    def renew(self) -> None:
+        """Makes providers read their settings anew; runs under way use the old ones."""
+        self._providers = dict(self._own)
+
+    def provider(self, model: str) -> tuple[Provider, str]:
+        """Returns the provider of `provider:model`, and the model's own name."""
+        provider, name = split_model(model)
+        return self._named(provider), name
+
+    def check(self, model: str) -> None:
+        """Raises ConfigError if `provider:model` cannot be asked now."""
+        provider, name = self.provider(model)
+        provider.check(name)
+
+    async def models(self) -> list[ModelInfo]:
+        """Returns the models of every provider, in the providers' order."""
+        every = dict.fromkeys((*names(), *self._providers))
+        lists = await asyncio.gather(*(self._models_of(name) for name in every))
+        return [model for models in lists for model in models]
+
+    def hosts(self) -> list[Hosts]:
+        """Returns the providers on whose servers the user installs models."""
+        found: list[Hosts] = []
+        for name in names():
+            with suppress(AgentError):
+                provider = self._named(name)
+                found += [provider] if isinstance(provider, Hosts) else []
+        return found
+
+    async def own_models(self) -> list[ModelInfo]:
+        """Returns the models on the user's own servers."""
+        lists = await asyncio.gather(*(host.own_models() for host in self.hosts()))
+        return [model for models in lists for model in models]
+
+    async def _models_of(self, name: str) -> list[ModelInfo]:
+        """Returns one provider's models; for a broken provider one entry that says so."""
+        try:
+            return await self._named(name).models()
+        except Exception as error:
+            _log.exception("the provider %s failed", name)
+            missing = f"the provider failed: {type(error).__name__}"
+            return [ModelInfo(f"{name}:", available=False, missing=missing, remedy="See the log.")]
+
+    def _named(self, name: str) -> Provider:
+        if name not in self._providers:
+            self._providers[name] = load(name, self._env, self._transport)
+        return self._providers[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,13 +47,13 @@ from searchloop.agent.search.options import search_options
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.search.switch import OFF, Facts, SearchPath, choose_path, local_path
 from searchloop.agent.settings import Settings
+from searchloop.agent.settings.usual_model import UsualModel
 from searchloop.agent.tools import Tool, ToolSource
 from searchloop.agent.tools.backend import Backend, PreferredEngine
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import ANYWHERE, Limits, Message, ModelInfo, NativeSearch
 
 T = TypeVar("T")
-
 _log = logging.getLogger(__name__)
 _TAKEOVERS = 3  # how often a run may outlive its process: more, and it is what kills them
 _REJECTED_S = 3600.0  # a model that rejects its provider's own search is asked again later
@@ -81,8 +81,8 @@ class Runner:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._runs: dict[str, Run] = {}
         self._registry = ProviderRegistry(settings.env, self._transport, providers)
-        self._transcripts = TranscriptCache(log)
-        self._engine = PreferredEngine(backend)
+        self.usual = UsualModel(settings, self._registry.check, self._registry.own_models)
+        self._transcripts, self._engine = TranscriptCache(log), PreferredEngine(backend)
         self._leases = LeaseRenewal(log, self._stop, self._resume)
         self._prices: tuple[PriceTable, ...] | None = None
         self._starting: dict[str, Start] = {}  # sessions whose run has no task yet
@@ -93,7 +93,7 @@ class Runner:
 
     def use(self, settings: Settings) -> None:
         """Applies new settings; a turn under way ends with those that it began with."""
-        self._settings, self._prices = settings, None
+        self._settings, self.usual.settings, self._prices = settings, settings, None
         self._rejecting.clear()
         self._engine = PreferredEngine(self._backend)
         self._registry.renew()
@@ -282,6 +282,7 @@ class Runner:
                 self._rejecting[run.question.session.model] = time.monotonic() + _REJECTED_S
             if run.clean:
                 self._transcripts.keep(session_id, run.messages, run.table)
+                self.usual.remember(run.question.session.model)
             await self._leases.release(run.lease)
         except HandedOver:
             await self._leases.hand_over(run.lease)
@@ -321,6 +322,11 @@ class Runner:
         """Waits until the session's run is over."""
         if task := self._tasks.get(session_id):
             await asyncio.wait([task])
+
+    @property
+    def running(self) -> bool:
+        """Is true while this process answers, starts or reads something."""
+        return bool(self._tasks or self._starting or self._readings)
 
     async def models(self) -> list[ModelInfo]:
         """Returns the models of every provider, in the providers' order."""

@@ -43,6 +43,7 @@ class LeaseRenewal:
         self._recovering = asyncio.Lock()
         self._beating: asyncio.Task[None] | None = None
         self._chores: set[asyncio.Task[Any]] = set()
+        self._stop_hearing: Callable[[], None] = lambda: None
 
     @classmethod
     def onlooker(cls, log: EventLog) -> LeaseRenewal:
@@ -128,6 +129,7 @@ class LeaseRenewal:
 
     async def aclose(self) -> None:
         """Stops renewing."""
+        self._stop_hearing()
         tasks = [*self._chores, *([self._beating] if self._beating else [])]
         for task in tasks:
             task.cancel()
@@ -168,7 +170,7 @@ class LeaseRenewal:
                 with suppress(RuntimeError):  # the loop is closed
                     loop.call_soon_threadsafe(self._react, news)
 
-            self._log.hear(heard)
+            self._stop_hearing = self._log.hear(heard)
             self._beating = asyncio.create_task(self._beat(), name="leases")
 
     def _react(self, news: Mapping[str, Any]) -> None:

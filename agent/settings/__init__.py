@@ -2,7 +2,7 @@
 
 Order: flag > environment > `.env` > saved keys > `config.toml` in SEARCHLOOP_HOME > default.
 
-Others may import: config_file, keys, removed, secrets.
+Others may import: config_file, keys, removed, secrets, usual_model.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from searchloop.agent.types import DEFAULT_LIMITS, SEARCHES, Limits
 
 LOWEST = "config.toml"
 SHARED = "config.toml of the server"  # the layer below LOWEST, where people have homes of their own
+BUILTIN = "builtin:extractive"  # needs no server, key or network
 DATABASES = ("postgresql://", "postgres://")  # how the address of one begins
 
 
@@ -41,7 +42,7 @@ SETTINGS: tuple[Setting, ...] = (
         "postgresql://... for sessions shared by machines (default: a file in the folder)",
         secret=True,
     ),
-    Setting("SEARCHLOOP_MODEL", "Model used when none is named", "builtin:extractive"),
+    Setting("SEARCHLOOP_MODEL", "Model used when none is named (default: used last)"),
     Setting("SEARCHLOOP_SEARCH", "How a new chat searches: off, auto, native or local", "off"),
     Setting(
         "SEARCHLOOP_TOKEN", "Fixed access token of the web UI (else kept in a file)", secret=True
@@ -214,7 +215,7 @@ class Settings:
         return cls(
             env=env,
             home=default_home(env),
-            model=env.get("SEARCHLOOP_MODEL") or "builtin:extractive",
+            model=env.get("SEARCHLOOP_MODEL") or BUILTIN,
             offline=is_on(env.get("SEARCHLOOP_OFFLINE")),
             backend_url=env.get("SEARCH_BACKEND_URL") or None,
             token=env.get("SEARCHLOOP_TOKEN") or None,

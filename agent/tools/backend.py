@@ -169,7 +169,8 @@ async def stays_here(backend: Backend, url: str = "") -> bool:
     with contextlib.suppress(ToolError, LookupError, TypeError, TimeoutError):
         async with asyncio.timeout(_PATIENCE):
             known = await backend.ask("/api/engines")
-        remote = [engine["remote"] for engine in known["engines"] if engine["position"]]
+        asked = [e for e in known["engines"] if e["position"] or e.get("routed")]
+        remote = [engine["remote"] for engine in asked]
         return known["offline"] is True or not (url or any(each is not False for each in remote))
     return False
 

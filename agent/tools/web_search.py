@@ -109,6 +109,9 @@ def search_notes(answer: Mapping[str, Any]) -> list[dict[str, str]]:
         one, more = f"1 result left out by {rule}.", f"{dropped} results left out by {rule}."
         left = Notice("left_out", one if dropped == 1 else more)
         notes.append(Notice("widened", lifted) if told["lifted"] else left)
+    sites = [f"{a['engine']} ({a['why']})" for a in answer["attempts"] if a.get("why")]
+    if sites:
+        notes.append(Notice("asked_sites", f"Also asked: {', '.join(sites)}."))
     if missed := ", ".join(answer.get("not_applied", ())):
         notes.append(Notice("not_applied", f"Not every engine could respect {missed}."))
     if (minutes := answer.get("age", 0) // 60) >= _OLD:

@@ -32,11 +32,13 @@ from searchloop.search_backend.engines import Access, find_shelves
 from searchloop.search_backend.fetch.fetch import fetch as guarded_fetch
 from searchloop.search_backend.fetch.fetch import system_resolver
 from searchloop.search_backend.fetch.host_check import vet
-from searchloop.search_backend.library import SCHEME, Library
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.library.roots import SCHEME
 from searchloop.search_backend.other_apis import Contract, Route, error_at, find_shapes
 from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Fetch, Reading, file_pages
 from searchloop.search_backend.pages.service_calls import ServiceCalls
+from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.readers import LOCAL, find_services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import Settings
@@ -186,7 +188,7 @@ def create_app(
     app.config["PROPAGATE_EXCEPTIONS"] = False
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.json.ensure_ascii = False  # type: ignore[attr-defined]
-    shelf = library or Library(settings.home)
+    shelf = library or Library(settings.home, read=WORKERS.read)
     disk = disk or Disk(settings.home, settings.cache_bytes)
     chain = chain or Chain(settings, shelf, disk=disk)
     contract = _contract(chain, make_pages(settings, shelf, fetch, disk))
@@ -231,7 +233,8 @@ def _add_routes(
 ) -> None:
     @app.post("/api/web-search")
     def web_search() -> Response:
-        return jsonify(contract.search(_body()).as_json())
+        asked = _body()
+        return jsonify(contract.search(asked).as_json(explain=asked.get("explain") is True))
 
     @app.post("/api/open-page")
     def open_page() -> Response:

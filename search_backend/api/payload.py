@@ -75,6 +75,7 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
             "language": _code,
             "safe_search": _one_of(SAFE_SEARCHES),
             "engine": _text(100),
+            "explain": _flag,
         },
         needed="query",
     )
@@ -174,6 +175,12 @@ def _number(least: int, most: int) -> Check:
         return value
 
     return check
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise BadRequest(f"{name} is neither true nor false.", f"Send one, or leave {name} out.")
+    return value
 
 
 def _domains(name: str, value: Any) -> tuple[str, ...]:

@@ -9,7 +9,14 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from searchloop.search_backend.cache.disk import Disk
-from searchloop.search_backend.types import Attempt, Filtered, Problem, SearchAnswer, SearchResult
+from searchloop.search_backend.types import (
+    Attempt,
+    Filtered,
+    Problem,
+    Ranking,
+    SearchAnswer,
+    SearchResult,
+)
 
 T = TypeVar("T")
 MOST_ANSWERS = 512
@@ -95,7 +102,7 @@ class AnswerCache:
         """Keeps `answer` for `seconds`; the answers unused for longest make room."""
         self._hold(key, answer, seconds, 0.0)
         if self._disk:
-            value = answer.as_json() | {"seconds": seconds}
+            value = answer.as_json(explain=True) | {"seconds": seconds}
             self._disk.put(KIND, self._name(key), value, seconds)
 
     def answer(
@@ -151,6 +158,7 @@ def _read(value: dict[str, Any]) -> SearchAnswer:
         attempts=tuple(_attempt(**attempt) for attempt in value["attempts"]),
         filtered=Filtered(**dropped) if dropped else None,
         not_applied=tuple(value.get("not_applied", ())),
+        ranking=tuple(Ranking(r["url"], tuple(r["reasons"])) for r in value.get("ranking", ())),
     )
 
 

@@ -5,37 +5,65 @@ or where a checkout has them), folders and files that the user adds, and opened 
 "pages", bounded, the oldest removed first). Adding again reads only what changed. Documents have
 addresses library://COLLECTION/PATH, which are opened from the index, never from a disk or network.
 
-Others may import: index.
+Others may import: file_text, index, roots.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from urllib.parse import quote, unquote, urldefrag
 
+from searchloop.search_backend.library.file_text import ReadPage
+from searchloop.search_backend.library.folders import check_patterns
 from searchloop.search_backend.library.index import Document, Hit, Index, Root, drop, put
-from searchloop.search_backend.readers import Reader, read, reader_for_name
+from searchloop.search_backend.library.roots import (
+    DOCS,
+    PAGES,
+    SCHEME,
+    drop_documents,
+    ensure_root,
+    folders_around,
+    named_root,
+    root_at,
+    take_over,
+)
+from searchloop.search_backend.library.update import (
+    PAUSED,
+    READING,
+    TABLES,
+    Added,
+    Counted,
+    Progress,
+    Update,
+)
+from searchloop.search_backend.readers import read
 from searchloop.search_backend.text.passages import section_offset, split, title_of
 from searchloop.search_backend.types import Page, SearchBackendError
 
-SCHEME = "library://"
-DOCS, PAGES = "docs", "pages"
-MOST_BYTES = 10 * 2**20
 MOST_PAGES = 2_000
 LONGEST_PAGE = 200_000
-_KNOWN = "SELECT path, id, mtime, size, digest FROM documents WHERE root = ?"
-
-Progress = Callable[[str, str], None]
+FRESH = 30.0  # seconds after which a search looks for changed files again
+PATIENCE = 0.3  # seconds that a search waits for that
+STALE = 30.0  # seconds without a sign of life after which a reading counts as broken off
+_LIST = """
+SELECT r.collection, r.path, r.kind, count(d.id), r.updated,
+       CASE WHEN f.state = ? AND f.beat < ? THEN '' ELSE coalesce(f.state, '') END,
+       coalesce(f.done, 0), coalesce(f.total, 0), coalesce(f.skipped, 0),
+       (SELECT count(*) FROM files s JOIN documents k ON k.root = s.root AND k.path = s.path
+        WHERE s.root = r.id AND s.note != ''), coalesce(f.note, ''), coalesce(f.exclude, '')
+FROM roots r LEFT JOIN documents d ON d.root = r.id LEFT JOIN folders f ON f.root = r.id
+GROUP BY r.id ORDER BY r.id"""
 
 
 def builtin_documents() -> Mapping[str, str]:
@@ -60,75 +88,25 @@ def _documents(root: Traversable) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A file of a folder; `skipped` is the reason if it cannot be read."""
-
-    path: str
-    file: Path
-    skipped: str = ""
-
-
-def walk(root: Path) -> Iterator[Found]:
-    """Yields every file below `root` (or `root` itself), sorted, without following links."""
-    if root.is_file():
-        yield Found(root.name, root, _reason(root, named=True))
-        return
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            file = Path(folder, name)
-            yield Found(file.relative_to(root).as_posix(), file, _reason(file))
-
-
-def load(found: Found, body: bytes) -> Page:
-    """Returns the file as text. Raises SearchBackendError(code "unreadable")."""
-    if b"\0" in body[:8192] and not body.startswith(b"%PDF-"):
-        raise SearchBackendError("unreadable", "a binary file")
-    reader: Reader | None = reader_for_name(found.file.name)
-    content_type = sorted(reader.types)[0] if reader else "text/plain"
-    page = read(body, url=found.file.as_uri(), content_type=content_type)
-    if page.error is not None and page.status == "error":
-        raise SearchBackendError("unreadable", page.error.message, page.error.remedy)
-    if not page.text.strip():
-        raise SearchBackendError("unreadable", "no text in it")
-    return page
-
-
-def _reason(file: Path, *, named: bool = False) -> str:
-    if file.is_symlink() and not named:
-        return "a symbolic link"
-    if file.name.startswith(".") and not named:
-        return "a hidden file"
-    if not named and reader_for_name(file.name) is None:
-        return "not a kind of file that is read"
-    try:
-        size = file.stat().st_size
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
-    return f"larger than {MOST_BYTES // 2**20} MB" if size > MOST_BYTES else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """The counts of an `add`; `skipped` pairs paths with reasons."""
-
-    collection: str
-    added: int
-    updated: int
-    unchanged: int
-    removed: int
-    skipped: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Collection:
-    """A root of the library; `updated` in seconds since the epoch."""
+    """A root of the library; `updated` in seconds since the epoch.
+
+    `state` is reading (`done` of `total` files), paused or "". `skipped` counts files that are not
+    read, `kept` those whose old text is kept; `note` says why the whole root is not there.
+    """
 
     name: str
     path: str
     kind: str
     documents: int
     updated: float
+    state: str = ""
+    done: int = 0
+    total: int = 0
+    skipped: int = 0
+    kept: int = 0
+    note: str = ""
+    exclude: tuple[str, ...] = ()
 
 
 class Library:
@@ -139,7 +117,11 @@ class Library:
         home: Path,
         documents: Callable[[], Mapping[str, str]] = builtin_documents,
         most_pages: int = MOST_PAGES,
+        read: ReadPage = read,
     ) -> None:
+        """`read` turns the bytes of files into pages; large ones belong into a worker process."""
+        self._read = read
+        self._fresh_until = 0.0
         self._index = Index(home / "library.sqlite3")
         self._documents = documents
         self._most_pages = most_pages
@@ -149,7 +131,31 @@ class Library:
     def search(self, text: str, limit: int) -> list[Hit]:
         """Returns the best passages for a question in plain words."""
         self._refresh()
-        return self._index.search(text, limit)
+        self.reread(PATIENCE)
+        hits = self._index.search(text, limit)
+        notes = self._notes([urldefrag(hit.url).url for hit in hits])
+        return [
+            replace(hit, snippet=f"{hit.snippet} [{notes[url]}: this is its text of before.]")
+            if (url := urldefrag(hit.url).url) in notes
+            else hit
+            for hit in hits
+        ]
+
+    def _notes(self, urls: Sequence[str]) -> dict[str, str]:
+        """Returns for documents with old text why it is old, as the beginning of a sentence."""
+        marks = ",".join("?" * len(urls))
+        with self._index.open() as connection:
+            rows = connection.execute(
+                "SELECT d.url, f.note FROM documents d JOIN files f ON f.root = d.root "
+                f"AND f.path = d.path WHERE f.note != '' AND d.url IN ({marks})",
+                urls,
+            ).fetchall()
+        return {url: f"The file {note}" for url, note in rows}
+
+    def trouble(self, url: str) -> str:
+        """Returns why the text at a library:// address is older than its file; "" if it is not."""
+        document = self._document(url)
+        return self._notes([document.url]).get(document.url, "") if document else ""
 
     def open(self, url: str) -> Page | None:
         """Returns the document at a library:// address or the address of a page opened before."""
@@ -169,81 +175,137 @@ class Library:
         document = self._index.document(bare)
         if document is None and bare.startswith(SCHEME):
             # People type blanks and letters that are quoted in the stored address.
-            document = self._index.document(SCHEME + quote(unquote(bare.removeprefix(SCHEME))))
+            name = unquote(bare.removeprefix(SCHEME))
+            document = self._index.document(SCHEME + quote(name)) or self._moved(name)
         return document
+
+    def _moved(self, name: str) -> Document | None:
+        """Returns a document by its former address, before an inner or outer folder was added."""
+        collection, _, path = name.partition("/")
+        with self._index.open() as connection:
+            query = "SELECT path FROM roots WHERE collection = ? AND kind = 'folder'"
+            row = connection.execute(query, (collection,)).fetchone()
+            file = os.path.join(row[0], path) if row else ""
+            query = (
+                "SELECT d.url FROM roots r JOIN documents d ON d.root = r.id "
+                "WHERE ? IN (r.path || '/' || d.path, CASE r.kind WHEN 'file' THEN r.path END)"
+            )
+            found = connection.execute(query, (file,)).fetchone() if row else None
+        return self._index.document(found[0]) if found else None
 
     def section(self, page: Page) -> int:
         """Returns the offset of the section named by the fragment of `page.url`, else 0."""
         anchor = unquote(urldefrag(page.url).fragment)
         return (section_offset(page.text, anchor) or 0) if anchor else 0
 
-    def add(self, path: Path, progress: Progress | None = None) -> Added:
-        """Indexes a folder or file, or brings it up to date.
+    def add(
+        self,
+        path: Path,
+        progress: Progress | None = None,
+        *,
+        exclude: Sequence[str] | None = None,
+        counted: Counted | None = None,
+    ) -> Added:
+        """Indexes a folder or file, or brings it up to date, unless `pause` ends it before.
 
-        Calls `progress(path, outcome)` for each file: added, updated, unchanged, removed, skipped.
-        Raises SearchBackendError if `path` does not exist or the index cannot be written.
+        Calls `progress(path, outcome)` for each file: added, updated, unchanged, removed, skipped;
+        and `counted(done, total)` now and then. `exclude` are patterns as in .gitignore, which
+        stay. Raises SearchBackendError if there is no `path` or the index cannot be written.
         """
-        report = progress or (lambda path, outcome: None)
+        root = self._begin(path, exclude)
+        self._fresh_until = time.monotonic() + FRESH
+        update = Update(self._index, root, self._read)
+        return update.run(progress or (lambda *_: None), counted or (lambda *_: None))
+
+    def _begin(self, path: Path, exclude: Sequence[str] | None) -> Root:
+        """Finds or makes the root and marks it as being read."""
         target = path.expanduser().resolve()
-        if not target.exists():
+        self._refresh()
+        with self._index.open() as connection:
+            query = "SELECT 1 FROM roots WHERE path = ?"
+            known = connection.execute(query, (str(target),)).fetchone()
+        if not known and not target.exists():
             raise SearchBackendError(
                 "not_found", f"There is no file or folder {target}.", "Check the path."
             )
-        root = self._root_for(target)
-        with self._index.open() as connection:
-            known = {row[0]: row[1:] for row in connection.execute(_KNOWN, (root.id,))}
-        tally = {"added": 0, "updated": 0, "unchanged": 0, "removed": 0}
-        skipped: list[tuple[str, str]] = []
-        # While one connection stays open, closing another one does not tidy up the file each time.
-        with self._index.open():
-            for found in walk(target):
-                outcome = found.skipped or self._add_file(root, found, known.get(found.path))
-                if outcome in tally:
-                    tally[outcome] += 1
-                    known.pop(found.path, None)
-                else:
-                    skipped.append((found.path, outcome))
-                    outcome = f"skipped: {outcome}"
-                report(found.path, outcome)
+        check_patterns(exclude or ())
         with self._index.open(write=True) as connection:
-            for gone, row in known.items():
-                drop(connection, row[0])
-                tally["removed"] += 1
-                report(gone, "removed")
-            connection.execute("UPDATE roots SET updated = ? WHERE id = ?", (time.time(), root.id))
-        return Added(root.collection, **tally, skipped=tuple(skipped))
+            root = root_at(connection, target)
+            connection.execute("INSERT OR IGNORE INTO folders (root) VALUES (?)", (root.id,))
+            query = "UPDATE folders SET state = ?, done = 0, total = 0, beat = ? WHERE root = ?"
+            connection.execute(query, (READING, time.time(), root.id))
+            if exclude is not None:
+                query = "UPDATE folders SET exclude = ? WHERE root = ?"
+                connection.execute(query, ("\n".join(exclude), root.id))
+            take_over(connection, root)
+        return root
+
+    def start(self, path: Path, exclude: Sequence[str] | None = None) -> tuple[str, Future[Added]]:
+        """Does `add` on a thread that ends with this process; returns the name, too."""
+        root = self._begin(path, exclude)
+        self._fresh_until = time.monotonic() + FRESH
+        done = Future[Added]()
+
+        def work() -> None:
+            try:
+                update = Update(self._index, root, self._read)
+                done.set_result(update.run(lambda *_: None, lambda *_: None))
+            except BaseException as error:
+                done.set_exception(error)
+
+        threading.Thread(target=work, name="library", daemon=True).start()
+        return root.collection, done
+
+    def reread(self, patience: float = 0.0) -> None:
+        """Brings all folders up to date in the background, and waits up to `patience` seconds.
+
+        Does nothing for half a minute after it was done; leaves alone what is paused or being read.
+        """
+        with self._lock:
+            if time.monotonic() < self._fresh_until:
+                return
+            self._fresh_until = time.monotonic() + FRESH
+        thread = threading.Thread(target=self._reread, name="library", daemon=True)
+        thread.start()
+        thread.join(patience)
+
+    def _reread(self) -> None:
+        with suppress(SearchBackendError):  # the next search says what is wrong with the file
+            for each in self.list():
+                if each.kind not in ("folder", "file") or each.state:
+                    continue
+                with suppress(SearchBackendError):  # removed meanwhile
+                    root = self._begin(Path(each.path), None)
+                    update = Update(self._index, root, self._read, patient=True)
+                    update.run(lambda *_: None, lambda *_: None)
+
+    def pause(self, path: Path | str) -> None:
+        """Stops the reading of a folder after its current batch; `add` goes on with it."""
+        with self._index.open(write=True) as connection:
+            number = named_root(connection, path).id
+            query = "UPDATE folders SET state = ? WHERE root = ? AND state = ?"
+            connection.execute(query, (PAUSED, number, READING))
 
     def list(self) -> list[Collection]:
-        """Returns every root with the number of its documents."""
+        """Returns every root with the number of its documents and the state of its reading."""
         self._refresh()
         with self._index.open() as connection:
-            rows = connection.execute(
-                "SELECT r.collection, r.path, r.kind, count(d.id), r.updated FROM roots r "
-                "LEFT JOIN documents d ON d.root = r.id GROUP BY r.id ORDER BY r.id"
-            ).fetchall()
-        return [Collection(*row) for row in rows]
+            rows = connection.execute(_LIST, (READING, time.time() - STALE)).fetchall()
+        return [replace(Collection(*row), exclude=tuple(row[-1].splitlines())) for row in rows]
 
     def remove(self, path: Path | str) -> int:
-        """Removes the root with this path or collection name; returns its number of documents."""
+        """Removes the root with this path or collection name; returns its number of documents.
+
+        A larger folder around it leaves it out from then on.
+        """
         with self._index.open(write=True) as connection:
-            row = connection.execute(
-                "SELECT id FROM roots WHERE (path = ? OR collection = ?) AND kind != 'docs'",
-                (str(Path(path).expanduser().resolve()), str(path)),
-            ).fetchone()
-            if row is None and str(path) == DOCS:
-                raise SearchBackendError(
-                    "built_in",
-                    "These are searchloop's own documents, which are always in the library.",
-                    "Name a folder or file that you added.",
-                )
-            if row is None:
-                raise SearchBackendError(
-                    "not_found",
-                    f"{path} is not in the library.",
-                    "Give a folder or file as the list of the library names it.",
-                )
-            count = _drop_documents(connection, row[0])
-            connection.execute("DELETE FROM roots WHERE id = ?", row)
+            root = named_root(connection, path)
+            count = drop_documents(connection, root.id)
+            for table, column in (("roots", "id"), ("files", "root"), ("folders", "root")):
+                connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (root.id,))
+            for around, inside in folders_around(connection, root):
+                query = "UPDATE folders SET exclude = exclude || ? WHERE root = ?"
+                connection.execute(query, (f"\n/{inside}", around.id))
         return count
 
     def remember(self, page: Page) -> None:
@@ -259,49 +321,13 @@ class Library:
             return
         passages = list(split(text))
         with self._index.open(write=True) as connection:
-            root = _ensure_root(connection, PAGES, PAGES, "pages")
+            root = ensure_root(connection, PAGES, PAGES, "pages")
             put(connection, root.id, document, passages)
             for (old,) in connection.execute(
                 "SELECT id FROM documents WHERE root = ? ORDER BY id DESC LIMIT -1 OFFSET ?",
                 (root.id, self._most_pages),
             ).fetchall():
                 drop(connection, old)
-
-    def _add_file(self, root: Root, found: Found, known: tuple[int, int, int, str] | None) -> str:
-        try:
-            stat = found.file.stat()
-            if known and known[1:3] == (stat.st_mtime_ns, stat.st_size):
-                return "unchanged"
-            body = found.file.read_bytes()
-            digest = hashlib.sha256(body).hexdigest()
-            if known and known[3] == digest:
-                with self._index.open(write=True) as connection:
-                    connection.execute(
-                        "UPDATE documents SET mtime = ? WHERE id = ?", (stat.st_mtime_ns, known[0])
-                    )
-                return "unchanged"
-            page = load(found, body)
-        except OSError as error:
-            return f"cannot be read: {error.strerror}"
-        except SearchBackendError as error:
-            return error.message
-        title = page.title or title_of(page.text, found.file.stem)
-        url = f"{SCHEME}{root.collection}/{quote(found.path)}"
-        document = Document(
-            found.path, url, title, page.text, stat.st_mtime_ns, stat.st_size, digest
-        )
-        passages = list(split(page.text))
-        with self._index.open(write=True) as connection:
-            put(connection, root.id, document, passages)
-        return "updated" if known else "added"
-
-    def _root_for(self, target: Path) -> Root:
-        self._refresh()
-        base = target if target.is_dir() else target.parent
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", base.name).strip("-.") or "files"
-        kind = "folder" if target.is_dir() else "file"
-        with self._index.open(write=True) as connection:
-            return _ensure_root(connection, name, str(target), kind)
 
     def _refresh(self) -> None:
         """Adds our own documents once a process, if they are new or have changed."""
@@ -314,8 +340,12 @@ class Library:
                 row = connection.execute(
                     "SELECT digest FROM roots WHERE collection = ?", (DOCS,)
                 ).fetchone()
-            if row is None or row[0] != digest:
+                made = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'folders'")
+                is_made = made.fetchone() is not None
+            if row is None or row[0] != digest or not is_made:
                 with self._index.open(write=True) as connection:
+                    for statement in filter(str.strip, TABLES.split(";")):
+                        connection.execute(statement)
                     _replace_docs(connection, documents, digest)
             self._ready = True
 
@@ -323,8 +353,8 @@ class Library:
 def _replace_docs(
     connection: sqlite3.Connection, documents: Mapping[str, str], digest: str
 ) -> None:
-    root = _ensure_root(connection, DOCS, DOCS, "docs")
-    _drop_documents(connection, root.id)
+    root = ensure_root(connection, DOCS, DOCS, "docs")
+    drop_documents(connection, root.id)
     for path, text in documents.items():
         url = f"{SCHEME}{DOCS}/{quote(path)}"
         document = Document(path, url, title_of(text, path), text)
@@ -332,33 +362,6 @@ def _replace_docs(
     connection.execute(
         "UPDATE roots SET digest = ?, updated = ? WHERE id = ?", (digest, time.time(), root.id)
     )
-
-
-def _drop_documents(connection: sqlite3.Connection, root: int) -> int:
-    select = "SELECT id FROM documents WHERE root = ?"
-    numbers = connection.execute(select, (root,)).fetchall()
-    for (number,) in numbers:
-        drop(connection, number)
-    return len(numbers)
-
-
-def _ensure_root(connection: sqlite3.Connection, name: str, path: str, kind: str) -> Root:
-    found = connection.execute(
-        "SELECT id, collection, path, kind, digest FROM roots WHERE path = ?", (path,)
-    ).fetchone()
-    if found:
-        return Root(*found)
-    taken = {row[0] for row in connection.execute("SELECT collection FROM roots")}
-    if kind in ("folder", "file"):
-        taken |= {DOCS, PAGES}
-    unique = next(
-        one for n in range(len(taken) + 1) if (one := f"{name}-{n + 1}" if n else name) not in taken
-    )
-    number = connection.execute(
-        "INSERT INTO roots (collection, path, kind) VALUES (?, ?, ?)", (unique, path, kind)
-    ).lastrowid
-    assert number is not None
-    return Root(number, unique, path, kind, "")
 
 
 def _digest(text: str) -> str:

@@ -2,5 +2,5 @@
 
 `workers` reads documents, in processes of their own.
 
-Others may import: open_page, reading, service_calls.
+Others may import: open_page, reading, service_calls, workers.
 """

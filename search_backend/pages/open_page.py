@@ -18,7 +18,8 @@ from searchloop.search_backend.cache.pages import PageCache
 from searchloop.search_backend.cache.results import SingleFlight
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules
 from searchloop.search_backend.fetch.http import Fetched
-from searchloop.search_backend.library import SCHEME, Library
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.library.roots import SCHEME
 from searchloop.search_backend.pages.reading import Reading, inside, read_fetched
 from searchloop.search_backend.text.slices import cut, find
 from searchloop.search_backend.types import (
@@ -128,7 +129,7 @@ class Pages:
     def _page(self, url: str, rules: Rules, reader: str | None, goes_on: bool) -> _Got:
         scheme = url.partition("://")[0].lower()
         if url.startswith(SCHEME) or scheme in self._shelves:
-            return _Got(self._own(url, scheme), "library")
+            return self._own(url, scheme)
         key = f"{reader} {url}" if reader else url
         kept = self._cache.get(key)
         if kept and (kept.fresh or self._offline or (goes_on and kept.readable)):
@@ -163,14 +164,18 @@ class Pages:
         unchanged = known is not None and page.text is known.text
         return _Got(page, "cache" if unchanged else "web")
 
-    def _own(self, url: str, scheme: str) -> Page:
-        """Opens a document of this machine."""
+    def _own(self, url: str, scheme: str) -> _Got:
+        """Opens a document of this machine; one whose file is away says so."""
         if scheme not in self._shelves:
-            return self._library.open(url) or failed_page(url, _NOT_IN_LIBRARY)
+            page = self._library.open(url) or failed_page(url, _NOT_IN_LIBRARY)
+            trouble = self._library.trouble(url)
+            stale = Problem("old_text", f"{trouble}.", _FILE_AWAY) if trouble else None
+            return _Got(page, "library", self._library.age(url) if trouble else 0.0, stale)
         try:
-            return _read_shelved(self._shelves[scheme](url), url, scheme)
+            return _Got(_read_shelved(self._shelves[scheme](url), url, scheme), "library")
         except SearchBackendError as error:
-            return failed_page(url, Problem(error.code, error.message, error.remedy))
+            problem = Problem(error.code, error.message, error.remedy)
+            return _Got(failed_page(url, problem), "library")
 
     def _stored(self, url: str) -> _Got | None:
         with contextlib.suppress(SearchBackendError):
@@ -220,6 +225,7 @@ def _found(view: PageView, words: str, offset: int, most: int) -> PageView:
     )
 
 
+_FILE_AWAY = "Make the file readable again and add its folder once more."
 _NOT_IN_LIBRARY = Problem(
     "not_found",
     "There is no document at this address in the library.",

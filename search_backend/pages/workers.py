@@ -18,12 +18,7 @@ import threading
 from collections.abc import Iterator
 from typing import IO
 
-from searchloop.search_backend.pages.worker import (
-    ANSWERED,
-    ASKED,
-    READY,
-    TOO_LARGE,
-)
+from searchloop.search_backend.pages.worker import ANSWERED, ASKED, READY, TOO_LARGE
 from searchloop.search_backend.readers import read
 from searchloop.search_backend.types import Page, Problem, failed_page
 

@@ -41,7 +41,10 @@ _MARKUP = re.compile(
 )
 # HTML with more control characters than this share is none.
 _MOST_BINARY = 0.04
-_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_CONTAINERS = {
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Office file, or one with a password",
+    b"PK\x03\x04": "an archive or a damaged document",
+}
 _KINDS = {"html": "application/xhtml+xml"} | dict.fromkeys(
     ("rss", "feed", "rdf"), "application/rss+xml"
 )
@@ -108,7 +111,7 @@ def reader_for_name(name: str) -> Reader | None:
 
 def read(body: bytes, *, url: str, content_type: str, charset: str | None = None) -> Page:
     """Returns the page in `body`; status error for a kind that no reader reads."""
-    kind = _kind(body, content_type, charset)
+    kind = kind_of(body, content_type, charset)
     reader = next((reader for reader in find_readers() if kind in reader.types), None)
     if reader is None:
         problem = Problem(
@@ -120,7 +123,7 @@ def read(body: bytes, *, url: str, content_type: str, charset: str | None = None
     return reader.read(body, url, charset)
 
 
-def _kind(body: bytes, content_type: str, charset: str | None) -> str:
+def kind_of(body: bytes, content_type: str, charset: str | None = None) -> str:
     """Returns the media type of a reader, or what the document is instead.
 
     The header tells a page from its source text, the bytes tell text from other data. Servers have
@@ -132,8 +135,9 @@ def _kind(body: bytes, content_type: str, charset: str | None) -> str:
             return min(reader.types)
         if kind in reader.types and reader.knows:  # it is something else
             kind = ""
-    if body.startswith(_OLD_OFFICE):
-        return "an old Office file, or one with a password"
+    for magic, what in _CONTAINERS.items():
+        if body.startswith(magic):
+            return what
     head = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
     binary, is_page = binary_share(body, charset), kind in ("text/html", "application/xhtml+xml")
     if kind == "video/mp2t" and not binary:  # program text in .ts, for servers that know only films

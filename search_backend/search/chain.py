@@ -17,13 +17,16 @@ from searchloop.search_backend.engines import Access, Engine, find_engines
 from searchloop.search_backend.fetch.client import run
 from searchloop.search_backend.fetch.engines import EngineHttp
 from searchloop.search_backend.library import Library
-from searchloop.search_backend.search.merge import distinct, filtered
+from searchloop.search_backend.search.merge import filtered
+from searchloop.search_backend.search.ranking import rank
+from searchloop.search_backend.search.router import choose
 from searchloop.search_backend.search.schedule import OneSearch, Schedule, lacks
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import (
     Attempt,
     Filtered,
     Query,
+    Ranking,
     SearchAnswer,
     SearchBackendError,
     SearchStatus,
@@ -92,10 +95,17 @@ class Chain:
                     "resting": {"seconds": round(resting[0]), "cause": resting[1]}
                     if resting
                     else None,
+                    "untested": engine.untested,
+                    "routed": self._routed(engine),
                     "position": order.index(engine.name) + 1 if engine.name in order else None,
                 }
             )
         return {"engines": rows, "offline": self._settings.offline}
+
+    def _routed(self, engine: Engine) -> bool:
+        """True if the router may ask the engine, which is not in the chain."""
+        settings = self._settings
+        return bool(engine.kinds) and settings.routed and engine.name not in settings.engines
 
     def close(self) -> None:
         """Closes the connections that are kept for the next search."""
@@ -117,7 +127,7 @@ class Chain:
         settings, chain = self._settings, self._schedule.order()
         known = [s for name in chain for s in self._schedule.engines[name].settings if not s.secret]
         values = [f"{s.name}={settings.keys.get(s.name, '')}" for s in known]
-        return "\n".join([",".join(chain), *values])
+        return "\n".join([",".join(chain), str(settings.routed), *values])
 
     def _named(self, name: str) -> Engine:
         engine = self._schedule.engines.get(name)
@@ -148,24 +158,37 @@ class Chain:
     def _ask(self, query: Query, name: str | None, seconds: float) -> SearchAnswer:
         names = [name] if name else self._schedule.order()
         chain = [self._schedule.engines[one] for one in names]
-        one = OneSearch(self._schedule, self._http, self._access, query, by_name=name is not None)
+        sites = [] if name else list(filter(self._free, self._schedule.engines.values()))
+        one = OneSearch(
+            *(self._schedule, self._http, self._access, query),
+            by_name=name is not None,
+            beside=choose(query, sites, instead=False),
+            instead=choose(query, sites, instead=True),
+        )
         outcomes = run(one.run(chain, seconds), timeout=None)
         attempts = tuple(outcome.attempt for outcome in outcomes)
         dropped = filtered(query, sum(o.dropped for o in outcomes), sum(o.stale for o in outcomes))
-        found = next((outcome for outcome in outcomes if outcome.results), None)
-        if found is None:
-            status = _status(attempts, {engine.name for engine in chain if engine.remote})
+        found = [outcome for outcome in outcomes if outcome.results]
+        if not found:
+            mine = [attempt for attempt in attempts if not attempt.why]
+            status = _status(mine, {engine.name for engine in chain if engine.remote})
             return SearchAnswer(query.text, None, status, (), attempts, dropped)
-        respected = self._schedule.engines[found.attempt.engine].respects(query)
+        engines = [self._schedule.engines[outcome.attempt.engine] for outcome in found]
+        respected = frozenset.intersection(*(engine.respects(query) for engine in engines))
+        ranked = rank(found, query)
         return SearchAnswer(
             query=query.text,
-            engine=found.attempt.engine,
+            engine=found[0].attempt.engine,
             status="ok",
-            results=distinct(found.results, query.max_results),
+            results=tuple(one.result for one in ranked),
             attempts=attempts,
             filtered=dropped,
             not_applied=tuple(o for o in _OPTIONS if getattr(query, o) and o not in respected),
+            ranking=tuple(Ranking(one.result.url, one.reasons) for one in ranked),
         )
+
+    def _free(self, engine: Engine) -> bool:
+        return self._routed(engine) and not self._schedule.rests(engine)
 
 
 def _status(attempts: Sequence[Attempt], remote: set[str]) -> SearchStatus:

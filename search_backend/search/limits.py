@@ -42,17 +42,17 @@ class TokenBuckets:
         self._lock = threading.Lock()
         self._next: dict[str, float] = {}
 
-    def reserve(self, engine: str, rate: float) -> float | None:
+    def reserve(self, engine: str, rate: float, most: float = LONGEST_WAIT) -> float | None:
         """Seconds until the caller's turn at `rate` requests a second (0 = no limit).
 
-        None: the queue is longer than LONGEST_WAIT, and no turn was taken.
+        None: the queue is longer than `most` seconds, and no turn was taken.
         """
         if rate <= 0:
             return 0.0
         with self._lock:
             now = self._clock()
             turn = max(self._next.get(engine, now), now)
-            if turn - now > LONGEST_WAIT:
+            if turn - now > most:
                 return None
             self._next[engine] = turn + MARGIN / rate
             return turn - now

@@ -1,16 +1,39 @@
-"""Applies the rules of a query to results, removes duplicate pages, and cleans what is shown."""
+"""Applies the rules of a query to results, tells pages apart, and cleans what is shown."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from urllib.parse import unquote
 
-from searchloop.analysis.addresses import url_key
+from searchloop.analysis.addresses import AMP_VIEWER
 from searchloop.search_backend.fetch.host_check import ANYWHERE, Rules, plain_url
 from searchloop.search_backend.fetch.ip_addresses import Network
 from searchloop.search_backend.text.clean import invisible, one_line
 from searchloop.search_backend.types import Filtered, Query, SearchResult
+
+# Addresses with the address of another page inside: in their path (archives, readers) or as a
+# parameter (redirects).
+_INSIDE = re.compile(
+    r"https?://[^?#]*?/(https?:/{1,2}[^/].*)"
+    r"|https?://[^#]*[?&](?:q|u|url|uddg|to|target|dest)=(https?(?::|%3a)(?:/|%2f){2}[^&#]+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_TRANSLATED = re.compile(r"https?://([^/?#]+)\.translate\.goog(?=[/?#:]|$)", re.IGNORECASE)
+
+
+def _shown(url: str) -> str:
+    """Returns the address of the page that is seen at `url`: a copy, a viewer, a redirect."""
+    if found := _TRANSLATED.match(url):
+        return "https://" + found[1].replace("--", "\0").replace("-", ".").replace("\0", "-")
+    if found := _INSIDE.match(url):
+        return unquote(found[1] or found[2]).replace(":/", "://", 1).replace(":///", "://", 1)
+    if "amp" in url and (viewed := AMP_VIEWER.fullmatch(url.partition("://")[2])):
+        return f"https://{viewed[1] or viewed[2]}"
+    return url
+
 
 LONGEST_TITLE = 300
 LONGEST_SNIPPET = 2_000
@@ -48,7 +71,10 @@ def keep(
     rules = Rules(query.allowed_domains, query.blocked_domains)
     inside = readable
     if rules != ANYWHERE:
-        inside = [result for result in readable if rules.passes_url(result.url)]
+        blocked = Rules((), query.blocked_domains)
+        inside = [
+            r for r in readable if rules.passes_url(r.url) and blocked.passes_url(_shown(r.url))
+        ]
     fresh = inside
     if query.time_range and "time_range" not in respected:
         # A day more, for places where it is still yesterday.
@@ -59,16 +85,6 @@ def keep(
     return Checked(tuple(fresh), outside, stale, len(found) - len(readable))
 
 
-def distinct(found: Sequence[SearchResult], most: int) -> tuple[SearchResult, ...]:
-    """Returns at most `most` results, cleaned, each page once."""
-    pages: dict[str, SearchResult] = {}
-    for result in found:
-        pages.setdefault(url_key(result.url), result)
-        if len(pages) == most:
-            break
-    return tuple(_cleaned(result) for result in pages.values())
-
-
 def filtered(query: Query, outside: int, stale: int) -> Filtered | None:
     """Names the rules that removed results; None if none did."""
     rules = [("allowed_domains", query.allowed_domains), ("blocked_domains", query.blocked_domains)]
@@ -77,7 +93,8 @@ def filtered(query: Query, outside: int, stale: int) -> Filtered | None:
     return Filtered("; ".join(told), outside + stale) if told else None
 
 
-def _cleaned(result: SearchResult) -> SearchResult:
+def cleaned(result: SearchResult) -> SearchResult:
+    """Returns `result` without what nobody should see, on one line each."""
     return SearchResult(
         one_line(result.title, LONGEST_TITLE) or result.url,
         result.url,

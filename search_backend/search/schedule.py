@@ -3,6 +3,9 @@
 The next engine is asked when the one before has failed, has found nothing, or has not answered
 within its patience; the first good answer ends the search. Engines still running then are
 cancelled, so one that hangs delays a search only once.
+
+Official sites that the router has chosen are asked at the same moment as the chain, or together
+when no engine of the web has answered. They have a patience of their own and end no search.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, inf
 
@@ -22,6 +25,7 @@ from searchloop.search_backend.fetch.ip_addresses import parse_ranges
 from searchloop.search_backend.plugin import HttpResponse, secrets_in, without_keys
 from searchloop.search_backend.search.limits import LONGEST_WAIT, CircuitBreakers, TokenBuckets
 from searchloop.search_backend.search.merge import Checked, keep
+from searchloop.search_backend.search.router import Routed, keywords
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import (
     Attempt,
@@ -36,6 +40,8 @@ from searchloop.search_backend.types import (
 # Seconds without an answer after which an engine is late: one with `wire`, and one over a package
 # that asks several sites by itself.
 PATIENCE, PATIENCE_WITH_PACKAGES = 1.0, 3.0
+# The same for official sites, beside a chain and instead of it. Whose turn is later is left out.
+PATIENCE_BESIDE, PATIENCE_INSTEAD = 1.5, 3.0
 
 _log = logging.getLogger(__name__)
 
@@ -53,12 +59,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """An engine at work: asked at `sent`, after `waited` seconds for its turn, late at `late`."""
+    """An engine at work: asked at `sent`, after `waited` seconds for its turn, late at `late`;
+    `chosen` by the router."""
 
     engine: Engine
     sent: float
     waited: float
     late: float
+    chosen: bool = False
 
 
 class Schedule:
@@ -104,21 +112,27 @@ class Schedule:
             )
         return None
 
-    def admit(self, engine: Engine, *, by_name: bool) -> float | Outcome:
-        """Seconds until the engine may be asked, or the attempt that says why it may not."""
+    def rests(self, engine: Engine) -> bool:
+        """True if the engine cannot be asked now."""
+        return self.unavailable(engine) is not None or bool(self.circuits.resting(engine.name))
+
+    def admit(
+        self, engine: Engine, *, by_name: bool, most: float = LONGEST_WAIT
+    ) -> float | Outcome:
+        """Seconds until the engine may be asked, at `most`, or the attempt that says why not."""
         problem = self.unavailable(engine)
         if problem is None and not self.circuits.admit(engine.name) and not by_name:
             problem = self._resting(engine)
         if problem is None:
             rate = engine.rate
-            wait = self.buckets.reserve(engine.name, rate)
+            wait = self.buckets.reserve(engine.name, rate, most)
             if wait is not None:
                 return wait
             self.circuits.released(engine.name)
             problem = Problem(
                 "busy",
                 f"{engine.title} allows {rate:g} requests a second, and more than "
-                f"{LONGEST_WAIT:g} s of them are waiting.",
+                f"{most:g} s of them are waiting.",
                 "Ask fewer questions at once.",
             )
         return Outcome(Attempt(engine.name, "skipped", 0, problem))
@@ -210,10 +224,21 @@ class Schedule:
 
 
 class OneSearch:
-    """Asks engines for `query`. With `by_name`, engines are asked even if they rest."""
+    """Asks engines for `query`. With `by_name`, engines are asked even if they rest.
+
+    `beside` are asked along with the chain, `instead` when nothing of the web has answered.
+    """
 
     def __init__(
-        self, schedule: Schedule, http: EngineHttp, access: Access, query: Query, *, by_name: bool
+        self,
+        schedule: Schedule,
+        http: EngineHttp,
+        access: Access,
+        query: Query,
+        *,
+        by_name: bool = False,
+        beside: Sequence[Routed] = (),
+        instead: Sequence[Routed] = (),
     ) -> None:
         self._schedule = schedule
         self._clock = schedule.clock
@@ -221,18 +246,24 @@ class OneSearch:
         self._access = access
         self._query = query
         self._by_name = by_name
+        self._beside, self._instead = beside, instead
         self._calls: dict[asyncio.Task[object], _Call] = {}
+        self._chosen: dict[str, str] = {}  # names of engines -> why they were chosen
+        self._fell_back = False
         self._outcomes: list[Outcome] = []
 
     async def run(self, chain: Sequence[Engine], seconds: float) -> list[Outcome]:
         """Asks until one engine has results and, after `seconds`, gives up those still at work.
 
-        Returns one outcome for each engine that had a part in it, in the order of `chain`.
+        Returns one outcome for each engine that had a part in it, in the order of `chain`, then
+        those that the router chose.
         """
         end = self._clock() + seconds
         try:
+            self._start_chosen(self._beside, PATIENCE_BESIDE)
             for engine in chain:
                 if not engine.remote:  # asked when none of the web is at work
+                    await self._fall_back(end)
                     await self._wait(end)
                 if self._has_results():
                     break
@@ -243,24 +274,72 @@ class OneSearch:
                 if task := self._start(engine):
                     late = self._calls[task].late
                     await self._wait(min(late, end) if self._clock() < end else inf, task)
+            await self._fall_back(end)
             await self._wait(end)
+            await self._wait_for_chosen(end)
             self._give_up()
         finally:
             for task in self._calls:
                 task.cancel()
-        order = {engine.name: at for at, engine in enumerate(chain)}
-        return sorted(self._outcomes, key=lambda outcome: order[outcome.attempt.engine])
+        order = {engine.name: at for at, engine in enumerate((*chain, *self._chosen_engines()))}
+        return sorted(map(self._told, self._outcomes), key=lambda o: order[o.attempt.engine])
 
-    def _start(self, engine: Engine) -> asyncio.Task[object] | None:
-        wait = self._schedule.admit(engine, by_name=self._by_name)
+    def _chosen_engines(self) -> list[Engine]:
+        return [choice.engine for choice in (*self._beside, *self._instead)]
+
+    def _told(self, outcome: Outcome) -> Outcome:
+        """Adds why the router chose an engine, and what it was asked."""
+        attempt = outcome.attempt
+        why = self._chosen.get(attempt.engine)
+        if why is None:
+            return outcome
+        asked = self._asked(self._schedule.engines[attempt.engine]).text
+        return replace(outcome, attempt=replace(attempt, why=why, query=asked))
+
+    def _asked(self, engine: Engine) -> Query:
+        return keywords(self._query, engine.kinds) if engine.kinds else self._query
+
+    async def _fall_back(self, end: float) -> None:
+        """Asks the sites that fit when no engine of the chain's web has answered."""
+        if self._fell_back or self._has_results() or not self._failed():
+            return
+        self._fell_back = True  # from now on their results count
+        if self._clock() < end:
+            self._start_chosen(self._instead, PATIENCE_INSTEAD)
+            await self._wait_for_chosen(end)
+
+    def _failed(self) -> bool:
+        """True unless an engine of the chain has answered, even if it has found nothing."""
+        mine = [o.attempt for o in self._outcomes if o.attempt.engine not in self._chosen]
+        return all(attempt.status in ("error", "blocked", "skipped") for attempt in mine)
+
+    def _start_chosen(self, choices: Sequence[Routed], patience: float) -> None:
+        for choice in choices:
+            if choice.engine.name not in self._chosen:
+                self._chosen[choice.engine.name] = choice.why
+                self._start(choice.engine, patience)
+
+    async def _wait_for_chosen(self, end: float) -> None:
+        """Waits until all sites have answered or are late."""
+        while late := [call.late for call in self._calls.values() if call.chosen]:
+            if (seconds := min(max(late), end) - self._clock()) <= 0:
+                return
+            await self._collect(seconds)
+
+    def _start(self, engine: Engine, patience: float = 0.0) -> asyncio.Task[object] | None:
+        chosen = patience > 0
+        most = min(patience, LONGEST_WAIT) if chosen else LONGEST_WAIT
+        wait = self._schedule.admit(engine, by_name=self._by_name, most=most)
         if isinstance(wait, Outcome):
             self._outcomes.append(wait)
             return None
-        # Halved for each engine that is late, so that many cost like two.
-        patience = (PATIENCE if engine.wire else PATIENCE_WITH_PACKAGES) / 2 ** len(self._calls)
+        if not chosen:
+            # Halved for each engine that is late, so that many cost like two.
+            at_work = sum(not call.chosen for call in self._calls.values())
+            patience = (PATIENCE if engine.wire else PATIENCE_WITH_PACKAGES) / 2**at_work
         sent = self._clock() + wait
         task = asyncio.create_task(self._ask(engine, wait))
-        self._calls[task] = _Call(engine, sent, wait, sent + patience)
+        self._calls[task] = _Call(engine, sent, wait, sent + patience, chosen)
         return task
 
     def _give_up(self) -> None:
@@ -277,12 +356,12 @@ class OneSearch:
             if wait:
                 await asyncio.sleep(wait)
             if (search := engine.search) is not None:
-                found = in_thread(lambda: search(self._query, self._access))
+                found = in_thread(lambda: search(self._asked(engine), self._access))
                 return await asyncio.wrap_future(found)
             if engine.wire is None:
                 raise TypeError(f"{engine.name} has neither search nor wire")
             keys, then = self._access.keys, engine.wire.then
-            request = engine.wire.request(self._query, keys)
+            request = engine.wire.request(self._asked(engine), keys)
             answer = await self._http.send(request, engine.title)
             if then is not None and (request_2 := then(answer, keys)) is not None:
                 answer = await self._http.send(request_2, engine.title)
@@ -291,23 +370,36 @@ class OneSearch:
             return error
 
     async def _wait(self, until: float, task: asyncio.Task[object] | None = None) -> None:
-        """Waits until `task` or all have ended, one has results, or it is `until`."""
-        while (task in self._calls if task else self._calls) and not self._has_results():
+        """Waits until `task` or all of the chain have ended, one has results, or it is `until`."""
+        while self._at_work(task) and not self._has_results():
             if (seconds := until - self._clock()) <= 0:
                 return
-            timeout = None if seconds == inf else seconds
-            ended, _ = await asyncio.wait(
-                self._calls, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+            await self._collect(seconds)
+
+    def _at_work(self, task: asyncio.Task[object] | None) -> bool:
+        if task is not None:
+            return task in self._calls
+        return any(not call.chosen or self._fell_back for call in self._calls.values())
+
+    async def _collect(self, seconds: float) -> None:
+        """Waits at most so long for the next answers, and judges them."""
+        timeout = None if seconds == inf else seconds
+        ended, _ = await asyncio.wait(
+            self._calls, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+        )
+        for one in ended:
+            call = self._calls.pop(one)
+            spent = max(self._clock() - call.sent, 0.0)
+            self._outcomes.append(
+                self._schedule.judge(call.engine, self._query, one.result(), spent, call.waited)
             )
-            for one in ended:
-                call = self._calls.pop(one)
-                spent = max(self._clock() - call.sent, 0.0)
-                self._outcomes.append(
-                    self._schedule.judge(call.engine, self._query, one.result(), spent, call.waited)
-                )
 
     def _has_results(self) -> bool:
-        return any(outcome.results for outcome in self._outcomes)
+        return any(
+            outcome.results
+            for outcome in self._outcomes
+            if self._fell_back or outcome.attempt.engine not in self._chosen
+        )
 
 
 def lacks(engine: Engine, missing: tuple[str, ...]) -> tuple[str, str]:

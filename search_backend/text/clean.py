@@ -154,12 +154,13 @@ def decode(body: bytes, declared: str | None = None) -> str:
 def _unmarked_wide(body: bytes) -> str:
     """Returns the UTF-16 of a text without a byte order mark; "" for anything else."""
     head = body[:2048][: len(body[:2048]) // 2 * 2]
-    if b"\0" not in head:
+    rest = len(head.translate(None, _SEEN + b"\0"))
+    if b"\0" not in head or rest + head.count(0) < len(head) / 4 + 1:  # ASCII with a few zeros
         return ""
     for encoding in ("utf-16-le", "utf-16-be"):
         text = head.decode(encoding, "replace")
         whole = all(c.isprintable() or c in "\t\n\f\r" for c in text[:-1])
-        if whole and len(text) > 1 and any(c.isascii() for c in text):
+        if whole and len(text) > 1 and any("\n" <= c <= "~" for c in text):
             return encoding
     return ""
 

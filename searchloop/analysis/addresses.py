@@ -22,7 +22,7 @@ _CODE = re.compile(
 )
 _AMP_QUERY = re.compile(r"amp(?:=(?:1|true)?)?|(?:outputtype|output)=amp", re.IGNORECASE)
 _AMP_PATH = re.compile(r"(?<=[^/])/amp/?$|\.amp(?=\.html?$|$)")
-_AMP_VIEWER = re.compile(
+AMP_VIEWER = re.compile(
     r"[^/]+\.cdn\.ampproject\.org/(?:c|v|wp)/(?:s/)?(.+)|(?:www\.)?google\.[a-z.]+/amp/(?:s/)?(.+)",
     re.DOTALL,
 )
@@ -45,7 +45,7 @@ def url_key(url: str) -> str:
     if found is None or found[1].count("[") != found[1].count("]"):
         return url if url.startswith(("library:", "attachment:")) else url.partition("#")[0]
     authority, path, query, fragment = found.groups()
-    if "amp" in url and (viewed := _AMP_VIEWER.fullmatch(authority.lower() + path)):
+    if "amp" in url and (viewed := AMP_VIEWER.fullmatch(authority.lower() + path)):
         authority, slash, path = (viewed[1] or viewed[2]).partition("/")
         path = slash + path
     place = _host(authority) + _path(path)

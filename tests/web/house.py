@@ -32,8 +32,9 @@ from searchloop.agent.mcp import McpServers
 from searchloop.agent.observe.metrics import Metrics
 from searchloop.agent.providers import split_model
 from searchloop.agent.run.question import asked_data
-from searchloop.agent.settings import SETTINGS, Environment, Setting, Settings
+from searchloop.agent.settings import BUILTIN, SETTINGS, Environment, Setting, Settings
 from searchloop.agent.settings.keys import Address
+from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools.backend import LocalBackend
 from searchloop.agent.types import Capabilities, ModelInfo
 from searchloop.search_backend.library import Library
@@ -63,6 +64,7 @@ class ScriptedRunner:
     def __init__(self, log: EventLog) -> None:
         self._log = log
         self.approvals = Approvals(log)
+        self.usual = self
         self._runs: dict[str, tuple[Lease, asyncio.Event]] = {}
         self.recovered = self.closed = False
 
@@ -112,6 +114,10 @@ class ScriptedRunner:
         if name != "m":
             raise ConfigError("unknown_provider", f"No provider {name!r}.", "Providers are m.")
         return FakeProvider(), rest
+
+    async def choose(self) -> Choice:
+        """See `agent.settings.usual_model.UsualModel.choose`."""
+        return Choice(BUILTIN, "none", "quotes only")
 
     async def recover(self) -> int:
         """See `agent.run.runner.Runner.recover`."""
@@ -194,6 +200,9 @@ class FakeHouse:
     def use(self, settings: Settings) -> None:
         """Puts them in force."""
         self.settings = settings
+
+    def forget_pages(self) -> None:
+        """None are kept."""
 
     def reload(self) -> None:
         """Nobody else saves anything here."""

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from searchloop.agent import __version__
 from searchloop.agent.errors import (
     AgentError,
     ConfigError,
@@ -21,7 +20,6 @@ from searchloop.agent.errors import (
     StoreError,
     ToolError,
 )
-from searchloop.agent.observe.metrics import CONTENT_TYPE
 from searchloop.agent.run.prices import PriceTable, load_prices, packaged, search_price
 from searchloop.agent.run.question.files import NewFile, checked_files
 from searchloop.agent.types import SEARCHES
@@ -37,8 +35,9 @@ from searchloop.web.api.calls import (
 )
 from searchloop.web.api.mcp import McpApi
 from searchloop.web.api.models import LocalModels
-from searchloop.web.api.openapi import ANY_FILE, Route, document, route, routes_of
+from searchloop.web.api.openapi import ANY_FILE, Route, route, routes_of
 from searchloop.web.api.schemas import FORMATS, MODES
+from searchloop.web.api.server import ServerApi
 from searchloop.web.api.sessions import SessionsApi
 from searchloop.web.api.settings import (
     AgentsApi,
@@ -50,6 +49,7 @@ from searchloop.web.api.settings import (
 )
 from searchloop.web.check import check_text, read_page
 from searchloop.web.compose import Services
+from searchloop.web.gate.access import Access
 from searchloop.web.text.export import EXPORTS, answer
 from searchloop.web.text.markdown import render
 
@@ -59,6 +59,7 @@ _NOT_FOUND = (
 )
 _STATUS: Mapping[str, int] = {
     **dict.fromkeys(_NOT_FOUND, 404),
+    "operators_only": 403,
     **dict.fromkeys(("busy", "nothing_to_approve", "agent_exists"), 409),
     **dict.fromkeys(("question_too_long", "attachment_too_large"), 413),
 }
@@ -74,8 +75,9 @@ _KINDS: Mapping[type[AgentError], int] = {
 class Api(Handlers):
     """All handlers of the API."""
 
-    def __init__(self, services: Services, on_loop: LoopBridge) -> None:
+    def __init__(self, services: Services, on_loop: LoopBridge, access: Access) -> None:
         super().__init__(services, on_loop)
+        self._access = access
         self._log = services.log
         self._runner = services.runner
         self.local_models = LocalModels(services, on_loop)
@@ -83,23 +85,14 @@ class Api(Handlers):
     def handlers(self) -> list[tuple[Route, Handler]]:
         """Returns every handler of the API with its route."""
         others = (SessionsApi, McpApi, AgentsApi, SettingsApi, PolicyApi, KeysApi, LibraryApi)
-        parts = [self, self.local_models, *(p(self._services, self._on_loop) for p in others)]
+        server = ServerApi(self._services, self._on_loop, self._access)
+        parts = [
+            self,
+            self.local_models,
+            server,
+            *(p(self._services, self._on_loop) for p in others),
+        ]
         return [found for part in parts for found in routes_of(part)]
-
-    @route("get", "/api/health", "Health")
-    def health(self, call: Call) -> Reply:
-        """Says that the server is up. Anybody on this machine may ask, so it says nothing else."""
-        return Reply({"name": "searchloop", "status": "ok", "version": __version__})
-
-    @route("get", "/metrics", "text/plain")
-    def metrics(self, call: Call) -> Reply:
-        """Counters since the start, as Prometheus reads them."""
-        return Reply(self._services.metrics.text(), kind=CONTENT_TYPE)
-
-    @route("get", "/api/openapi.json", "application/json")
-    def openapi(self, call: Call) -> Reply:
-        """Describes the API."""
-        return Reply(document())
 
     @route("get", "/api/models", "Models")
     def models(self, call: Call) -> Reply:
@@ -109,7 +102,9 @@ class Api(Handlers):
         tables = _prices(settings.home)
         rows = [{**asdict(m), "search_usd": search_price(m.id, tables)} for m in models]
         listed = {"models": rows, "servers": list(map(asdict, servers))}
-        usual = {"default": settings.model, "search": settings.search}
+        choice = self._on_loop(self._runner.usual.choose())
+        why = {"by": choice.by, "why": choice.why}
+        usual = {"default": choice.model, "default_why": why, "search": settings.search}
         choices = {"modes": list(MODES), "searches": list(SEARCHES)}
         return Reply({**listed, **choices, **usual, "held_back": why_held_back(settings.home)})
 
@@ -158,9 +153,8 @@ class Api(Handlers):
         texts = self._log.attachments.texts(call.session, found.digest)[number - 1 : number]
         text, length = "".join(texts), sum(map(len, texts))
         known = {"url": found.url(number), "title": found.title(number), "content": text}
-        known |= {"content_length": length, "original_length": length, "next_offset": None}
-        known |= {"blocks": render(text), "status": "ok"}
-        return Reply(known)
+        sizes = {"content_length": length, "original_length": length, "next_offset": None}
+        return Reply({**known, **sizes, "blocks": render(text), "status": "ok"})
 
     def _attached(self, call: Call) -> Attachment:
         """Finds a file by its digest, or the beginning of it, as sources have it."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from searchloop.agent.calls.schema import problems_with
 from searchloop.agent.errors import ConfigError, StoreError
+from searchloop.web.api.openapi import Whose
 from searchloop.web.api.schemas import SCHEMAS
 from searchloop.web.compose import Services
+from searchloop.web.gate.access import Person
 
 T = TypeVar("T")
 _WAIT = 60.0  # seconds that a thread waits for the loop
@@ -26,15 +28,18 @@ class Reply:
     status: int = 200
     file: str | None = None
     kind: str = "application/json"
+    cookie: bytes = b""  # a Set-Cookie line
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request as a handler sees it: path parameters, query and checked body."""
+    """A request as a handler sees it: path parameters, query, checked body, who asks and where."""
 
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: Mapping[str, Any]
+    person: Person = field(default_factory=Person)
+    host: str = ""
 
     @property
     def session(self) -> str:
@@ -83,6 +88,14 @@ class Handlers:
     def __init__(self, services: Services, on_loop: LoopBridge) -> None:
         self._services = services
         self._on_loop = on_loop
+
+
+def check_right(whose: Whose, person: Person) -> None:
+    """Raises ConfigError if a route concerns the whole server and is not for this person."""
+    if (whose == "operator" and person.name) or (whose == "admin" and not person.admin):
+        what = "This concerns the whole server, so it is not for everybody who uses it."
+        remedy = "Ask the person who runs the server."
+        raise ConfigError("operators_only", what, remedy)
 
 
 def parse_number(text: str) -> int | None:

@@ -22,7 +22,7 @@ class McpApi(Handlers):
         """Lists the servers of the user's file, and of a folder's file once it is trusted."""
         return self._overview(_folder(call.query.get("workspace")))
 
-    @route("post", "/api/mcp", "McpPlan", "McpConfig")
+    @route("post", "/api/mcp", "McpPlan", "McpConfig", whose="operator")
     def add(self, call: Call) -> Reply:
         """Returns the commands that a configuration would run; with `save` also saves it."""
         raw, servers = edit.pasted(call.body["config"])
@@ -34,7 +34,7 @@ class McpApi(Handlers):
             )
         return Reply({"servers": [plan_of(server) for server in servers], "saved": save})
 
-    @route("post", "/api/mcp/trust", "McpServers", "McpTrust")
+    @route("post", "/api/mcp/trust", "McpServers", "McpTrust", whose="operator")
     def trust(self, call: Call) -> Reply:
         """Trusts a project's file until it changes."""
         folder = _folder(call.body["workspace"]) or ""

@@ -57,12 +57,12 @@ class LocalModels(Handlers):
         """Lists the pulls and their progress."""
         return Reply({"pulls": self._on_loop.do(lambda: [asdict(p) for p in self._pulls.values()])})
 
-    @route("post", "/api/models/pull", "Pull", "ModelName", 202)
+    @route("post", "/api/models/pull", "Pull", "ModelName", 202, whose="operator")
     def pull(self, call: Call) -> Reply:
         """Starts to pull a model; a pull that is under way goes on."""
         return Reply(self._on_loop.do(lambda: self._start(call.body["model"])), 202)
 
-    @route("delete", "/api/models/pull", None, query=("model",))
+    @route("delete", "/api/models/pull", None, query=("model",), whose="operator")
     def cancel(self, call: Call) -> Reply:
         """Stops a pull."""
         model = _named(call.query)
@@ -71,14 +71,14 @@ class LocalModels(Handlers):
             raise Conflict("no_pull", what, "GET /api/models/pull lists what is.")
         return Reply(status=204)
 
-    @route("post", "/api/models/unload", None, "ModelName")
+    @route("post", "/api/models/unload", None, "ModelName", whose="operator")
     def unload(self, call: Call) -> Reply:
         """Takes a model out of memory."""
         host, name = self._host(call.body["model"])
         self._on_loop(host.unload(name))
         return Reply(status=204)
 
-    @route("delete", "/api/models", None, query=("model",))
+    @route("delete", "/api/models", None, query=("model",), whose="operator")
     def remove(self, call: Call) -> Reply:
         """Deletes a model."""
         host, name = self._host(_named(call.query))

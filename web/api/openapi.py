@@ -6,7 +6,7 @@ A handler declares its route with `route`; the first line of its docstring is th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from searchloop.agent import __version__
 from searchloop.web.api.schemas import QUERY, SCHEMAS, TEXT, ref
@@ -14,8 +14,15 @@ from searchloop.web.api.schemas import QUERY, SCHEMAS, TEXT, ref
 T = TypeVar("T", bound=Callable[..., Any])
 
 
+Whose = Literal["anyone", "admin", "operator"]
+
+
 class Route(NamedTuple):
-    """A route. `body` names a schema, `answer` a schema or a media type."""
+    """A route. `body` names a schema, `answer` a schema or a media type.
+
+    Where a proxy signs people in, `whose` says which of them may use it: the operator is the holder
+    of the token.
+    """
 
     method: str
     path: str
@@ -23,6 +30,7 @@ class Route(NamedTuple):
     body: str | None = None
     status: int = 200  # of an answer; without one it is 204
     query: tuple[str, ...] = ()
+    whose: Whose = "anyone"
 
 
 ANY_FILE = "*/*"

@@ -66,7 +66,8 @@ ModelName       model
 SettingChanges  settings:object
 Policy          review_queries?:boolean private_and_untrusted?:mixed rules?:[object]
 NewKey          value:secret
-LibraryPath     path
+LibraryPath     path exclude?:[text]
+LibraryPause    path paused:true
 Reader          model?
 Check           claim text? url?
 Nothing
@@ -89,6 +90,11 @@ Session         id title model mode:mode search:search search_path workspace?:te
                 created:time updated:time messages?:count running?:boolean settings?:object
                 agent?:text|null native_search?:boolean|null
 Sessions        sessions:[Session]
+Deleted         deleted:count
+Me              name admin:boolean people:boolean token:kept/set
+Used            person day answers:count input_tokens:count output_tokens:count searches:count
+                pages:count cost_usd:number unpriced:count
+Uses            uses:[Used]
 Agent           name description system model:text|null mode:mode|null search:search
                 tools:[text]|null servers:[text]|null builtin:boolean changed:boolean
 Agents          agents:[Agent]
@@ -108,13 +114,14 @@ Settings        settings:[Setting]
 Key             name set:boolean origin saved:boolean help? strayed?:text|null
 Keys            keys:[Key]
 Library         collections:[object]
-LibraryAdded    collection added?:count skipped?:count
+LibraryAdded    collection state:text added?:count skipped?:count kept?:count
 LibraryRemoved  removed:count
 Model           id available:boolean title? capabilities?:object local?:boolean loaded?:object|null
                 missing?:text|null remedy?:text|null calls?:text|null disk?:integer|null
                 search_usd?:number|null
 Models          models:[Model] servers?:[ModelServer] default? modes?:[text] searches?:[text]
-                search?:search held_back?:HeldBack
+                search?:search held_back?:HeldBack default_why?:DefaultWhy
+DefaultWhy      by:setting/last/best/none why
 HeldBack        now?:text|null private?:text|null
 ModelServer     provider name address version?:text|null cloud?:boolean|null
 Pull            model state:running/done/failed/cancelled status done:count total:count
@@ -174,6 +181,11 @@ _DESCRIPTIONS: Mapping[str, str] = {
     "native_search": "Its model searches by itself",
     "changed": "Built in and edited; DELETE restores it",
     "seq": "Follow the events after this one",
+    "Me.name": "What the proxy calls them; empty for the holder of the token",
+    "Me.people": "A proxy signs people in",
+    "Me.token": "Kept in the data folder, or set where the server is started",
+    "day": "YYYY-MM-DD, by UTC",
+    "unpriced": "Answers whose price is unknown; cost_usd is without them",
     "ShownTurns.shown": "Numbers of questions",
     "strayed": "The address that was changed since",
     "search_usd": "Price of its own search",

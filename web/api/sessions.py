@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, StoreError, busy
@@ -58,7 +59,11 @@ class SessionsApi(Handlers):
     def create(self, call: Call) -> Reply:
         """Creates a session. Its agent or the settings decide what the body leaves out."""
         self._check_model(call.body)
-        made = open_session(self._log, self._services.settings, call.body)
+        settings = self._services.settings
+        if not call.body.get("model"):
+            usual = self._on_loop(self._services.runner.usual.choose())
+            settings = replace(settings, model=usual.model)
+        made = open_session(self._log, settings, call.body)
         return Reply(self._shown(made), 201)
 
     @route("patch", "/api/sessions/{id}", "Session", "SessionChanges")

@@ -16,10 +16,11 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.guard.policy import DEFAULT_POLICY, Policy, load_policy, save_policy
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.search.switch import Held, held_back
-from searchloop.agent.settings import Environment, Setting, read_config
+from searchloop.agent.settings import SHARED, Environment, Setting, read_config
 from searchloop.agent.settings.config_file import change_config
 from searchloop.agent.settings.keys import KeyStore
 from searchloop.agent.settings.secrets import masked
+from searchloop.agent.tools.workspace import is_below
 from searchloop.web.api.calls import Call, Handlers, Reply
 from searchloop.web.api.openapi import route
 
@@ -28,7 +29,8 @@ _FILE = "config.toml"
 _FIXED = re.compile(
     r".*_(HOME|TOKEN|OFFLINE|URL|HOST|ENDPOINT|FIELDS|ALLOW_RANGES|HEADER|PROXIES|ADMINS)"
 )
-_MOST_SKIPPED = 20  # files that an answer names one by one; it counts the rest
+_MOST_SKIPPED = 200  # files that an answer names one by one; it counts the rest
+_READING_SECONDS = 3.0  # for which a request waits for a folder to be read
 
 
 class SettingsApi(Handlers):
@@ -86,7 +88,9 @@ def _common(setting: Setting, env: Environment) -> tuple[str, dict[str, Any]]:
 
 def _changeable(setting: Setting, env: Environment) -> bool:
     origins = {env.origin(name) for name in (setting.name, *setting.aliases)}
-    return not _FIXED.fullmatch(setting.name) and origins <= {"default", _FILE}
+    files = env.person and setting.name.endswith("_FILES")  # of the machine
+    fixed = files or _FIXED.fullmatch(setting.name)
+    return not fixed and origins <= {"default", _FILE, SHARED}
 
 
 def _cannot_change(name: str, env: Environment | None) -> ConfigError:
@@ -207,7 +211,7 @@ def why_held_back(home: Path) -> dict[str, Held | None]:
 
 
 class LibraryApi(Handlers):
-    """/api/library: the folders of the library. Adding takes as long as the folder is large."""
+    """/api/library: the folders of the library."""
 
     @route("get", "/api/library", "Library")
     def list(self, call: Call) -> Reply:
@@ -218,17 +222,38 @@ class LibraryApi(Handlers):
 
     @route("post", "/api/library", "LibraryAdded", "LibraryPath")
     def add(self, call: Call) -> Reply:
-        """Indexes a folder or file of this machine, or brings its index up to date."""
+        """Reads a folder or file of this machine, or what changed in it.
+
+        After some seconds it answers with the state `reading`; the list then has the progress.
+        """
         path = Path(call.body["path"]).expanduser()
-        if "\0" in call.body["path"] or not path.is_absolute() or not path.exists():
-            what = f"There is no folder or file {call.body['path'][:200]!r}."
-            remedy = "Give the full path of a folder or file on this machine."
-            raise ConfigError("bad_path", what, remedy)
+        files = self._services.settings.files
+        if files and not is_below(path, files):
+            what = f"{call.body['path'][:200]!r} is not among your folders."
+            raise ConfigError("bad_path", what, f"Yours are those in {files}.")
         with self._services.library() as library:
-            added = asdict(library.add(path))
-        skipped = added.pop("skipped")
-        shown = [{"path": path, "why": why} for path, why in skipped[:_MOST_SKIPPED]]
-        return Reply({**added, "skipped": len(skipped), "skipped_files": shown})
+            known = any(each.path == str(path) for each in library.list())
+            if "\0" in call.body["path"] or not path.is_absolute() or not (known or path.exists()):
+                what = f"There is no folder or file {call.body['path'][:200]!r}."
+                remedy = "Give the full path of a folder or file on this machine."
+                raise ConfigError("bad_path", what, remedy)
+            name, reading = library.start(path, call.body.get("exclude"))
+            try:
+                added = asdict(reading.result(_READING_SECONDS))
+            except TimeoutError:
+                return Reply({"collection": name, "state": "reading"})
+        for kind in ("skipped", "kept"):
+            files = added[kind]
+            shown = [{"path": path, "why": why} for path, why in files[:_MOST_SKIPPED]]
+            added |= {kind: len(files), f"{kind}_files": shown}
+        return Reply(added)
+
+    @route("patch", "/api/library", "LibraryPath", "LibraryPause")
+    def pause(self, call: Call) -> Reply:
+        """Stops the reading of a folder after its current batch; adding it again goes on."""
+        with self._services.library() as library:
+            library.pause(call.body["path"])
+        return Reply({"path": call.body["path"]})
 
     @route("delete", "/api/library", "LibraryRemoved", "LibraryPath")
     def remove(self, call: Call) -> Reply:

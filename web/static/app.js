@@ -340,6 +340,7 @@ async function load() {
     facts.models = models.value.list;
     facts.servers = models.value.servers;
     facts.defaultModel = models.value.chosen ?? facts.defaultModel;
+    facts.defaultWhy = models.value.why ?? facts.defaultWhy;
     facts.defaultSearch = models.value.search ?? "off";
     facts.held = models.value.held ?? {};
   }

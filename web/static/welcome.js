@@ -10,15 +10,16 @@ const QUESTIONS = ["welcome.q1", "welcome.q2", "welcome.q3", "welcome.q4"];
  * Draws into `section`. `facts` as for the composer; `ask(question)` asks with web search on,
  * `settings(page)` opens the settings.
  */
-export function drawWelcome(section, { session, models, servers, engines, loaded }, ask, settings) {
-  const key = JSON.stringify([session.model, models, servers, engines, loaded]);
+export function drawWelcome(section, { session, models, servers, engines, loaded, defaultModel, defaultWhy }, ask, settings) {
+  const best = defaultWhy === "best" && session.model === defaultModel;
+  const key = JSON.stringify([session.model, models, servers, engines, loaded, best]);
   if (section.dataset.key === key) return; // what has the focus is not pulled away
   section.dataset.key = key;
   const quotes = session.model === EXTRACTIVE; // it cannot read a question in one language and a page in another
   const parts = [
     h("h2", {}, t("welcome.title")),
     h("p", { class: "lead" }, t("welcome.lead")),
-    h("ul", { class: "chips" }, loaded ? health(session, models, servers, engines) : []),
+    h("ul", { class: "chips" }, loaded ? health(session, models, servers, engines, best) : []),
     loaded ? missing(models, servers, engines, settings) : null,
     h("p", { class: "try" }, icon("globe"), t("welcome.try")),
     h(
@@ -58,10 +59,10 @@ function step(words, command, label, open) {
   );
 }
 
-function health(session, models, servers, engines) {
+function health(session, models, servers, engines, best) {
   const model = models.find((m) => m.id === session.model);
   return [
-    modelChip(session, model),
+    modelChip(session, model, best),
     ...servers.map((server) => serverChip(server, models)),
     keysChip(models, servers, engines),
     searchChip(engines),
@@ -83,14 +84,14 @@ function keysChip(models, servers, { keyed }) {
   return chip(names.size ? "good" : "none", t("welcome.keys"), named([...names].map(nameOf)) || t("welcome.nokeys"));
 }
 
-function modelChip(session, model) {
+function modelChip(session, model, best) {
   if (!model || model.available === false) {
     const text = lackOf(model) || t("model.unlisted", { id: session.model });
     return chip("bad", t("welcome.model"), text);
   }
   const provider = model.id.split(":")[0];
   const name = provider === "builtin" ? titleOf(model) : `${nameOf(provider)} ${titleOf(model)}`;
-  return chip("good", t("welcome.model"), name);
+  return chip("good", t("welcome.model"), best ? t("welcome.best", { name }) : name);
 }
 
 function searchChip({ ready, resting }) {

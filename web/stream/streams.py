@@ -8,6 +8,7 @@ https://html.spec.whatwg.org/multipage/server-sent-events.html
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Sequence
 from contextlib import aclosing
 from urllib.parse import parse_qs
@@ -50,6 +51,12 @@ class Streams:
         self._page = FrameCache(16 * 1024 * 1024)
         self._shared = FrameCache()
         self._open: set[asyncio.Task[None]] = set()
+
+    def of(self, log: EventLog) -> Streams:
+        """Returns the streams of another person's log, which share the limit and the frames."""
+        streams = copy.copy(self)
+        streams._log = log
+        return streams
 
     def __len__(self) -> int:
         return len(self._open)

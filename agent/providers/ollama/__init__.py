@@ -134,6 +134,11 @@ class Ollama:
         missing = self._absent("Ollama has no chat model yet.", remedy)
         return [self._info(model) for model in found] or [missing]
 
+    async def own_models(self) -> list[ModelInfo]:
+        """Leaves out those in the cloud, and windows in which no page would fit."""
+        found = [m for m in await self.models() if m.available and not self._config.address.cloud]
+        return [m for m in found if self._catalog.runs_here(m.id.partition(":")[2])]
+
     async def _stream_local(self, request: Request) -> AsyncIterator[StreamEvent]:
         """Streams once the server has confirmed that the model runs on its machine."""
         try:

@@ -26,6 +26,7 @@ TIMEOUT_S = 4.0  # for a list that a user waits for
 PATIENT_S = 15.0  # where an answer depends on it: a machine at work on another answer is slow
 SHOW_TOTAL_S = 6.0
 SHOW_AT_ONCE = 4
+_SMALL = 4096  # tokens: the window that the server gives by itself
 _NEVER = 4e9  # the year 2096
 
 
@@ -112,6 +113,13 @@ class ModelCatalog:
     def is_remote(self, model: str) -> bool:
         """Returns True for a model in the cloud, which gives each model its full window."""
         return bool((found := self.find(model)) and found.remote_host)
+
+    def runs_here(self, model: str) -> bool:
+        """Returns True for a model on the server itself with a window for more than a question."""
+        found = self.find(model)
+        if found is None or found.remote_host or names_cloud(model):
+            return False
+        return (found.trained or _SMALL) >= _SMALL
 
     def digest(self, model: str) -> str:
         """Returns the digest of the installed version, empty for an unknown model."""

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.log.context import Budget, Fitted, fit, size_of, tokens
+from searchloop.agent.log.context import Budget, Fitted, fit, size_of, tokens, was_cut
 from searchloop.agent.providers import HttpProvider
 from searchloop.agent.providers.ollama.codec import OllamaCodec, Style
 from searchloop.agent.providers.ollama.config import Config
@@ -106,7 +106,6 @@ def rung_below(rung: Rung, error: ProviderError) -> Rung | None:
 
 
 _SIZES = re.compile(r"\((\d+) tokens\)[^()]*context size \((\d+)")
-_USUAL = tuple(1 << power for power in range(11, 19))
 _MOST = 4.0
 
 
@@ -199,8 +198,8 @@ class Plan:
         counted, estimate = end.usage.input_tokens, self._fitted.tokens
         if not counted or not estimate:
             return
-        half = any(1 <= counted - window // 2 <= 6 for window in _USUAL)
-        if half and estimate > counted * 1.3:
+        verdict = was_cut(counted, estimate)
+        if verdict == "prompt_cut":
             yield from self.tell(
                 "prompt_cut",
                 f"The server read {counted:,} of about {estimate:,} tokens: it cut the prompt.",
@@ -214,7 +213,7 @@ class Plan:
                     f"The prompt took {counted:,} tokens, not about {estimate:,}; "
                     "the plan for this session is corrected.",
                 )
-        elif estimate > 1000 and counted < estimate * 0.4:
+        elif verdict:
             yield from self.tell(
                 "prompt_small",
                 f"The server counts {counted:,} tokens where about {estimate:,} were sent: it may "

@@ -9,14 +9,12 @@ Spec: https://platform.openai.com/docs/api-reference/chat/create
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
-from searchloop.agent.log.context import Budget, fit, size_of, tokens
 from searchloop.agent.providers import Features, HttpProvider
 from searchloop.agent.providers._common import LIST_SECONDS, CodecBase, dump, function_name
 from searchloop.agent.providers.openai_chat.dialects import Dialect, Dialects
@@ -31,10 +29,11 @@ from searchloop.agent.providers.openai_chat.models import (
 )
 from searchloop.agent.providers.openai_chat.request import encode_messages
 from searchloop.agent.providers.openai_chat.response import ChatDecoder
+from searchloop.agent.providers.openai_chat.window import ContextWindow, kind_of
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,
-    Message,
+    Finished,
     ModelInfo,
     NativeSearch,
     Request,
@@ -66,7 +65,10 @@ class OpenAIChat:
         self._transport = transport
         self._http = HttpProvider(self._codec, transport)
         self._window = ContextWindow(
-            lambda model: self._listed.capabilities(model).context, self._list
+            lambda model: self._listed.capabilities(model).context,
+            self._list,
+            self._get_beside,
+            server.root,
         )
 
     def capabilities(self, model: str) -> Capabilities:
@@ -84,12 +86,15 @@ class OpenAIChat:
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`. Tries again without what the server refused."""
-        learnt = not self._server.own
+        learnt = False
         while True:
-            sent = self._window.fitted(request) if self._server.own else request
+            sent = await self._window.fitted(request) if self._server.own else request
             try:
                 async with aclosing(self._http.stream(sent)) as events:
                     async for event in events:
+                        last = event if type(event) is Finished and self._server.own else None
+                        if last and (notice := await self._window.check(sent, last)):
+                            yield notice
                         yield event
                 return
             except ProviderError as error:
@@ -97,16 +102,27 @@ class OpenAIChat:
                 said = f"{error.code} {error.message}"
                 if error.status and self._codec.dialects.learn(request.model, said):
                     continue
-                if not learnt and await self._window.learn(request.model, error):
-                    learnt = True
-                    continue
-                raise
+                if learnt or error.code != "context_length":
+                    raise
+                if not self._server.own:
+                    self._window.note(request.model, error)  # for a summary before the next refusal
+                    raise
+                if not await self._window.learn(request.model, error):
+                    raise
+                learnt = True
 
     async def _list(self) -> list[str]:
         answer = await self._transport.get_json(
             self._server.address("models"), self._codec.headers(), timeout=LIST_SECONDS
         )
-        return self._listed.learn(answer)
+        names = self._listed.learn(answer)
+        self._window.kind = kind_of("owner", self._listed.owner) or self._window.kind
+        return names
+
+    async def _get_beside(self, path: str) -> Any:
+        """Gets a path beside /v1, where local servers tell more than this API knows."""
+        url = f"{self._server.root}/{path}"
+        return await self._transport.get_json(url, self._codec.headers(), timeout=LIST_SECONDS)
 
     async def models(self) -> list[ModelInfo]:
         """See `Provider.models`. Returns one entry that names what is missing, if anything is."""
@@ -128,7 +144,13 @@ class OpenAIChat:
             names = [name for name in names if answers_questions(name)]
         missing = self._absent(f"{server.name} lists no model.", "Load a model there.")
         return [
-            ModelInfo(f"{self.name}:{name}", name, self.capabilities(name), local=server.loopback)
+            ModelInfo(
+                f"{self.name}:{name}",
+                name,
+                self.capabilities(name),
+                local=server.loopback,
+                remedy=self._window.better(name) or None,
+            )
             for name in names
         ] or [missing]
 
@@ -237,57 +259,3 @@ def _function(tool: ToolSpec) -> dict[str, Any]:
         "parameters": tool.parameters,
     }
     return {"type": "function", "function": function}
-
-
-_NAMED = re.compile(r"context[ _](?:length|size|window)\D{0,40}?(\d{3,8})", re.IGNORECASE)
-_MORE = 1.3  # corrects an estimate that was too small
-
-
-class ContextWindow:
-    """Shortens requests to the window that a server of the user's own was started with.
-
-    Such servers (llama.cpp, vLLM, LM Studio) name it in a refusal or in their list of models, which
-    `look` gets and `known` reads. For servers of vendors nothing is cut.
-    """
-
-    def __init__(
-        self, known: Callable[[str], int | None], look: Callable[[], Awaitable[object]]
-    ) -> None:
-        self._known = known
-        self._look = look
-        self._learnt: dict[str, int] = {}
-        self._factor = 1.0
-
-    def fitted(self, request: Request) -> Request:
-        """Fits a request into the window. Raises ProviderError if its question does not fit."""
-        window = self.size(request.model)
-        if window is None:
-            return request
-        offered = (f"{t.name}{t.description}{t.parameters}" for t in request.tools)
-        fixed = sum(map(self._tokens, (request.system, *offered)))
-        messages = fit(request.messages, Budget(window, fixed), self._size).messages
-        return replace(request, messages=messages)
-
-    async def learn(self, model: str, error: ProviderError) -> bool:
-        """Learns from a refusal. Returns True if another try may succeed."""
-        if error.code != "context_length":
-            return False
-        before, named = self.size(model), _NAMED.search(error.message)
-        if named:
-            self._learnt[model] = int(named[1])
-        elif before is None:
-            with suppress(AgentError):
-                await self._look()
-        if before is not None and before == self.size(model):
-            self._factor *= _MORE
-        return self.size(model) is not None
-
-    def size(self, model: str) -> int | None:
-        """Returns the window in tokens: as a refusal named it, else as the list of models does."""
-        return self._learnt.get(model) or self._known(model)
-
-    def _size(self, message: Message) -> int:
-        return int(size_of(message) * self._factor)
-
-    def _tokens(self, text: str) -> int:
-        return int(tokens(text) * self._factor)

@@ -20,7 +20,7 @@ from searchloop.agent.transport.refusals import Refusal
 _CONTEXT = re.compile(
     r"context (?:length|size|window)|maximum context|exceed_context_size|too many tokens"
     r"|(?:prompt|input|messages) (?:is|are) too long|prompt too long|max_model_len"
-    r"|too_many_prompt_tokens",
+    r"|too_many_prompt_tokens|maximum model length|max_seq_len|tokens`? must (?:be <=|have less)",
     re.IGNORECASE,
 )
 _MODEL = re.compile(
@@ -140,7 +140,12 @@ def _status(code: Any) -> int | None:
 
 
 def _words(details: Mapping[str, Any]) -> str:
-    """Returns the message; a router quotes the server behind it in `metadata`."""
+    """Returns the message; a router quotes the server behind it in `metadata`.
+
+    llama.cpp names its window beside the message.
+    """
+    window = details.get("n_ctx")
     metadata = details.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    return " ".join(filter(None, (_said(details), raw if isinstance(raw, str) else "")))
+    more = (raw if isinstance(raw, str) else "", f"(n_ctx {window})" if window else "")
+    return " ".join(filter(None, (_said(details), *more)))

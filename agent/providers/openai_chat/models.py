@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from searchloop.agent.providers._common import member
+from searchloop.agent.providers._common import member, text_in
 from searchloop.agent.providers.openai_chat.dialects import Dialects
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.exchange import Endpoint, origin_of
@@ -42,6 +42,7 @@ class ListedModels:
         self._dialects = dialects or Dialects("")
         self._learnt: dict[str, Capabilities] = {}
         self._inputs: dict[str, list[Any]] = {}  # modalities, of models that name them
+        self.owner = ""  # as the list names the owner of its models
 
     def capabilities(self, model: str) -> Capabilities:
         learnt, dialect = self._learnt.get(model, UNKNOWN), self._dialects.of(model)
@@ -66,6 +67,7 @@ class ListedModels:
                 inputs = member(entry.get("architecture"), "input_modalities")
                 if isinstance(inputs, list):
                     self._inputs[name] = inputs
+                self.owner = text_in(entry, "owned_by")
         return sorted(self._learnt)
 
 
@@ -75,7 +77,7 @@ def _read(entry: Mapping[str, Any]) -> Capabilities:
     inputs = member(entry.get("architecture"), "input_modalities")
     # A window that the server was started with says more than what the model was trained for.
     sizes = (entry.get("max_model_len"), entry.get("context_length"), entry.get("context_window"))
-    loaded = member(entry.get("meta"), "n_ctx")
+    loaded = member(entry.get("meta"), "n_ctx") or entry.get("loaded_context_length")
     return Capabilities(
         tools=listed is None or "tools" in listed,
         thinking=listed is not None and "reasoning" in listed,
@@ -109,6 +111,11 @@ class ChatServer(Endpoint):
         """True for this machine."""
         origin = origin_of(self.base)
         return origin is not None and origin.here
+
+    @property
+    def root(self) -> str:
+        """The address without /v1, where a local server has more to tell."""
+        return self.base.rstrip("/").removesuffix("/v1").rstrip("/")
 
     @property
     def own(self) -> bool:

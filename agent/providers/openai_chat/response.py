@@ -115,7 +115,7 @@ class ChatAnswer(ShownAnswer):
     ) -> None:
         super().__init__()
         self._model = model
-        self._host = server.host
+        self._host, self._own = server.host, server.own
         self.reason = ""
         self.begun = False
         self._content: list[str] = []  # with printed thinking
@@ -190,7 +190,9 @@ class ChatAnswer(ShownAnswer):
         if chunk.get("usage"):
             self._usage = read_usage(chunk["usage"])
         if isinstance(chunk.get("timings"), dict):
-            self._times = read_times(chunk["timings"])
+            self._times |= read_times(chunk["timings"])
+        if self._own and (server := text_in(chunk, "system_fingerprint")):
+            self._times["server"] = server
         results = chunk.get("search_results")
         if isinstance(results, list):
             self._consulted = [

@@ -20,7 +20,8 @@ from searchloop.search_backend.fetch.ip_addresses import parse_ranges
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse
 from searchloop.search_backend.plugin.answers import retry_after
-from searchloop.search_backend.search.merge import distinct, keep
+from searchloop.search_backend.search.merge import keep
+from searchloop.search_backend.search.ranking import rank
 from searchloop.search_backend.search.schedule import Outcome, Schedule
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import EngineError, Query, SearchAnswer, SearchResult
@@ -99,7 +100,7 @@ def test_whatever_stands_in_an_answer(
             outcome = line.judge(case.engine, Query("tea"), HttpResponse(200, {}, body), 0.05)
             told = f"{odd!r:.80} at {path}: {outcome}"
             assert cause(outcome) in fine, told
-            shown = distinct(outcome.results, 8)
+            shown = tuple(one.result for one in rank([outcome], Query("tea")))
             assert bool(shown) is (outcome.attempt.status == "ok"), told
             for one in shown:
                 assert one.title, told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from searchloop.agent.settings import Environment
 from searchloop.web.api.schemas import SCHEMAS
 from searchloop.web.compose import open_services
-from tests.fake_ollama import FakeOllama, Model
+from tests.fake_ollama import FakeOllama, Model, say
 from tests.web.house import Answer, allowed, living, request
 
 Ask = Callable[..., Awaitable[Answer]]
@@ -166,3 +167,26 @@ def test_a_pull_that_fails_says_why(tmp_path: Path) -> None:
     with FakeOllama([SMALL]) as server:
         with_server(tmp_path / "a", server, scenario)
         with_server(tmp_path / "b", server, offline, SEARCHLOOP_OFFLINE="1")
+
+
+def test_a_new_chat_has_the_usual_model(tmp_path: Path) -> None:
+    """The best that is installed, told with its reason; then the one that answered last."""
+    models = [SMALL, replace(QWEN, disk=3_000_000), Model("mute", ("completion",), disk=9_000_000)]
+
+    async def scenario(ask: Ask) -> None:
+        listed = (await ask("GET", "/api/models")).data
+        assert (listed["default"], listed["default_why"]["by"]) == ("ollama:qwen3:8b", "best")
+        assert listed["default_why"]["why"].startswith("the largest of 2 that call tools")
+        assert set(listed) <= set(SCHEMAS["Models"]["properties"])
+        assert (await ask("POST", "/api/sessions", {})).data["model"] == "ollama:qwen3:8b"
+        session = (await ask("POST", "/api/sessions", {"model": "ollama:small:1b"})).data["id"]
+        await ask("POST", f"/api/sessions/{session}/messages", {"text": "Hi"})
+        async with asyncio.timeout(90):
+            while (await ask("GET", f"/api/sessions/{session}")).data["running"]:
+                pass
+        listed = (await ask("GET", "/api/models")).data
+        assert (listed["default"], listed["default_why"]["by"]) == ("ollama:small:1b", "last")
+        assert (await ask("POST", "/api/sessions", {})).data["model"] == "ollama:small:1b"
+
+    with FakeOllama(models, [say("Hello")]) as server:
+        with_server(tmp_path, server, scenario)

@@ -50,6 +50,7 @@ export function asking(facts, page) {
       const { id, model, mode, search } = place.session;
       await api.ask(id, { text, model, mode, search, ...more });
       place.session.messages += 1;
+      if (facts.defaultWhy !== "setting") Object.assign(facts, { defaultModel: more.model ?? model, defaultWhy: "last" });
     });
     page.draw();
     return sent;

@@ -34,6 +34,7 @@ export function newFacts() {
     models: [],
     servers: [],
     defaultModel: MODEL,
+    defaultWhy: "none", // or `setting`, `last`, `best`: how that model was found
     defaultSearch: "off",
     engines: engineFacts(null),
     held: {}, // why no model may search by itself: always (`now`), and with private data in the chat

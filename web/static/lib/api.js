@@ -52,12 +52,12 @@ const listOf = (data, name) => (Array.isArray(data) ? data : (data?.[name] ?? []
 
 export const health = () => call("GET", "/api/health");
 /**
- * {list, servers, chosen, search, held}: the models there are, where, what a new chat begins with, and
- * why none may search by itself.
+ * {list, servers, chosen, why, search, held}: the models there are, where, what a new chat begins with,
+ * why with that model (`setting`, `last`, `best`, `none`), and why none may search by itself.
  */
 export const models = async () => {
   const data = await call("GET", "/api/models");
-  return { list: listOf(data, "models"), servers: data?.servers ?? [], chosen: data?.default, search: data?.search, held: data?.held_back };
+  return { list: listOf(data, "models"), servers: data?.servers ?? [], chosen: data?.default, why: data?.default_why?.by, search: data?.search, held: data?.held_back };
 };
 export const pulls = async () => listOf(await call("GET", "/api/models/pull"), "pulls");
 export const pullModel = (model) => call("POST", "/api/models/pull", { model });
@@ -82,7 +82,8 @@ export const approveMcpTool = (name, tool, definition, folder) =>
 export const policy = () => call("GET", "/api/policy");
 export const changePolicy = (policy) => call("PUT", "/api/policy", policy);
 export const library = () => call("GET", "/api/library");
-export const addToLibrary = (path) => call("POST", "/api/library", { path });
+export const addToLibrary = (path, exclude) => call("POST", "/api/library", exclude ? { path, exclude } : { path });
+export const pauseLibrary = (path) => call("PATCH", "/api/library", { path, paused: true });
 export const removeFromLibrary = (path) => call("DELETE", "/api/library", { path });
 export const search = (query) => call("POST", "/api/web-search", query);
 export const engines = () => call("GET", "/api/engines");

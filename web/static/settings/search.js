@@ -95,28 +95,47 @@ async function trial(engine) {
   }
 }
 
-/** The library: what it holds, and folders to add. */
+/** The library: what it holds, how far it is read, and folders to add. */
 export async function libraryPage(body) {
   const list = h("ul", { class: "rows" });
   const said = h("p", { class: "muted", role: "status" });
+  const named = h("ul", { class: "muted" });
+  const more = h("details", { hidden: true }, h("summary", {}, t("library.named")), named);
   const box = h("input", { type: "text", id: "library-path", spellcheck: "false", autocomplete: "off", placeholder: t("library.example") });
+  const rules = h("input", { type: "text", id: "library-exclude", spellcheck: "false", autocomplete: "off", placeholder: "drafts/ *.log" });
   const add = h("button", { type: "submit", class: "small primary" }, t("library.add"));
-  const form = h("form", { class: "field" }, h("label", { for: box.id }, t("library.path")), h("div", { class: "line" }, box, add), said);
+  const form = h(
+    "form",
+    { class: "field" },
+    h("label", { for: box.id }, t("library.path")),
+    h("div", { class: "line" }, box, add),
+    h("label", { for: rules.id }, t("library.exclude")),
+    rules,
+    said,
+    more,
+  );
   body.append(h("p", { class: "muted" }, t("library.lead")), list, form);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (box.value.trim()) work(box.value.trim());
+    const patterns = rules.value.trim() ? rules.value.trim().split(/\s+/) : undefined;
+    if (box.value.trim()) work(box.value.trim(), patterns);
   });
+  let drawn = "";
   await draw();
 
-  async function work(path) {
+  async function work(path, exclude) {
     if (add.ariaBusy) return;
     add.ariaBusy = "true";
     said.textContent = t("library.adding");
     try {
-      const { added, updated, unchanged, skipped } = await api.addToLibrary(path);
-      said.textContent = t("library.added", { n: added + updated + unchanged, added, updated, skipped });
-      box.value = "";
+      const its = await api.addToLibrary(path, exclude);
+      const { added = 0, updated = 0, unchanged = 0, skipped = 0, state } = its;
+      const n = added + updated + unchanged;
+      said.textContent = state ? t("library.goes_on") : t("library.added", { n, added, updated, skipped });
+      const files = [...(its.skipped_files ?? []), ...(its.kept_files ?? [])];
+      named.replaceChildren(...files.map((f) => h("li", { dir: "auto" }, `${f.path}: ${f.why}`)));
+      more.hidden = !files.length;
+      box.value = rules.value = "";
     } catch (failure) {
       said.textContent = errorText(failure);
     }
@@ -124,29 +143,47 @@ export async function libraryPage(body) {
     await draw();
   }
 
+  // While a folder is read, its progress is looked up every second.
   async function draw() {
     const { collections } = await api.library();
-    list.replaceChildren(...collections.map(collection));
+    const key = JSON.stringify(collections);
+    if (key !== drawn) list.replaceChildren(...collections.map(collection));
+    drawn = key;
+    const reading = collections.some((c) => c.state === "reading");
+    if (reading) setTimeout(() => list.isConnected && draw().catch(() => {}), 1000);
   }
 
-  function collection({ name, path, kind, documents }) {
+  async function change(how) {
+    try {
+      await how;
+    } catch (failure) {
+      said.textContent = errorText(failure);
+    }
+    await draw();
+  }
+
+  function collection({ name, path, kind, documents, state, done, total, skipped, kept, note }) {
     const own = kind === "docs" || kind === "pages";
-    const forget = async () => {
-      try {
-        await api.removeFromLibrary(path);
-      } catch (failure) {
-        said.textContent = errorText(failure);
-      }
-      await draw();
-    };
+    const reading = state === "reading";
+    const progress = reading || state === "paused";
+    const counts = [skipped && t("library.skipped", { n: skipped }), kept && t("library.kept", { n: kept }), note && t("library.away")];
     return h(
       "li",
       { class: "row" },
       icon("page"),
-      h("div", { class: "grow" }, h("strong", { dir: "auto" }, name), h("p", { class: "muted", dir: "auto" }, own ? t(`library.${kind}`) : path)),
+      h(
+        "div",
+        { class: "grow" },
+        h("strong", { dir: "auto" }, name),
+        h("p", { class: "muted", dir: "auto" }, own ? t(`library.${kind}`) : path),
+        progress ? h("p", { class: "muted" }, t(`library.${state}`, { done, total })) : null,
+        reading ? h("progress", { max: String(total || 1), value: String(done), "aria-label": t("library.reading", { done, total }) }) : null,
+        counts.some(Boolean) ? h("p", { class: "muted" }, counts.filter(Boolean).join(" · ")) : null,
+      ),
       h("span", { class: "muted" }, t("library.documents", { n: documents })),
-      own ? null : h("button", { type: "button", class: "small", onclick: () => work(path) }, t("library.again")),
-      own ? null : iconButton("trash", t("library.remove", { name }), forget, { class: "quiet" }),
+      own || reading ? null : h("button", { type: "button", class: "small", onclick: () => work(path) }, t(progress ? "library.go_on" : "library.again")),
+      reading ? h("button", { type: "button", class: "small", onclick: () => change(api.pauseLibrary(path)) }, t("library.pause")) : null,
+      own ? null : iconButton("trash", t("library.remove", { name }), () => change(api.removeFromLibrary(path)), { class: "quiet" }),
     );
   }
 }

@@ -162,7 +162,7 @@ function generalPage(body, { store, facts }) {
       chooseLanguage(value);
       location.reload();
     }),
-    settingField(store, "SEARCHLOOP_MODEL", { make: choice(models) }),
+    settingField(store, "SEARCHLOOP_MODEL", { make: choice([["", t("set.model.last")], ...models]) }),
     settingField(store, "SEARCHLOOP_SEARCH", { make: choice(searches) }),
   );
 }

@@ -12,11 +12,20 @@ import pytest
 from searchloop import Agent, Settings
 from searchloop.agent.errors import ProviderError
 from searchloop.agent.providers import load
-from searchloop.agent.providers.openai_chat import ChatCodec
+from searchloop.agent.providers.openai_chat import ChatCodec, OpenAIChat
 from searchloop.agent.providers.openai_chat.models import ChatServer
+from searchloop.agent.providers.openai_chat.window import named_size
 from searchloop.agent.settings import load_environment
 from searchloop.agent.transport.transport import Transport
-from searchloop.agent.types import Finished, Message, Request, StreamEvent, TextDelta, ToolSpec
+from searchloop.agent.types import (
+    Finished,
+    Message,
+    Notice,
+    Request,
+    StreamEvent,
+    TextDelta,
+    ToolSpec,
+)
 from tests.agent.log.test_context_plan import research
 from tests.agent.providers.local_desk import FACT, lake
 from tests.agent.scripted import check_calls_are_answered
@@ -211,3 +220,254 @@ def test_calls_keep_their_results_when_a_session_is_shortened() -> None:
     with Small(3000, LLAMA) as server:
         ask(server, *said)
     check(server.requests[-1].json)
+
+
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [
+        ({"message": LLAMA.format(n=4096, asked=9000)}, 4096),
+        ({"message": "the request exceeds the available context size", "n_ctx": 4096}, 4096),
+        (
+            {
+                "message": "the request exceeds the available context size. try increasing the "
+                "context size or enable context shift",
+                "type": "exceed_context_size_error",
+                "n_prompt_tokens": 9000,
+                "n_ctx": 4096,
+            },
+            4096,
+        ),
+        ({"message": VLLM.format(n=4096, asked=9000)}, 4096),
+        (
+            {
+                "message": "You passed 9001 input tokens and requested 0 output tokens. However, "
+                "the model's context length is only 4096 tokens, resulting in a maximum input "
+                "length of 4096 tokens."
+            },
+            4096,
+        ),
+        ({"message": "Input length (9000) exceeds model's maximum context length (4096)."}, 4096),
+        (
+            {
+                "message": "The decoder prompt (length 9000) is longer than the maximum model "
+                "length of 4096."
+            },
+            4096,
+        ),
+        ({"message": STUDIO.format(n=4096)}, 4096),
+        (
+            {
+                "message": "Trying to keep the first 9000 tokens when context the overflows. "
+                "However, the model is loaded with context length of only 4096 tokens"
+            },
+            4096,
+        ),
+        (
+            {
+                "message": "The number of tokens to keep from the initial prompt is greater than "
+                "the context length (n_keep: 9000>= n_ctx: 4096)"
+            },
+            4096,
+        ),
+        (
+            {
+                "message": "The input (9000 tokens) is longer than the model's context length "
+                "(4096 tokens)."
+            },
+            4096,
+        ),
+        (
+            {
+                "message": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= "
+                "4096. Given: 9000 `inputs` tokens"
+            },
+            4096,
+        ),
+        ({"message": "Prompt length 9000 is greater than max_seq_len 4096"}, 4096),
+        ({"message": "prompt too long; exceeded max context length by 4904 tokens"}, None),
+        ({"message": MUTE}, None),
+    ],
+)
+def test_the_window_in_the_words_of_each_server(said: dict[str, Any], size: int | None) -> None:
+    """The size of the window, never that of the prompt, and by the body's own member first."""
+    error = ChatCodec(OWN).error(400, {}, json.dumps({"error": said}).encode())
+    assert error.code == "context_length"
+    assert named_size(error.message) == size
+
+
+class Cutting(FakeServer):
+    """A server that cuts a long prompt without a word, as Ollama does at /v1.
+
+    It counts a quarter of the characters. `places` are its answers to GET, by path.
+    """
+
+    def __init__(
+        self, window: int, places: dict[str, Any], print_: str = "", keep: int = 0
+    ) -> None:
+        super().__init__(self._reply)
+        self._window, self._places, self._print = window, places, print_
+        self._keep = keep or window // 2 + 2
+        self.taken: list[int] = []
+
+    def _reply(self, request: Received) -> Reply:
+        if request.method == "GET":
+            found = self._places.get(request.path)
+            return json_reply(found) if found else json_reply({"error": "no"}, 404)
+        asked = len(json.dumps(request.json["messages"])) // 4
+        self.taken.append(asked)
+        count = asked if asked <= self._window else self._keep
+        counts = {"usage": {"prompt_tokens": count, "completion_tokens": 4}}
+        return sse_reply(spoken("At 07:40.", system_fingerprint=self._print, **counts))
+
+
+def told(server: FakeServer, *messages: Message, times: int = 1) -> list[list[StreamEvent]]:
+    """The events of the same question, asked several times."""
+
+    async def main() -> list[list[StreamEvent]]:
+        transport = Transport()
+        try:
+            provider = load("openai-chat", {"OPENAI_CHAT_BASE_URL": f"{server.url}/v1"}, transport)
+            request = Request("m", messages, system="Be brief.")
+            return [[e async for e in provider.stream(request)] for _ in range(times)]
+        finally:
+            await transport.aclose()
+
+    return asyncio.run(main())
+
+
+LONG = (Message("user", "x" * 4000), Message("assistant", "Yes."), Message("user", "y" * 27_000))
+STUDIO_MODEL = {"id": "m", "max_context_length": 32_768, "loaded_context_length": 4096}
+OLLAMA_PS = {"/api/ps": {"models": [{"name": "m:latest", "context_length": 4096}]}}
+
+
+def notices(events: list[StreamEvent]) -> list[Notice]:
+    return [e for e in events if isinstance(e, Notice)]
+
+
+def test_a_prompt_that_was_cut_without_a_word() -> None:
+    """It is told once, with the better door; from then on nothing longer is sent."""
+    with Cutting(4096, OLLAMA_PS, "fp_ollama") as server:
+        said = [*research(8), Message("user", "And on Sunday?")]
+        first, second = told(server, *said, times=2)
+    (notice,) = notices(first)
+    assert notice.code == "prompt_cut"
+    assert "read 2,050 of about" in notice.message
+    assert "4,096" in notice.message
+    assert f"OLLAMA_HOST={server.url} and choose ollama:m" in notice.remedy
+    assert notices(second) == []
+    assert server.taken[0] > 4096
+    assert server.taken[1] <= 4096
+
+
+def test_a_question_that_is_cut_says_so_before_it_is_sent_again() -> None:
+    """Once the window is known, what cannot fit is refused in our words, with the better door."""
+    with (
+        Cutting(4096, OLLAMA_PS, "fp_ollama") as server,
+        pytest.raises(ProviderError) as caught,
+    ):
+        told(server, *LONG, times=2)
+    assert caught.value.code == "question_too_long"
+    assert "OLLAMA_HOST=" in caught.value.remedy
+    assert len(server.taken) == 1
+
+
+@pytest.mark.parametrize(
+    ("keep", "shortened"),
+    [
+        (0, True),  # half of its window and a bit, as the count shows
+        (2900, False),  # some count: nothing is concluded
+    ],
+)
+def test_a_cut_of_a_server_that_tells_nothing(keep: int, shortened: bool) -> None:
+    """The count alone is taken for half the window only if it looks like that."""
+    with Cutting(4096, {}, keep=keep) as server:
+        ((*_, first), second) = told(server, *research(8), Message("user", "Sunday?"), times=2)
+    assert isinstance(first, Finished)
+    assert (server.taken[1] < server.taken[0]) == shortened
+    assert notices(second) == []
+
+
+def test_a_count_that_differs_but_fits_is_no_cut() -> None:
+    """A text of blanks has few tokens: the server's window is large enough, so nobody is told."""
+    places = {"/api/ps": {"models": [{"name": "m:latest", "context_length": 32_768}]}}
+    with Cutting(3000, places, "fp_ollama", keep=600) as server:
+        (events,) = told(server, *LONG)
+    assert notices(events) == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "path", "answer"),
+    [
+        ("library", "/api/ps", OLLAMA_PS["/api/ps"]),
+        (
+            "organization_owner",
+            "/api/v0/models",
+            {
+                "data": [
+                    {"id": "o", "max_context_length": 9},
+                    {"id": "m", "loaded_context_length": 4096},
+                ]
+            },
+        ),
+        ("llamacpp", "/props", {"default_generation_settings": {"n_ctx": 4096}}),
+    ],
+)
+def test_where_each_server_tells_its_window(owner: str, path: str, answer: Any) -> None:
+    """A refusal that names no size is looked up in the place of that kind of server."""
+    listed = {"data": [{"id": "m", "owned_by": owner}]}
+
+    class Told(Small):
+        def _reply(self, request: Received) -> Reply:
+            if request.path == path:
+                return json_reply(answer)
+            return json_reply(listed) if request.method == "GET" else super()._reply(request)
+
+    with Told(4096, MUTE) as server:
+        (end,) = ask(server, *research(4), Message("user", "And on Sunday?"))
+    assert end.message.content == "At 07:40."
+    assert path in [r.path for r in server.requests]
+
+
+def test_the_better_door_is_listed() -> None:
+    """A list of models of Ollama at /v1 says which provider knows it better."""
+    places = {"/v1/models": {"data": [{"id": "m", "owned_by": "library"}]}}
+
+    async def main(url: str) -> list[str | None]:
+        transport = Transport()
+        try:
+            provider = load("openai-chat", {"OPENAI_CHAT_BASE_URL": f"{url}/v1"}, transport)
+            return [m.remedy for m in await provider.models() if m.available]
+        finally:
+            await transport.aclose()
+
+    with Cutting(4096, places) as server:
+        (remedy,) = asyncio.run(main(server.url))
+    assert remedy is not None
+    assert f"OLLAMA_HOST={server.url}" in remedy
+
+
+def test_the_window_of_a_vendor_is_noted() -> None:
+    """Its refusal stands, for the summary that follows; the window is known from then on."""
+    words = VLLM.format(n=65_536, asked=90_000)
+    refused = json_reply({"error": {"message": words}}, 400)
+    with FakeServer([refused]) as server:
+        provider = OpenAIChat(Elsewhere(f"{server.url}/v1"), Transport())
+        assert provider.capabilities("m").context is None
+
+        async def main() -> None:
+            async for _ in provider.stream(Request("m", (Message("user", "Hi"),))):
+                pass
+
+        with pytest.raises(ProviderError) as caught:
+            asyncio.run(main())
+    assert caught.value.code == "context_length"
+    assert provider.capabilities("m").context == 65_536
+    assert len(server.requests) == 1
+
+
+class Elsewhere(ChatServer):
+    """A vendor's server, which happens to stand here."""
+
+    @property
+    def own(self) -> bool:
+        return False

@@ -1,0 +1,106 @@
+"""The roots of the library: folders, single files, opened pages, and this project's documents.
+
+A file belongs to the innermost root around it, so that no hit comes twice.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+from searchloop.search_backend.library.index import Root, drop
+from searchloop.search_backend.types import SearchBackendError
+
+SCHEME = "library://"
+DOCS, PAGES = "docs", "pages"
+
+
+def named_root(connection: sqlite3.Connection, path: Path | str) -> Root:
+    """Returns the root with this path or name. Raises SearchBackendError."""
+    row = connection.execute(
+        "SELECT id, collection, path, kind, digest FROM roots "
+        "WHERE (path = ? OR collection = ?) AND kind != 'docs'",
+        (str(Path(path).expanduser().resolve()), str(path)),
+    ).fetchone()
+    if row is not None:
+        return Root(*row)
+    if str(path) == DOCS:
+        raise SearchBackendError(
+            "built_in",
+            "These are searchloop's own documents, which are always in the library.",
+            "Name a folder or file that you added.",
+        )
+    raise SearchBackendError(
+        "not_found",
+        f"{path} is not in the library.",
+        "Give a folder or file as the list of the library names it.",
+    )
+
+
+def root_at(connection: sqlite3.Connection, target: Path) -> Root:
+    """Returns the root at this path, made now if there is none."""
+    base = target if target.is_dir() else target.parent
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", base.name).strip("-.") or "files"
+    return ensure_root(connection, name, str(target), "folder" if target.is_dir() else "file")
+
+
+def folders_around(connection: sqlite3.Connection, root: Root) -> list[tuple[Root, str]]:
+    """Returns the folders around a root, each with the way from there to it, innermost first."""
+    rows = connection.execute(
+        "SELECT id, collection, path, kind, digest FROM roots WHERE kind = 'folder' AND id != ?",
+        (root.id,),
+    ).fetchall()
+    around = [Root(*row) for row in rows]
+    prefix = [(one, one.path.rstrip("/") + "/") for one in around]
+    inside = [(one, root.path[len(p) :]) for one, p in prefix if root.path.startswith(p)]
+    return sorted(inside, key=lambda pair: len(pair[1]))
+
+
+def take_over(connection: sqlite3.Connection, root: Root) -> None:
+    """Moves documents of folders around `root` into it: each file belongs to the innermost."""
+    for around, inside in folders_around(connection, root):
+        start = inside if root.kind == "file" else f"{inside}/"
+        rows = connection.execute(
+            "SELECT id, path FROM documents WHERE root = ? AND substr(path, 1, ?) = ?",
+            (around.id, len(start), start),
+        ).fetchall()
+        for number, path in rows:
+            name = os.path.basename(path) if root.kind == "file" else path[len(start) :]
+            url = f"{SCHEME}{root.collection}/{quote(name)}"
+            if connection.execute("SELECT 1 FROM documents WHERE url = ?", (url,)).fetchone():
+                drop(connection, number)
+            else:
+                query = "UPDATE documents SET root = ?, path = ?, url = ? WHERE id = ?"
+                connection.execute(query, (root.id, name, url, number))
+            query = "DELETE FROM files WHERE root = ? AND path = ?"
+            connection.execute(query, (around.id, path))
+
+
+def drop_documents(connection: sqlite3.Connection, root: int) -> int:
+    select = "SELECT id FROM documents WHERE root = ?"
+    numbers = connection.execute(select, (root,)).fetchall()
+    for (number,) in numbers:
+        drop(connection, number)
+    return len(numbers)
+
+
+def ensure_root(connection: sqlite3.Connection, name: str, path: str, kind: str) -> Root:
+    found = connection.execute(
+        "SELECT id, collection, path, kind, digest FROM roots WHERE path = ?", (path,)
+    ).fetchone()
+    if found:
+        return Root(*found)
+    taken = {row[0] for row in connection.execute("SELECT collection FROM roots")}
+    if kind in ("folder", "file"):
+        taken |= {DOCS, PAGES}
+    unique = next(
+        one for n in range(len(taken) + 1) if (one := f"{name}-{n + 1}" if n else name) not in taken
+    )
+    number = connection.execute(
+        "INSERT INTO roots (collection, path, kind) VALUES (?, ?, ?)", (unique, path, kind)
+    ).lastrowid
+    assert number is not None
+    return Root(number, unique, path, kind, "")

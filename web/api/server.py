@@ -1,0 +1,80 @@
+"""Handlers for the server itself and who is signed in: health, numbers, token, use, deletion."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from searchloop.agent import __version__
+from searchloop.agent.errors import ConfigError, Conflict
+from searchloop.agent.observe.metrics import CONTENT_TYPE
+from searchloop.agent.tools.workspace import Workspace
+from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
+from searchloop.web.api.openapi import document, route
+from searchloop.web.compose import Services
+from searchloop.web.gate.access import Access
+
+_EVERY = 10**9  # more sessions than there are
+
+
+class ServerApi(Handlers):
+    """Health, numbers and description; who is asking, the token, what was used; all sessions."""
+
+    def __init__(self, services: Services, on_loop: LoopBridge, access: Access) -> None:
+        super().__init__(services, on_loop)
+        self._access = access
+
+    @route("get", "/api/health", "Health")
+    def health(self, call: Call) -> Reply:
+        """Says that the server is up. Anybody on this machine may ask, so it says nothing else."""
+        return Reply({"name": "searchloop", "status": "ok", "version": __version__})
+
+    @route("get", "/metrics", "text/plain", whose="admin")
+    def metrics(self, call: Call) -> Reply:
+        """Counters since the start, as Prometheus reads them."""
+        return Reply(self._services.metrics.text(), kind=CONTENT_TYPE)
+
+    @route("get", "/api/openapi.json", "application/json")
+    def openapi(self, call: Call) -> Reply:
+        """Describes the API."""
+        return Reply(document())
+
+    @route("get", "/api/me", "Me")
+    def me(self, call: Call) -> Reply:
+        """Says who is asking, and how the server lets people in."""
+        person, access = call.person, self._access
+        token = "kept" if access.kept else "set"
+        shown = {"name": person.name, "admin": person.admin, "token": token}
+        return Reply({**shown, "people": access.people is not None})
+
+    @route("post", "/api/sign-out", None, "Nothing")
+    def sign_out(self, call: Call) -> Reply:
+        """Removes this browser's cookie. A proxy signs its own people out."""
+        return Reply(status=204, cookie=self._access.set_cookie(call.host.encode(), end=True))
+
+    @route("post", "/api/new-token", None, "Nothing", whose="operator")
+    def new_token(self, call: Call) -> Reply:
+        """Replaces the token: every other browser and program has to sign in again."""
+        if self._access.kept is None:
+            what = "The token is set where the server is started, by SEARCHLOOP_TOKEN."
+            raise ConfigError("fixed_token", what, "Change it there, then start searchloop again.")
+        self._access.kept.renew()
+        return Reply(status=204, cookie=self._access.set_cookie(call.host.encode()))
+
+    @route("get", "/api/usage", "Uses", whose="admin")
+    def usage(self, call: Call) -> Reply:
+        """Lists what each person used on each day: counts, no content. Newest first."""
+        return Reply({"uses": self._services.log.used()})
+
+    @route("delete", "/api/sessions", "Deleted")
+    def delete_all(self, call: Call) -> Reply:
+        """Stops every run, then deletes all chats of the person, and all pages that were kept."""
+        services, count = self._services, 0
+        files = Workspace.of(services.settings)
+        for session in services.log.sessions(limit=_EVERY):
+            with suppress(Conflict):  # deleted meanwhile
+                self._on_loop(services.runner.cancel(session.id))
+            services.log.delete_session(session.id)
+            files.forget(session.id)
+            count += 1
+        services.forget_pages()
+        return Reply({"deleted": count})

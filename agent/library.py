@@ -23,6 +23,7 @@ from searchloop.agent.observe.watch import Instrumentation
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.question.files import NewFile
 from searchloop.agent.run.runner import Runner
+from searchloop.agent.run.undo import delete_session
 from searchloop.agent.settings import Settings
 from searchloop.agent.settings.usual_model import Choice
 from searchloop.agent.tools import Tool, ToolSource
@@ -118,7 +119,7 @@ class BareAgent:
         self._thread = threading.Thread(target=self._loop.run_forever, name="agent", daemon=True)
         self._thread.start()
         transport = self._watch.transport()
-        backend = backend_for(self.settings, transport, search_backend)
+        self._backend = backend = backend_for(self.settings, transport, search_backend)
         self.runner = Runner(self.settings, self.log, backend, tools, transport, providers, bring)
 
     def ask(self, question: str, *, session: str | None = None, **turn: Unpack[Turn]) -> Answer:
@@ -241,6 +242,15 @@ class BareAgent:
         if session:
             with suppress(AgentError):
                 self.log.delete_session(session)
+
+    def delete(self, session: str) -> None:
+        """Stops and deletes a session with all it left behind. Raises AgentError."""
+
+        async def done() -> None:
+            await self.runner.cancel(session)
+            await delete_session(self.log, self.settings, self._backend, session)
+
+        self._wait(done())
 
     def compact(self, session: str) -> None:
         """Summarises all turns of a session but the last two. Raises AgentError."""

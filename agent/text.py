@@ -57,12 +57,6 @@ def column_values(values: Sequence[Any]) -> list[Any]:
     return [column_text(value) if isinstance(value, str) else value for value in values]
 
 
-def like_pattern(text: str) -> str:
-    """Returns the pattern of SQL's LIKE, escaped with a backslash, for texts that contain this."""
-    text = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return column_text(f"%{text}%") or ""
-
-
 def object_in(text: str) -> dict[str, Any] | None:
     """Parses a JSON object; returns None for any other text."""
     try:

@@ -138,7 +138,9 @@ def agent_with_tools(settings: Settings) -> Iterator[BareAgent]:
     configure_if_asked(settings.env, lambda: secrets_in(settings))
     warn_of_removed(settings.env)
     app, mcp = search_app(settings), McpServers(settings)
-    with BareAgent(settings, search_backend=app, bring=tool_sources(settings, mcp)) as agent:
+    with BareAgent(
+        settings, search_backend=app, bring=tool_sources(settings, mcp, lambda: agent.log)
+    ) as agent:
         mcp.window = agent.runner.window
         yield agent
 

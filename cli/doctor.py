@@ -1,4 +1,4 @@
-"""Runs `searchloop doctor` and `config`: what is there, what is missing, and the settings."""
+"""Runs `searchloop doctor`, `config` and `plugins`: what is there and missing, and the settings."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from searchloop.cli.arguments import number, one_line, output, tell
 from searchloop.cli.main import FAILED, OK
 from searchloop.cli.models import own_servers
 from searchloop.cli.search import ask_backend
-from searchloop.web.compose import listed_settings
+from searchloop.web.compose import find_plugins, listed_settings
 from searchloop.web.gate.access import KeptToken
+from searchloop.web.gate.exposure import exposures
 
 _ROOMY = 16_384  # tokens: below this pages have to be shortened all the time
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "hint": "hint   "}
@@ -51,6 +52,7 @@ class Finding:
 
 def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_doctor)
+    parser.add_argument("--security", action="store_true", help="list what is open to whom")
     output(parser)
 
 
@@ -66,7 +68,9 @@ def _config_arguments(parser: argparse.ArgumentParser) -> None:
 def _doctor(args: argparse.Namespace) -> int:
     """Prints the findings, those that stand in the way with what to do."""
     settings = Settings.load()
-    parts = (_machine, _servers, _models, _search, _keys, mcp_findings)
+    if args.security:
+        return _exposed(settings, args)
+    parts = (_machine, _servers, _models, _search, _keys, _plugin_findings, mcp_findings)
     findings = [finding for part in parts for finding in part(settings)]
     lines = []
     for finding in findings:
@@ -75,6 +79,17 @@ def _doctor(args: argparse.Namespace) -> int:
             lines.append(f"           {one_line(finding.command, 300)}")
     tell(args, {"findings": [asdict(f) for f in findings]}, *lines)
     return FAILED if any(f.state == "missing" for f in findings) else OK
+
+
+def _exposed(settings: Settings, args: argparse.Namespace) -> int:
+    """Prints who can reach what; fails if somebody can whom nobody chose to let in."""
+    found, lines = exposures(settings, Path.cwd()), []
+    for each in found:
+        lines.append(f"{'OPEN   ' if each.wide else '       '}  {each.what}: {each.said}")
+        if each.command:
+            lines.append(f"           closes it: {one_line(each.command, 300)}")
+    tell(args, {"exposures": [asdict(each) for each in found]}, *lines)
+    return FAILED if any(each.wide for each in found) else OK
 
 
 def _machine(settings: Settings) -> Iterator[Finding]:
@@ -282,4 +297,33 @@ def _renew_token(env: Environment, args: argparse.Namespace) -> int:
     return tell(args, {"token_file": str(kept.path)}, said)
 
 
-ARGUMENTS = {"doctor": _doctor_arguments, "config": _config_arguments}
+def _plugins_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_plugins)
+    output(parser)
+
+
+def _plugins(args: argparse.Namespace) -> int:
+    """Prints what other packages bring, and from which; a broken plugin is no failure of ours."""
+    found = find_plugins()
+    rows = [{"kind": kind, **row} for kind, parts in found.items() for row in parts]
+    lines = [
+        f"{row['kind']:<10} {one_line(row['name'], 40):<16} {one_line(row['package'], 60):<24} "
+        f"{one_line(row['problem'], 240) or 'loaded'}"
+        for row in rows
+    ]
+    none = "No plugins: no installed package brings engines, readers, providers or tools."
+    return tell(args, {"plugins": rows}, *(lines or [none]))
+
+
+def _plugin_findings(settings: Settings) -> Iterator[Finding]:
+    for parts in find_plugins().values():
+        for part in parts:
+            if part["problem"]:
+                yield Finding("hint", f"Plugin {part['name']}", part["problem"])
+
+
+ARGUMENTS = {
+    "doctor": _doctor_arguments,
+    "config": _config_arguments,
+    "plugins": _plugins_arguments,
+}

@@ -39,6 +39,7 @@ COMMANDS = {
     "export": ("searchloop.cli.sessions", "Write a session to a file, sources as footnotes"),
     "agents": ("searchloop.cli.agents", "Named presets: prompt, model, mode and tools"),
     "config": ("searchloop.cli.doctor", "Show the settings; secrets are not shown"),
+    "plugins": ("searchloop.cli.doctor", "List what other packages bring, and from where"),
     "setup": ("searchloop.cli.setup", "Choose engines, readers, models; save their keys"),
     "search-backend": ("searchloop.cli.serve", "Run the search backend alone"),
 }

@@ -7,6 +7,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,15 +25,18 @@ from searchloop.cli.arguments import one_line, output, read_file, safe, tell, un
 from searchloop.cli.main import FAILED, OK
 from searchloop.web.text.export import EXPORTS
 
+_INDEX_SECONDS = 60.0  # for which the first search of an old store may take
+
 
 def _sessions_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_sessions)
-    actions = "undo ID | cancel ID | backup FILE | restore [FILE] | check"
+    actions = "find WORDS | undo ID | cancel ID | backup FILE | restore [FILE] | check"
     parser.usage = f"searchloop sessions [-o text|json] [TEXT ... | {actions}]"
     parser.epilog = (
-        "`undo` restores the files that the last answer changed, `cancel` stops an answer, `backup`"
-        " and `restore` copy, `check` looks for damage, and `restore` without a file brings back"
-        " what can be read of a damaged store."
+        "With TEXT, and with `find`, those whose questions, answers, sources or titles hold these "
+        "words. `undo` restores the files that the last answer changed, `cancel` stops an answer, "
+        "`backup` and `restore` copy, `check` looks for damage, and `restore` without a file brings"
+        " back what can be read of a damaged store."
     )
     parser.add_argument("query", nargs="*", metavar="TEXT", help="only sessions with this text")
     output(parser)
@@ -58,13 +62,35 @@ def _sessions(args: argparse.Namespace) -> int:
     settings = Settings.load()
     if args.query and args.query[0] in _ACTIONS:
         return _ACTIONS[args.query[0]](settings, args.query[1:], args)
+    if any(args.query):
+        return _find(settings, args.query, args)
     with closing(EventLog(settings.store)) as log:
-        found = log.sessions(" ".join(args.query) or None)
-    shown = (
-        (s, datetime.fromtimestamp(s.updated), one_line(s.title or "(empty)", 70)) for s in found
-    )
-    lines = [f"{s.id}  {when:%Y-%m-%d %H:%M}  {title}" for s, when, title in shown]
+        found = log.sessions()
+    lines = [_line(session) for session in found]
     return tell(args, {"sessions": [s.as_dict() for s in found]}, *(lines or ["No sessions."]))
+
+
+def _line(session: Session) -> str:
+    when = datetime.fromtimestamp(session.updated)
+    return f"{session.id}  {when:%Y-%m-%d %H:%M}  {one_line(session.title or '(empty)', 70)}"
+
+
+def _find(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
+    """Shows the places in chats that hold the words, the best chat first."""
+    if not words:
+        raise ConfigError("bad_usage", "Some words are wanted.", "searchloop sessions find WORDS")
+    with closing(EventLog(settings.store)) as log:
+        log.chat_search.index(_INDEX_SECONDS)
+        places = log.find(" ".join(words))
+        found = [(log.session(session), turns) for session, turns in places.items()]
+        if log.chat_search.is_busy:
+            warn("Some chats are not indexed yet; the same command finds more in a moment.")
+    lines = []
+    for session, turns in found:
+        lines += [_line(session)]
+        lines += [f"    {each.part}: {one_line(each.snippet)}" for each in turns if each.turn]
+    told = [{**session.as_dict(), "found": [asdict(t) for t in turns]} for session, turns in found]
+    return tell(args, {"sessions": told}, *(lines or ["No sessions."]))
 
 
 def _undo(settings: Settings, words: list[str], args: argparse.Namespace) -> int:
@@ -165,6 +191,7 @@ def _replay(args: argparse.Namespace) -> int:
 
 
 _ACTIONS: dict[str, Callable[[Settings, list[str], argparse.Namespace], int]] = {
+    "find": _find,
     "undo": _undo,
     "backup": _backup,
     "restore": _restore,

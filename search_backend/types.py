@@ -16,8 +16,9 @@ words; `detail` holds the true cause for the local log.
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 TimeRange = Literal["d", "w", "m", "y"]
 SafeSearch = Literal["off", "moderate", "strict"]
@@ -289,10 +290,19 @@ class PageView:
         return shape
 
 
+_END = re.compile(r"""[.!?…:。！？؟][)\]"'”’»」`]*$""")
+
+
+def ended(message: str) -> str:
+    """Returns a message with a full stop if it has no end: a remedy may follow."""
+    return f"{message}." if (message := message.rstrip()) and not _END.search(message) else message
+
+
 class SearchBackendError(Exception):
     """An error with a `code` for programs, a `message` of one sentence and a `remedy`."""
 
     def __init__(self, code: str, message: str, remedy: str = "") -> None:
+        message = ended(message)
         super().__init__(message)
         self.code = code
         self.message = message
@@ -322,6 +332,24 @@ class EngineError(SearchBackendError):
 class FetchRefused(SearchBackendError):
     """This address may not be opened. Codes: refused_url (no web address with a single reading),
     refused_domain (the domain rules)."""
+
+
+class Chat(NamedTuple):
+    """The chat for which something is asked; without an id it is asked for none.
+
+    What is asked for a `temporary` one is held in memory alone.
+    """
+
+    id: str = ""
+    temporary: bool = False
+
+    @property
+    def kept(self) -> bool:
+        """True if what it brings may be stored under its name."""
+        return bool(self.id) and not self.temporary
+
+
+NO_CHAT = Chat()
 
 
 class FetchFailed(SearchBackendError):

@@ -28,6 +28,7 @@ LOCKS = ("requirements.lock", "requirements-dev.lock")
 NOT_OURS = {"LOCALAPPDATA", "NO_COLOR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"}
 # Imported under another name than it is installed by, or the public ground of a dependency.
 IMPORT_NAMES = {"psycopg_pool", "dotenv", "markdown_it", "opentelemetry", "werkzeug", "yarl"}
+IMPORT_NAMES |= {"Stemmer"}
 ENV_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 ENV_PREFIX = re.compile(
     r"SEARCH|OPENAI_|GEMINI_|GOOGLE_|ANTHROPIC_|OLLAMA_|BRAVE_|TAVILY_|SEARXNG_|PERPLEXITY_|EXA_"

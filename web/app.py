@@ -27,6 +27,7 @@ _WORKERS = 16  # threads for the page and the API; event streams need none
 # Searches and pages of others wait for strangers, for many seconds if need be. Threads of their own
 # keep that from everybody else. A pool makes its threads when it needs them.
 _SEARCHERS = 128
+INDEX_SECONDS = 3.0  # after the start, which it would slow down
 LEAVE_SECONDS = 10.0  # to end or hand over runs, once streams and requests are over
 _LOOK_SECONDS = 5.0  # between looks at who has a run that this process does not know of
 _IDLE_SECONDS = 900.0  # after which a person's room is closed
@@ -72,11 +73,9 @@ class Room:
             self._inside -= 1
             self._left = time.monotonic()
 
-    @property
     def idle(self) -> bool:
-        """Is true when nobody has been here for long and nothing goes on."""
-        quiet = not self._inside and not self.services.runner.running
-        return quiet and time.monotonic() - self._left > _IDLE_SECONDS
+        """Is true when nobody has been here for long."""
+        return not self._inside and time.monotonic() - self._left > _IDLE_SECONDS
 
     async def aclose(self, *, hand_over: bool) -> None:
         """Ends pulls and runs."""
@@ -146,9 +145,15 @@ class WebApp:
                     await self._open(name)
             except AgentError as error:
                 _log.warning("a person's runs cannot be looked after: %s", error)
-            for name in [name for name, room in self._rooms.items() if name and room.idle]:
-                await self._rooms.pop(name).aclose(hand_over=True)
+            await self._close_idle()
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _close_idle(self) -> None:
+        for name, room in list(self._rooms.items()):
+            if name and room.idle():
+                runs = await asyncio.to_thread(room.services.log.leases.held)
+                if room.idle() and not runs:
+                    await self._rooms.pop(name).aclose(hand_over=True)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Recovers broken runs before the first request, and stops all runs at the end."""
@@ -162,9 +167,15 @@ class WebApp:
             self.failure = error
             await send({"type": "lifespan.startup.failed", "message": error.message})
             return
+        loop, log = asyncio.get_running_loop(), self._services.log
+        # What an earlier version has not indexed, or another process; on a thread of its own.
+        later = loop.call_later(
+            INDEX_SECONDS, loop.run_in_executor, None, lambda: log.chat_search.index(0.0)
+        )
         looking = asyncio.create_task(self._look_after_rooms()) if self._access.people else None
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        later.cancel()
         self.streams.close()
         if looking:
             looking.cancel()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,12 +19,20 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.mcp import McpServers
 from searchloop.agent.observe.metrics import Metrics
 from searchloop.agent.observe.watch import Instrumentation, secrets_in
-from searchloop.agent.providers import names, settings_of
+from searchloop.agent.providers import names, provider_plugins, settings_of
 from searchloop.agent.run.runner import Runner
-from searchloop.agent.run.turn_tools import StandardTools
+from searchloop.agent.run.turn_tools import PluginTools, StandardTools, tool_plugins
 from searchloop.agent.search.options import SETTINGS as SEARCH_OPTIONS
 from searchloop.agent.search.options import search_options
-from searchloop.agent.settings import LOWEST, SETTINGS, Environment, Setting, Settings, read_config
+from searchloop.agent.settings import (
+    LOWEST,
+    SETTINGS,
+    Environment,
+    Setting,
+    Settings,
+    is_on,
+    read_config,
+)
 from searchloop.agent.settings.config_file import SavedFiles
 from searchloop.agent.settings.keys import Address, replace_private
 from searchloop.agent.tools import ToolSource
@@ -47,9 +55,26 @@ def file_text(path: Path) -> str:
     return read
 
 
-def tool_sources(settings: Settings, mcp: McpServers) -> tuple[ToolSource, ...]:
+def tool_sources(
+    settings: Settings, mcp: McpServers, log: Callable[[], EventLog]
+) -> tuple[ToolSource, ...]:
     """Returns what gives tools to a session, apart from the search."""
-    return (StandardTools(), Workspace.of(settings), mcp)
+
+    def chats() -> EventLog | None:
+        return log() if is_on(settings.env.get("SEARCHLOOP_CHATS")) else None
+
+    return (StandardTools(chats), Workspace.of(settings), mcp, PluginTools())
+
+
+def find_plugins() -> dict[str, list[dict[str, str]]]:
+    """Returns the plugins of other packages by kind: {name, package, problem} each."""
+    parts = {
+        **_search_side().plugins(),
+        "providers": provider_plugins(),
+        "tools": tool_plugins(),
+    }
+    names = ("name", "package", "problem")
+    return {k: [{n: getattr(p, n) for n in names} for p in found] for k, found in parts.items()}
 
 
 def check_settings(env: Environment) -> Settings:
@@ -58,6 +83,20 @@ def check_settings(env: Environment) -> Settings:
     search_options(env)
     _search_side().check(env, settings.home)
     return settings
+
+
+def library_of(settings: Settings) -> list[str]:
+    """Returns the folders and files that were added to the library."""
+    if not (settings.home / "library.sqlite3").exists():
+        return []
+    with _search_side().library(settings.home) as library:
+        return [c.path for c in library.list() if c.kind in ("folder", "file")]
+
+
+def used_engines(settings: Settings) -> list[str]:
+    """Returns the engines outside this machine that are asked, in their order."""
+    named: list[str] = _search_side().remote_engines(settings)
+    return named
 
 
 def every_setting() -> list[Setting]:
@@ -168,7 +207,7 @@ def _assembled(
 ) -> Services:
     transport, app = watch.transport(settings), search_app(settings)
     mcp = McpServers(settings)
-    backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp)
+    backend, bring = backend_for(settings, transport, app), tool_sources(settings, mcp, lambda: log)
     runner = Runner(settings, log, backend, transport=transport, bring=bring)
     mcp.window = runner.window
     files = SavedFiles(settings.home)

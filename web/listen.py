@@ -150,6 +150,32 @@ def _bad_host(host: str) -> ConfigError:
     return ConfigError("bad_host", what, "Use --host 127.0.0.1, which only this machine can reach.")
 
 
+def reachable(port: int) -> tuple[bool, list[str]]:
+    """Tries a port of this machine: (whether it answers, its other addresses at which it does)."""
+    found = {str(entry[4][0]) for name in (socket.gethostname(), "") for entry in _own(name)}
+    far = sorted(a for a in found if not ipaddress.ip_address(a.partition("%")[0]).is_loopback)
+    return any(_answers(a, port) for a in ("127.0.0.1", "::1")), [
+        a for a in far if _answers(a, port)
+    ]
+
+
+def _own(name: str) -> list[Any]:
+    """Returns addresses of this machine: those of its name, or the one it is seen at outside."""
+    with contextlib.suppress(OSError):
+        if name:
+            return socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(("192.0.2.1", 9))  # sends nothing: it only chooses an interface
+            return [(None, None, None, None, probe.getsockname())]
+    return []
+
+
+def _answers(address: str, port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=1):
+        return True
+    return False
+
+
 class BoundedHead(HttpToolsProtocol):
     """uvicorn's connection with the limits that it lacks: time, size and number of unsent heads.
 

@@ -15,12 +15,13 @@ from searchloop.agent.settings import Environment, Setting, Settings
 from searchloop.agent.tools.backend import Wsgi
 from searchloop.search_backend.api.app import create_app
 from searchloop.search_backend.cache.disk import Disk
-from searchloop.search_backend.engines import find_engines
+from searchloop.search_backend.engines import engine_plugins, find_engines
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.library.file_text import MOST_BYTES, Found, load
 from searchloop.search_backend.library.roots import PAGES
 from searchloop.search_backend.pages.workers import WORKERS
-from searchloop.search_backend.readers import find_services
+from searchloop.search_backend.plugin.entry_points import PluginPart
+from searchloop.search_backend.readers import find_services, reader_plugins
 from searchloop.search_backend.settings import SETTINGS
 from searchloop.search_backend.settings import Settings as SearchSettings
 from searchloop.search_backend.types import SearchBackendError
@@ -37,6 +38,13 @@ def check(env: Environment, home: Path) -> None:
     """Raises ConfigError naming a setting that the search backend cannot use."""
     with _config_errors():
         SearchSettings.from_mapping(env, home=home)
+
+
+def remote_engines(settings: Settings) -> list[str]:
+    """Returns the engines of the chain that lie outside this machine and have what they need."""
+    own, known = SearchSettings.from_mapping(settings.env, home=settings.home), find_engines()
+    chosen = [known[name] for name in own.engines]
+    return [e.name for e in chosen if e.remote and not e.missing(own.keys)]
 
 
 def file_text(path: Path) -> str:
@@ -71,6 +79,11 @@ def library(home: Path) -> Iterator[Library]:
 def backend_settings() -> list[Setting]:
     """Returns the search backend's own settings."""
     return [Setting(name, help, default) for name, default, help in SETTINGS]
+
+
+def plugins() -> dict[str, tuple[PluginPart, ...]]:
+    """Returns the engines and readers that other packages bring, broken ones included."""
+    return {"engines": engine_plugins(), "readers": reader_plugins()}
 
 
 def settings_by_owner() -> Iterator[list[Setting]]:

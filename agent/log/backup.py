@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from searchloop.agent.errors import ConfigError, StoreError
-from searchloop.agent.log.attachments import AttachmentStore
-from searchloop.agent.log.contract import STEPS, Database, rows_of
+from searchloop.agent.log.contract import STEPS, AttachmentStore, Database, rows_of
 from searchloop.agent.log.events import data_in
 from searchloop.agent.log.log import open_store
-from searchloop.agent.log.repair import ReadOnlyFile
+from searchloop.agent.log.sqlite.repair import ReadOnlyFile
 from searchloop.agent.log.sqlite_file import (
     beside,
     check_closed,

@@ -5,8 +5,9 @@ Its users write SQL that every store understands, with `?` for values.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,11 +15,13 @@ from typing import Any, Protocol
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.events import Event
 from searchloop.agent.text import column_text, plain, to_json
+from searchloop.agent.types.attachments import Attachment
 
 Steps = Sequence[Sequence[str]]
 Heard = Callable[[Mapping[str, Any]], None]
 Pending = tuple[str, Mapping[str, Any]]
 
+TEMPORARY = '%"temporary":true%'  # as `to_json` writes it into settings
 _CLEARING = frozenset({"message", "run_resumed"})  # events that replace the deltas before them
 
 
@@ -98,8 +101,7 @@ class Database(Protocol):
     where: str  # its place for messages, without a password
     quick: bool  # a statement usually takes less time than handing it to a thread
     clock: str  # SQL for the seconds of the one clock that all processes on this store share
-    like: str  # SQL operator that compares a text with a pattern, ignoring case
-    text_of_data: str  # SQL for the field `text` of an event's data
+    dialect: str  # sqlite or postgres: its own SQL for full-text search
 
     @property
     def trouble(self) -> StoreError | None:
@@ -128,6 +130,9 @@ class Database(Protocol):
 
         Empty news say that some may be lost. Callers repeat the call when they want news again.
         """
+
+    def leave_nothing(self) -> None:
+        """Empties what still holds deleted rows, as far as that is the store's own business."""
 
     def check(self) -> list[str]:
         """Returns damage of the store itself, a line each."""
@@ -204,7 +209,19 @@ _PEOPLE = (
   cost_usd REAL NOT NULL, unpriced INTEGER NOT NULL, PRIMARY KEY (owner, day))""",
 )
 
-# See `agent.log.attachments`; `pages` is a JSON list of texts.
+# See `agent.log.find`: a turn's terms, by part; the last event that is indexed of a session,
+# the turn that may go on, and its language.
+_FOUND = (
+    """CREATE TABLE IF NOT EXISTS found_upto (
+  session TEXT PRIMARY KEY, upto INTEGER NOT NULL, begin INTEGER NOT NULL, title TEXT NOT NULL,
+  lang TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS found_turns (
+  id INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, UNIQUE (session, turn))""",
+    """CREATE VIRTUAL TABLE IF NOT EXISTS found_terms USING fts5(
+  title, question, answer, sources, tokenize = "ascii tokenchars '_.@&,+#'")""",
+)
+
+# See `AttachmentStore`; `pages` is a JSON list of texts.
 _ATTACHMENTS = (
     """CREATE TABLE IF NOT EXISTS files (
   digest TEXT PRIMARY KEY, data BLOB NOT NULL, pages TEXT NOT NULL)""",
@@ -214,9 +231,24 @@ _ATTACHMENTS = (
 )
 
 STEPS: tuple[tuple[str, ...], ...] = (
-    *(_FIRST, _SETTINGS, _LEASES, _CHECKSUMS, _PEOPLE),
+    *(_FIRST, _SETTINGS, _LEASES, _CHECKSUMS, _PEOPLE, _FOUND),
     _ATTACHMENTS,
 )
+
+
+def forget(db: Statements, session: str, begin: int = 0, *, title_only: bool = False) -> None:
+    """Removes a session from the index, from the turn `begin` on."""
+    which = "session = ? AND turn " + ("= ?" if title_only else ">= ?")
+    rows = f"SELECT id FROM found_turns WHERE {which}"
+    db.execute(f"DELETE FROM found_terms WHERE rowid IN ({rows})", (session, begin))
+    db.execute(f"DELETE FROM found_turns WHERE {which}", (session, begin))
+
+
+def forget_all(db: Statements, session: str) -> None:
+    """Removes all that the index knows of a session."""
+    forget(db, session)
+    db.execute("DELETE FROM found_upto WHERE session = ?", (session,))
+
 
 _COUNTED = ("run_finished", "second_reading")  # the events that tell of a usage of their own
 _COUNTS = ("input_tokens", "output_tokens", "searches", "pages")
@@ -247,3 +279,83 @@ def used(db: Database, person: str | None) -> list[dict[str, Any]]:
     query = f"SELECT owner, day, {', '.join(_SUMS)} FROM used{where} ORDER BY day DESC, owner"
     names = ("person", "day", *_SUMS)
     return [dict(zip(names, row, strict=True)) for row in rows_of(db, query, values)]
+
+
+_FILE = "digest, data, pages"
+_HELD = "SELECT digest FROM attachments WHERE session = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedFile:
+    """A file with its content and, for a document, the text of each page."""
+
+    attachment: Attachment
+    data: bytes
+    texts: tuple[str, ...] = ()
+
+
+class AttachmentStore:
+    """The files of the sessions of a store that somebody `owns`."""
+
+    def __init__(self, db: Database, owns: Callable[[str], bool] = bool) -> None:
+        self._db, self._owns = db, owns
+
+    def put(self, session_id: str, files: Iterable[AttachedFile]) -> None:
+        """Stores the files of a question; returns once no power cut can lose them."""
+        rows = [(f.attachment.digest, f.data, to_json(f.texts)) for f in files]
+        if rows:
+            with self._db.transaction(durable=True) as db:
+                insert_files(db, session_id, rows)
+
+    def data(self, session_id: str, digest: str) -> bytes | None:
+        """Returns the content of a file that this session holds, or None."""
+        found = self._row("data", session_id, digest)
+        return None if found is None else bytes(found[0])
+
+    def texts(self, session_id: str, digest: str) -> list[str]:
+        """Returns the text of each page of a document; empty if it is not there."""
+        found = self._row("pages", session_id, digest)
+        return list(json.loads(found[0])) if found else []
+
+    def copy(self, session_id: str, target: Statements) -> None:
+        """Copies the files of a session into another store."""
+        for (digest,) in rows_of(self._db, _HELD, (session_id,)):
+            if row := self._row(_FILE, session_id, digest):
+                insert_files(target, session_id, [row])
+
+    def _row(self, columns: str, session_id: str, digest: str) -> Sequence[Any] | None:
+        if not self._owns(session_id):
+            return None
+        query = f"SELECT {columns} FROM files WHERE digest = ? AND digest IN ({_HELD})"
+        return next(iter(rows_of(self._db, query, (digest, session_id))), None)
+
+
+def insert_files(db: Statements, session_id: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Adds files (digest, data, pages) to a session, inside a transaction."""
+    for row in rows:
+        # The update locks a row that is there: `delete_files` in another transaction waits for us.
+        db.execute(
+            f"INSERT INTO files ({_FILE}) VALUES (?, ?, ?)"
+            " ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest",
+            row,
+        )
+        db.execute(
+            "INSERT INTO attachments (session, digest) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            (session_id, row[0]),
+        )
+
+
+def delete_files(db: Statements, session_id: str) -> None:
+    """Deletes the files of a session that no other session holds, inside a transaction."""
+    held = [row[0] for row in db.execute(_HELD, (session_id,)).fetchall()]
+    for digest in held:
+        db.execute(
+            "UPDATE files SET digest = digest WHERE digest = ?", (digest,)
+        )  # see `insert_files`
+    db.execute("DELETE FROM attachments WHERE session = ?", (session_id,))
+    for digest in held:
+        db.execute(
+            "DELETE FROM files WHERE digest = ? AND NOT EXISTS"
+            " (SELECT 1 FROM attachments WHERE attachments.digest = files.digest)",
+            (digest,),
+        )

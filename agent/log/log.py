@@ -11,18 +11,16 @@ import copy
 import json
 import secrets
 import string
-import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
-from searchloop.agent.log.attachments import AttachmentStore, delete_files
 from searchloop.agent.log.contract import (
     STEPS,
+    AttachmentStore,
     Batch,
     Database,
     Heard,
@@ -30,26 +28,30 @@ from searchloop.agent.log.contract import (
     RunDeltas,
     batch_of,
     count_used,
+    delete_files,
+    forget_all,
     rows_of,
     used,
 )
-from searchloop.agent.log.events import Event, event_in, event_of
+from searchloop.agent.log.events import Event, event_in
+from searchloop.agent.log.followers import Followers
 from searchloop.agent.log.leases import Leases, no_session
-from searchloop.agent.log.session import Session
+from searchloop.agent.log.session import COLUMNS, Session, session_of
 from searchloop.agent.log.sqlite import SqliteDatabase
 from searchloop.agent.settings import DATABASES
-from searchloop.agent.text import column_text, like_pattern, object_in, to_json
+from searchloop.agent.text import column_text, to_json
+
+if TYPE_CHECKING:
+    from searchloop.agent.log.find import ChatSearch, FoundTurn
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_COLUMNS = (
-    "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
-    "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running, settings"
-)
+_SELECT = f"SELECT {COLUMNS} FROM sessions WHERE owner = ?"
 # An id is an argument of commands: with a first dash it would be an option.
 _LETTERS = string.ascii_letters + string.digits
 _CHANGEABLE = frozenset({"title", "model", "mode", "search", "search_path", "workspace"})
+_TEMPORARY = '%"temporary":true%'
 _PINNED = '%"pinned":true%'  # as `to_json` writes it into settings
 _OWNER = "SELECT owner FROM sessions WHERE id = ?"
 _KNOWN = 10_000  # sessions of a person that are remembered
@@ -67,6 +69,7 @@ class EventLog:
         self._db = open_store(where)
         self.where = self._db.where
         self.leases, self.attachments = Leases(self._db), AttachmentStore(self._db, self.owns)
+        self._search: list[ChatSearch] = []  # shared by all persons
         self._followers = Followers()
         self._hearing: list[Heard] = []
 
@@ -122,29 +125,39 @@ class EventLog:
 
     def session(self, session_id: str) -> Session:
         """Returns a session. Raises Conflict('no_session') when it does not exist."""
-        query = f"SELECT {_COLUMNS} FROM sessions WHERE id = ? AND owner = ?"
-        row = self._one(query, (session_id, self._person))
+        row = self._one(f"{_SELECT} AND id = ?", (self._person, session_id))
         if row is None:
             raise no_session(session_id)
-        return _session(row)
+        return session_of(row)
 
     def sessions(self, q: str | None = None, limit: int = 200) -> list[Session]:
-        """Lists sessions, newest first, and every pinned one; `q` searches titles and questions."""
-        where, values = "WHERE owner = ?", [self._person]
+        """Lists sessions, newest first, and every pinned one; those that `find` finds for `q`."""
         if q:
-            like = self._db.like
-            where = f"""{where} AND (title {like} OR EXISTS (SELECT 1 FROM events
-                WHERE session = sessions.id AND type = 'user_message'
-                AND {self._db.text_of_data} {like}))"""
-            values += [like_pattern(q)] * 2
-        query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY updated DESC LIMIT {int(limit)}"
-        found = [_session(row) for row in rows_of(self._db, query, values)]
-        if q or len(found) < limit:
+            rows = {
+                id: self._one(f"{_SELECT} AND id = ?", (self._person, id))
+                for id in self.find(q, limit)
+            }
+            return [session_of(row) for row in rows.values() if row is not None]
+        query = f"{_SELECT} ORDER BY updated DESC LIMIT {int(limit)}"
+        found = [session_of(row) for row in rows_of(self._db, query, [self._person])]
+        if len(found) < limit:
             return found
-        older = "AND settings LIKE ? AND updated < ? ORDER BY updated DESC"
-        query = f"SELECT {_COLUMNS} FROM sessions {where} {older}"
-        pinned = rows_of(self._db, query, [*values, _PINNED, found[-1].updated])
-        return found + [_session(row) for row in pinned]
+        query = f"{_SELECT} AND settings LIKE ? AND updated < ? ORDER BY updated DESC"
+        pinned = rows_of(self._db, query, [self._person, _PINNED, found[-1].updated])
+        return found + [session_of(row) for row in pinned]
+
+    def find(self, query: str, limit: int = 20) -> dict[str, list[FoundTurn]]:
+        """Searches questions, answers, sources and titles; see `agent.log.find`."""
+        found: dict[str, list[FoundTurn]] = self.chat_search.find(self._person, query, limit)
+        return found
+
+    @property
+    def chat_search(self) -> ChatSearch:
+        """The index of all chats, with its analysis of texts, loaded when it is first used."""
+        if not self._search:
+            module = import_module("searchloop.agent.log.find")
+            self._search.append(module.ChatSearch(self._db))
+        return self._search[0]
 
     def update_session(
         self, session_id: str, settings: Mapping[str, Any] | None = None, /, **changes: str | None
@@ -176,10 +189,18 @@ class EventLog:
             delete_files(db, session_id)
             for table in ("events", "deltas", "runs", "signals"):
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
+            forget_all(db, session_id)
             done = db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+        self._db.leave_nothing()
         self._followers.push(session_id, None)
         if done.rowcount:
             self._db.tell({"session": session_id})
+
+    def temporary(self, before: float) -> list[str]:
+        """Returns the ids of temporary sessions without a run that nobody used since `before`."""
+        query = """SELECT id FROM sessions WHERE owner = ? AND settings LIKE ? AND updated < ?
+            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id)"""
+        return [row[0] for row in rows_of(self._db, query, (self._person, _TEMPORARY, before))]
 
     def append(
         self,
@@ -342,100 +363,6 @@ class EventLog:
 
     def _one(self, query: str, values: Sequence[Any] = ()) -> Any:
         return next(iter(rows_of(self._db, query, values)), None)
-
-
-def _session(row: Sequence[Any]) -> Session:
-    return Session(*(*row[:-2], bool(row[-2]), object_in(row[-1]) or {}))
-
-
-class Follower:
-    """A bounded queue from any thread to one reader on one event loop."""
-
-    LIMIT = 256
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._thread = threading.get_ident()
-        self._waiting: asyncio.Event = asyncio.Event()
-        self._queue: list[Event] = []
-        self._lagging = False
-
-    def push(self, events: list[Event] | None) -> None:
-        """Adds new events, or (None) makes the reader read the store; any thread may call this."""
-        if threading.get_ident() == self._thread:
-            self._put(events)
-        else:
-            with suppress(RuntimeError):  # the reader's loop is closed: nobody is waiting
-                self._loop.call_soon_threadsafe(self._put, events)
-
-    def _put(self, events: list[Event] | None) -> None:
-        if events is None or len(self._queue) + len(events) > self.LIMIT:
-            self._queue.clear()
-            self._lagging = True
-        elif not self._lagging:
-            self._queue.extend(events)
-        self._waiting.set()
-
-    def take(self, after: int) -> list[Event] | None:
-        """Returns the queued events after `after`; None if one is missing: read the store then."""
-        queue, self._queue = self._queue, []
-        fresh = [e for e in queue if e.seq > after]
-        whole = all(e.seq == seq for seq, e in enumerate(fresh, after + 1))
-        return fresh if whole else None
-
-    async def wait(self, seconds: float) -> bool:
-        """Waits for events; True after an overflow or silence: the reader must read the store."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._waiting.wait()
-        except TimeoutError:
-            return True
-        self._waiting.clear()
-        lagging, self._lagging = self._lagging, False
-        return lagging
-
-
-class Followers:
-    """The followers of each session in this process."""
-
-    def __init__(self) -> None:
-        self._groups: dict[str, set[Follower]] = {}
-
-    def __len__(self) -> int:
-        return len(self._groups)
-
-    def of(self, session_id: str) -> tuple[Follower, ...]:
-        """Returns the followers of one session."""
-        return tuple(self._groups.get(session_id, ()))
-
-    def join(self, session_id: str) -> Follower:
-        """Adds a follower whose reader is on the running event loop."""
-        follower = Follower(asyncio.get_running_loop())
-        self._groups.setdefault(session_id, set()).add(follower)
-        return follower
-
-    def leave(self, session_id: str, follower: Follower) -> None:
-        """Removes a follower."""
-        group = self._groups.get(session_id, set())
-        group.discard(follower)
-        if not group:
-            self._groups.pop(session_id, None)
-
-    def push(self, session_id: str | None, events: list[Event] | None) -> None:
-        """Passes new events on to a session's followers; None is for every session or event."""
-        for session in (session_id,) if session_id else tuple(self._groups):
-            for follower in self.of(session):
-                follower.push(events)
-
-    def receive(self, news: Mapping[str, Any]) -> None:
-        """Receives news of another process: events, or a session to read from the store."""
-        given, last = news.get("events") or [], news.get("last", 0)
-        first = last - len(given) + 1
-        if given:
-            events = [event_of(seq, e[0], e[1], news["at"]) for seq, e in enumerate(given, first)]
-            self.push(str(news.get("session")), events)
-        elif not news or "session" in news:  # some may be lost; or too long for a notification
-            self.push(news.get("session"), None)
 
 
 def open_store(where: Path | str) -> Database:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from searchloop.agent.text import object_in
 from searchloop.agent.types import Mode, Search
+
+# The columns of `session_of`, in this order.
+COLUMNS = (
+    "id, title, model, mode, search, search_path, workspace, created, updated, messages, "
+    "EXISTS (SELECT 1 FROM runs WHERE runs.session = sessions.id) AS running, settings"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +47,8 @@ class Session:
         """Returns the session object of every surface, without its copy of its preset."""
         shown = {name: value for name, value in self.settings.items() if name != "preset"}
         return {**asdict(self), "settings": shown, "agent": self.settings.get("agent")}
+
+
+def session_of(row: Sequence[Any]) -> Session:
+    """Returns the session of a row of COLUMNS."""
+    return Session(*(*row[:-2], bool(row[-2]), object_in(row[-1]) or {}))

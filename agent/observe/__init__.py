@@ -11,7 +11,7 @@ import base64
 import copy
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
@@ -80,9 +80,16 @@ class Observers(Observer):
 class ObservedLog(EventLog):
     """An event log that reports what it appends, and appends recorded exchanges with the answer."""
 
-    def __init__(self, where: Path | str, observer: Observer) -> None:
+    def __init__(
+        self,
+        where: Path | str,
+        observer: Observer,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        """`redact` removes secrets from what servers and tools say when something failed."""
         super().__init__(where)
         self._observer = observer
+        self._redact = redact
 
     def append(
         self,
@@ -99,6 +106,7 @@ class ObservedLog(EventLog):
         if running and running.session_id == session_id and answers:
             recorded = running.exchanges
         count = len(recorded)
+        events = [(kind, _told(kind, data, self._redact)) for kind, data in events]
         events = [*(("exchange", data) for data in recorded), *events]
         stored = super().append(session_id, events, durable=durable, fence=fence, after=after)
         del recorded[:count]
@@ -112,6 +120,33 @@ class ObservedLog(EventLog):
         # Before the followers: one that sees the end of a run may end the program.
         self._observer.stored(batch.session, stored, max(0.0, time.time() - batch.at))
         super()._publish(batch, stored)
+
+
+# Where the words of a failure stand in an event; in a result only if it is an error.
+_FAILURES: Mapping[str, tuple[str, ...]] = {
+    "run_finished": ("error",),
+    "notice": ("message", "remedy"),
+    "search_finished": ("error", "attempts", "notes"),
+    "page_opened": ("error", "notes"),
+    "tool_result": ("content", "details"),
+}
+
+
+def _told(kind: str, data: Mapping[str, Any], redact: Callable[[str], str]) -> Mapping[str, Any]:
+    """Returns an event's data without secrets in the words of a failure."""
+    if kind not in _FAILURES or (kind == "tool_result" and not data.get("is_error")):
+        return data
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return redact(value)
+        if isinstance(value, Mapping):
+            return {name: clean(each) for name, each in value.items()}
+        return list(map(clean, value)) if isinstance(value, list | tuple) else value
+
+    return {
+        name: clean(value) if name in _FAILURES[kind] else value for name, value in data.items()
+    }
 
 
 class ObservedTransport(Transport):

@@ -6,7 +6,6 @@ stay, of an exception its type and place. Every line passes the redactor last.
 
 from __future__ import annotations
 
-import base64
 import gc
 import json
 import logging
@@ -17,16 +16,15 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
-from urllib.parse import quote
 
 from searchloop.agent.errors import AgentError, ConfigError
 from searchloop.agent.log.events import Event
 from searchloop.agent.observe import Observer, ProviderRequest, current
+from searchloop.analysis.redaction import redacted
 
 OURS = "searchloop"
 FORMS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
-_LEAST = 8  # characters; a shorter secret could be any word
 _ASSIGNED = re.compile(
     r"(?i)((?:authorization|bearer|api[-_]?key|x-goog-api-key|token|password|secret)"
     r"[\"']?\s*[:=]\s*[\"']?(?:bearer\s+)?|bearer\s+)[\w.~+/=-]{6,}"
@@ -43,35 +41,16 @@ class Redactor:
     def __init__(self, secrets: Callable[[], Iterable[str]]) -> None:
         """Calls `secrets` for each text: keys can be saved while the program runs."""
         self._secrets = secrets
-        self._known: frozenset[str] = frozenset()
-        self._pattern: re.Pattern[str] | None = None
 
     def known(self, text: str) -> str:
         """Returns the text without the secrets that we know."""
-        known = frozenset(secret for secret in self._secrets() if len(secret) >= _LEAST)
-        if known != self._known:
-            self._known, self._pattern = known, _pattern(known)
-        return self._pattern.sub("[secret]", text) if self._pattern else text
+        return redacted(text, self._secrets())
 
     def __call__(self, text: str) -> str:
         """Returns the text without known secrets and without what looks like one."""
         text = self.known(text)
         text = _USERINFO.sub(r"\1[secret]@", text)
         return _SHAPES.sub("[secret]", _ASSIGNED.sub(r"\1[secret]", text))
-
-
-def _pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
-    """Matches each secret plain, URL-encoded, in base64 at any offset, or by its first letters."""
-    found: set[str] = set()
-    for secret in secrets:
-        found |= {re.escape(form) for form in (secret, quote(secret, safe=""))}
-        found.add(re.escape(secret[:_LEAST]) + r"[\w.~+/=-]*")
-        for skip in range(3):  # without the characters that depend on what stands beside it
-            coded = base64.b64encode(b"\0" * skip + secret.encode()).decode().rstrip("=")
-            inside = coded[(0, 2, 3)[skip] : -1]
-            for form in {inside, inside.replace("+", "-").replace("/", "_")}:
-                found.add(rf"[\w+/-]?{re.escape(form)}[\w+/=-]*")
-    return re.compile("|".join(sorted(found, key=len, reverse=True))) if found else None
 
 
 class Formatter(logging.Formatter):

@@ -20,7 +20,8 @@ class Instrumentation:
 
     def log(self) -> ObservedLog:
         """Opens the observed log of the settings. Raises StoreError."""
-        return ObservedLog(self._settings.store, self._observer)
+        redact = Redactor(lambda: secrets_in(self._settings)).known
+        return ObservedLog(self._settings.store, self._observer, redact)
 
     def transport(self, settings: Settings | None = None) -> ObservedTransport:
         """Makes an observed transport to providers, with the settings of a person if given."""

@@ -2,7 +2,8 @@
 
 `agent.providers.openai` serves the model `openai:gpt-6-luna`. Such a package exports `SETTINGS`,
 which it reads from the environment, `FEATURES` and `create(env, transport) -> Provider`; no other
-code names it. A provider that speaks HTTP is a pure `Codec` on `HttpProvider`, which does the I/O.
+code names it. Other packages bring providers by the entry point `searchloop.providers`, which names
+such a module. A provider that speaks HTTP is a pure `Codec` on `HttpProvider`, which does the I/O.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import pkgutil
+import re
 from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from searchloop.agent.calls.arguments import with_own_ids
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
+from searchloop.agent.settings import Setting
+from searchloop.agent.settings.plugins import Plugin, find_plugins
 from searchloop.agent.transport.refusals import Delays, blaming_files, blaming_search, with_delay
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -82,8 +87,9 @@ class Codec(Protocol):
 class Provider(Protocol):
     """Answers requests to models.
 
-    One that cuts its requests to the window by itself has an attribute `shortens`, which is true;
-    one whose API takes files has the method `takes` that `media_types` calls.
+    One that fits its requests into a window that only it knows has a coroutine `drops(request)`: it
+    returns True if turns would be left out, for which a summary is better. One whose API takes
+    files has the method `takes` that `media_types` calls.
     """
 
     name: str
@@ -200,13 +206,37 @@ def without_secrets(error: ProviderError, headers: Mapping[str, str]) -> Provide
 
 
 def names() -> list[str]:
-    """Lists the names of all providers."""
+    """Lists the names of all providers, those of plugins included."""
+    return sorted({*_own(), *(plugin.name for plugin in provider_plugins() if plugin.value)})
+
+
+@cache
+def provider_plugins() -> tuple[Plugin, ...]:
+    """Returns the modules that other packages bring as providers, broken ones included."""
+    return find_plugins("providers", _refused)
+
+
+def _own() -> list[str]:
     names = (module.name for module in pkgutil.iter_modules(__path__))
-    return sorted(name.replace("_", "-") for name in names if not name.startswith("_"))
+    return [name.replace("_", "-") for name in names if not name.startswith("_")]
+
+
+def _refused(name: str, module: Any) -> str:
+    if name in _own():
+        return f"There is another provider named {name}."
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,40}", name):
+        return "A provider's name has small letters, digits and hyphens."
+    if not callable(getattr(module, "create", None)):
+        return "Its module has no function create(env, transport)."
+    declared = getattr(module, "SETTINGS", None)
+    if not isinstance(declared, tuple) or not all(isinstance(s, Setting) for s in declared):
+        return "Its module has no SETTINGS, a tuple of Setting."
+    return ""
 
 
 def _module(name: str) -> Any:
-    return import_module(f"{__name__}.{name.replace('-', '_')}")
+    brought = next((p.value for p in provider_plugins() if p.name == name), None)
+    return brought or import_module(f"{__name__}.{name.replace('-', '_')}")
 
 
 def settings_of(name: str) -> list[Any]:
@@ -221,10 +251,19 @@ def system_name(name: str) -> str:
 
 def load(name: str, env: Mapping[str, str], transport: Transport) -> Provider:
     """Creates the provider called `name`. Raises ConfigError with the names that exist."""
+    if broken := next((p for p in provider_plugins() if p.name == name and p.problem), None):
+        raise ConfigError(**broken.notice())
     if name not in names():
         remedy = f"Write models as provider:model; providers are {', '.join(names())}."
         raise ConfigError("unknown_provider", f"There is no provider called {name!r}.", remedy)
-    provider: Provider = _module(name).create(env, transport.named(name))
+    try:
+        provider: Provider = _module(name).create(env, transport.named(name))
+    except Exception as error:
+        plugin = next((p for p in provider_plugins() if p.name == name), None)
+        if plugin is None or isinstance(error, AgentError):
+            raise
+        failed = replace(plugin, problem=f"It failed: {type(error).__name__}: {error}"[:300])
+        raise ConfigError(**failed.notice()) from error
     return provider
 
 

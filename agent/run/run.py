@@ -37,7 +37,7 @@ from searchloop.agent.run.turn_tools import NONE, Gathered, check_plan, waited, 
 from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.search.switch import SearchPath, fallback, tools_beside
 from searchloop.agent.tools import Tool
-from searchloop.agent.tools.backend import Backend
+from searchloop.agent.tools.backend import Backend, ChatBackend
 from searchloop.agent.tools.dispatcher import Toolset
 from searchloop.agent.tools.open_page import open_page
 from searchloop.agent.tools.present_plan import offer
@@ -174,14 +174,14 @@ class Run:
 
     async def _loop(self, path: SearchPath, recorder: Recorder, table: SourceTable) -> Outcome:
         question, session = self.question, self.question.session
-        fence, options = Fence(), question.options
+        fence, backend = Fence(), ChatBackend(self.backend, session.id, session.settings)
         web: tuple[Tool, ...] = ()
         if path.local:
             said = "\n".join(
                 asked(m) for m in self.messages if m.role == "user" and not is_summary(m)
             )
-            search = web_search(self.backend, fence, options, said)
-            web = (search, open_page(self.backend, fence, options))
+            search = web_search(backend, fence, question.options, said)
+            web = (search, open_page(backend, fence, question.options))
         guard = self.guards.guard(session, question.policy, question.approve, table, self.messages)
         own = question.gathered.tools
         offered = {"all": own, "needed": without_spare(own), "none": ()}[

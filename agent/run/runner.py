@@ -323,11 +323,6 @@ class Runner:
         if task := self._tasks.get(session_id):
             await asyncio.wait([task])
 
-    @property
-    def running(self) -> bool:
-        """Is true while this process answers, starts or reads something."""
-        return bool(self._tasks or self._starting or self._readings)
-
     async def models(self) -> list[ModelInfo]:
         """Returns the models of every provider, in the providers' order."""
         return await self._registry.models()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.contract import Pending
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.prompts import agent_in, allowed
-from searchloop.agent.tools import ALLOWED, CHANGING, Tool, ToolSource
+from searchloop.agent.settings.plugins import Plugin, find_plugins
+from searchloop.agent.tools import ALLOWED, CHANGING, Tool, ToolSource, tool
 from searchloop.agent.tools.current_time import current_time
 from searchloop.agent.tools.present_plan import present_plan
+from searchloop.agent.tools.search_chats import ChatLog, search_chats
 from searchloop.agent.types import Mode
 
 Tell = Callable[[str, dict[str, Any]], Awaitable[None]]
@@ -89,15 +91,49 @@ def check_plan(files: Sequence[str], tools: Sequence[Tool], session: Session) ->
 
 
 _SPARE = frozenset({"current_time", "present_plan"})
+_OURS = _SPARE | {"web_search", "open_page"}
 
 
 class StandardTools(ToolSource):
-    """The built-in tools that do not search."""
+    """The built-in tools that do not search the web."""
+
+    def __init__(self, chats: Callable[[], ChatLog | None] = lambda: None) -> None:
+        """`chats` returns the log of one person while that one lets models search it."""
+        self._chats = chats
 
     async def tools(self, session: Session) -> Sequence[Tool]:
         """Returns `present_plan` in plan mode; `current_time` only beside file tools."""
+        log = None if session.settings.get("temporary") else self._chats()
+        chats = (search_chats(log, session.id),) if log else ()
         plan = (present_plan(),) if session.mode == "plan" else ()
-        return (current_time(), *plan) if session.workspace else plan
+        return (*chats, current_time(), *plan) if session.workspace else (*chats, *plan)
+
+
+@cache
+def tool_plugins() -> tuple[Plugin, ...]:
+    """Returns what other packages bring as tools, broken ones included."""
+    return find_plugins("tools", lambda _name, value: _refused(value))
+
+
+def _refused(value: Any) -> str:
+    name = _as_tool(value).spec.name
+    return f"There is another tool named {name}." if name in _OURS else ""
+
+
+def _as_tool(value: Any) -> Tool:
+    return value if isinstance(value, Tool) else tool(value)
+
+
+class PluginTools(ToolSource):
+    """The tools of other packages: a `Tool` or a function under `searchloop.tools`."""
+
+    async def tools(self, session: Session) -> Sequence[Tool]:
+        """Returns those that could be loaded."""
+        return tuple(_as_tool(plugin.value) for plugin in tool_plugins() if plugin.value)
+
+    def notices(self, session: Session) -> Sequence[Mapping[str, str]]:
+        """Names those that could not."""
+        return tuple(plugin.notice() for plugin in tool_plugins() if plugin.problem)
 
 
 def without_spare(tools: Iterable[Tool]) -> tuple[Tool, ...]:

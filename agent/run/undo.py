@@ -1,7 +1,8 @@
-"""Undo of file changes, and making a plan of an answer."""
+"""Undo of file changes, deleting a session, and making a plan of an answer."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from searchloop.agent.log.branches import shown
 from searchloop.agent.log.events import Event
 from searchloop.agent.run.question import UNDONE
 from searchloop.agent.settings import Settings
+from searchloop.agent.tools.backend import Backend
 from searchloop.agent.tools.present_plan import IN_TEXT, find_plan, plan_from_answer
 from searchloop.agent.tools.workspace import Workspace
 
@@ -36,6 +38,21 @@ def _kept_as(events: Iterable[Event]) -> set[str]:
     """Returns the names of these events' turns in the undo journal."""
     results = (event.data["details"] for event in events if event.type == "tool_result")
     return {details["kept_as"] for details in results if "kept_as" in details}
+
+
+async def delete_session(
+    log: EventLog, settings: Settings, backend: Backend, session_id: str
+) -> None:
+    """Deletes a session and what it left elsewhere: pages, answers to its searches, old files.
+
+    The session goes last: if something cannot be deleted, it is still there to be deleted again.
+    Raises AgentError.
+    """
+    events = await asyncio.to_thread(log.read, session_id)
+    if any(event.type in ("search_started", "page_opened") for event in events):
+        await backend.ask("/api/forget", {"chat": session_id})
+    await asyncio.to_thread(Workspace.of(settings).forget, session_id)
+    await asyncio.to_thread(log.delete_session, session_id)
 
 
 def make_plan(log: EventLog, session_id: str) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 Order: flag > environment > `.env` > saved keys > `config.toml` in SEARCHLOOP_HOME > default.
 
-Others may import: config_file, keys, removed, secrets, usual_model.
+Others may import: config_file, keys, plugins, removed, secrets, usual_model.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "SEARCHLOOP_TOKEN", "Fixed access token of the web UI (else kept in a file)", secret=True
     ),
+    Setting("SEARCHLOOP_CHATS", "1 = models may search your other chats (off by default)"),
     Setting("SEARCHLOOP_OFFLINE", "1 = nothing may leave this machine"),
     Setting(
         "SEARCHLOOP_LIMITS",

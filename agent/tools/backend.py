@@ -1,4 +1,5 @@
-"""The client of the search backend: POST /api/web-search, POST /api/open-page, GET /api/engines.
+"""The client of the search backend: POST /api/web-search, /api/open-page and /api/forget, GET
+/api/engines.
 
 The agent never imports the backend. In one process it calls the backend's WSGI application on
 threads, without a socket; with SEARCH_BACKEND_URL it sends the same requests over HTTP.
@@ -18,7 +19,7 @@ from concurrent.futures import Executor, Future
 from typing import Any, Protocol
 from wsgiref.util import setup_testing_defaults
 
-from searchloop.agent.errors import ProviderError, ToolError
+from searchloop.agent.errors import ProviderError, ToolError, ended
 from searchloop.agent.settings import Settings
 from searchloop.agent.transport.exchange import origin_of
 from searchloop.agent.transport.transport import Transport
@@ -136,6 +137,20 @@ def _checked(status: int, data: Any) -> dict[str, Any]:
     raise ToolError(str(known["code"]), str(known["message"]), str(known["remedy"]))
 
 
+class ChatBackend:
+    """A backend that is told which chat asks, so that it can forget what that one brought."""
+
+    def __init__(self, backend: Backend, chat: str, settings: Mapping[str, Any]) -> None:
+        """`settings` are those of the chat: a `temporary` one leaves nothing on any disk."""
+        self._backend = backend
+        self._chat = {"chat": chat, **({"temporary": True} if settings.get("temporary") else {})}
+        self.here = getattr(backend, "here", True)
+
+    async def ask(self, path: str, payload: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Asks as `Backend.ask` does."""
+        return await self._backend.ask(path, None if payload is None else {**payload, **self._chat})
+
+
 class NoBackend:
     """Stands for a missing search backend: every request raises ToolError."""
 
@@ -162,7 +177,7 @@ async def stays_here(backend: Backend, url: str = "") -> bool:
 
     Where the backend runs and what it says of its engines decides; what is unknown may leave.
     """
-    if isinstance(backend, RemoteBackend) and not backend.here:
+    if not getattr(backend, "here", True):
         return False
     if url.startswith(_OWN):
         return True
@@ -178,7 +193,7 @@ async def stays_here(backend: Backend, url: str = "") -> bool:
 def error_words(error: Any) -> str:
     """Returns an error of the contract, {code, message, remedy} or text, as one sentence."""
     if isinstance(error, Mapping):
-        return f"{error.get('message', '')} {error.get('remedy', '')}".strip()
+        return f"{ended(str(error.get('message', '')))} {error.get('remedy', '')}".strip()
     return str(error or "")
 
 

@@ -15,6 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from searchloop.agent.errors import NativeSearchRejected, ProviderError
+from searchloop.analysis.redaction import redacted
 
 _KEY_LIKE = re.compile(
     r"\b(?:sk|rk|pk|sess|key|gsk|xai)-[\w*.\-]{6,}|\bAIza[\w\-]{6,}|\bAQ\.[\w\-]{6,}"
@@ -31,7 +32,6 @@ _FILES = re.compile(
 _CHOSEN = re.compile(r"domain|country|invalid schema for function", re.IGNORECASE)
 _HTML = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
 _QUOTE = 240
-_SHORTEST_KEY = 8  # what is shorter may be an ordinary word
 _LIMITS = ("rate_limited", "usage_limit", "overloaded")
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 TRIES = 3
@@ -124,8 +124,8 @@ def quoted(message: object, key: str = "") -> str:
     """Quotes the server in short, without anything that looks like a key; "" for no words."""
     if not isinstance(message, str):
         return ""
-    text = message.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else message
-    return f" It says: {text}" if (text := sentence(text)) else ""
+    text = sentence(redacted(message, [key], "[key]"))
+    return f" It says: {text}" if text else ""
 
 
 def sentence(text: str) -> str:

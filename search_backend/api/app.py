@@ -191,12 +191,23 @@ def create_app(
     shelf = library or Library(settings.home, read=WORKERS.read)
     disk = disk or Disk(settings.home, settings.cache_bytes)
     chain = chain or Chain(settings, shelf, disk=disk)
-    contract = _contract(chain, make_pages(settings, shelf, fetch, disk))
+    pages = make_pages(settings, shelf, fetch, disk)
+
+    def forget(chat: str) -> dict[str, int]:
+        for part in (chain, pages):
+            part.forget(chat)
+        return {"pages": shelf.forget(chat), "kept": disk.forget(chat)}
 
     def described() -> dict[str, Any]:
         return {**chain.describe(), "readers": describe_readers(settings)}
 
-    _add_routes(app, contract, shelf, described, token is not None)
+    contract = _contract(chain, pages, described)
+    _add_routes(app, contract, shelf, token is not None)
+
+    @app.post("/api/forget")
+    def forgotten() -> Response:
+        return jsonify(forget(payload.forget(_body())))
+
     _add_shapes(app, contract)
     _add_errors(app)
     _add_limits(app, token, quota)
@@ -210,27 +221,26 @@ def create_app(
     return app
 
 
-def _contract(chain: Chain, pages: Pages) -> Contract:
+def _contract(chain: Chain, pages: Pages, engines: Callable[[], dict[str, Any]]) -> Contract:
     def search(asked: Mapping[str, Any]) -> SearchAnswer:
         return chain.search(*payload.web_search(asked))
 
     def open_page(asked: Mapping[str, Any]) -> PageView:
         page = payload.open_page(asked)
-        rules, reader = page.rules, page.reader
         return pages.open_page(
-            page.url, page.find, page.offset, page.max_length, rules=rules, reader=reader
+            page.url,
+            page.find,
+            page.offset,
+            page.max_length,
+            rules=page.rules,
+            reader=page.reader,
+            chat=page.chat,
         )
 
-    return Contract(search, payload.web_search, open_page)
+    return Contract(search, payload.web_search, open_page, engines)
 
 
-def _add_routes(
-    app: Flask,
-    contract: Contract,
-    library: Library,
-    engines_and_readers: Callable[[], dict[str, Any]],
-    secured: bool,
-) -> None:
+def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool) -> None:
     @app.post("/api/web-search")
     def web_search() -> Response:
         asked = _body()
@@ -247,7 +257,7 @@ def _add_routes(
 
     @app.get("/api/engines")
     def engines() -> Response:
-        return jsonify(engines_and_readers())
+        return jsonify(contract.engines())
 
     @app.get("/api/library/<path:path>")
     def document(path: str) -> Response:
@@ -262,6 +272,10 @@ def _add_routes(
     def health() -> Response:
         return jsonify(openapi.health())
 
+    @app.get("/healthz")
+    def alive() -> Response:
+        return Response("OK", mimetype="text/plain")
+
     @app.get("/api/openapi.json")
     def described() -> Response:
         return jsonify(openapi.document(secured=secured))
@@ -269,7 +283,14 @@ def _add_routes(
 
 def _add_shapes(app: Flask, contract: Contract) -> None:
     def view(route: Route) -> Callable[[], Response]:
-        return lambda: jsonify(route.answer(_form() if route.form else _body(), contract))
+        def answer() -> Response:
+            value = route.answer(_form() if route.form else _body(), contract)
+            if not route.moved:
+                return jsonify(value)
+            query = request.query_string.decode("ascii", "replace")
+            return Response(status=308, headers={"Location": f"{route.moved}?{query}"})
+
+        return answer
 
     for shape in find_shapes():
         for route in shape.routes:
@@ -326,7 +347,7 @@ def _add_limits(app: Flask, token: str | None, quota: Quota | None) -> None:
 
     @app.before_request
     def guard() -> tuple[Response, int] | None:
-        if request.path == "/api/health":
+        if request.path in ("/api/health", "/healthz"):
             return None
         client = request.remote_addr or ""
         sent = request.headers.get("Authorization", ""), request.headers.get("X-API-Key", "")

@@ -40,6 +40,11 @@ def _asked(properties: Mapping[str, Schema], needed: str) -> Schema:
 
 _CLOSED: Schema = {"additionalProperties": False}
 _PROBLEM = record(dict.fromkeys(("code", "message", "remedy"), TEXT), "code", "message")
+_CHAT: Schema = {**TEXT, "minLength": 1, "maxLength": payload.LONGEST_CHAT}
+_FOR: Mapping[str, Schema] = {
+    "chat": {**_CHAT, "description": "The chat that asks, for POST /api/forget"},
+    "temporary": {**_FLAG, "description": "Write nothing of this to the disk"},
+}
 _SCHEMAS: Mapping[str, Schema] = {
     "Error": record({"error": _PROBLEM}, "error"),
     "WebSearch": _CLOSED
@@ -54,6 +59,7 @@ _SCHEMAS: Mapping[str, Schema] = {
             "language": _CODE,
             "safe_search": {**TEXT, "enum": list(payload.SAFE_SEARCHES)},
             "engine": {**TEXT, "minLength": 1, "maxLength": 100},
+            **_FOR,
             "explain": _FLAG,
         },
         "query",
@@ -101,6 +107,7 @@ _SCHEMAS: Mapping[str, Schema] = {
             "allowed_domains": _TEXTS,
             "blocked_domains": _TEXTS,
             "reader": {**TEXT, "minLength": 1, "maxLength": 100},
+            **_FOR,
         },
         "url",
     ),
@@ -145,6 +152,8 @@ _SCHEMAS: Mapping[str, Schema] = {
         {"engines": {"type": "array"}, "readers": {"type": "array"}, "offline": _FLAG},
         *("engines", "readers", "offline"),
     ),
+    "Forget": _CLOSED | _asked({"chat": _CHAT}, "chat"),
+    "Forgotten": record({"pages": _COUNT, "kept": _COUNT}, "pages", "kept"),
     "Document": record({"url": TEXT, "title": TEXT, "content": TEXT}, "url", "content"),
     "Health": record({"status": TEXT, "service": TEXT, "routes": _TEXTS}, "status"),
 }
@@ -154,6 +163,7 @@ _OWN: tuple[tuple[str, str, str, str | None, str], ...] = (
     ("post", "/api/web-search", "Search the web", "WebSearch", "SearchAnswer"),
     ("post", "/api/open-page", "Read a page", "OpenPage", "Page"),
     ("post", "/api/read-file", "Read a file, which is kept nowhere", "ReadFile", "FilePages"),
+    ("post", "/api/forget", "Remove what only this chat brought", "Forget", "Forgotten"),
     ("get", "/api/engines", "Engines, and what each one lacks", None, "Engines"),
     ("get", "/api/library/{path}", "A document of the library", None, "Document"),
     ("get", "/api/health", "Health check; needs no token", None, "Health"),
@@ -170,7 +180,7 @@ def document(*, secured: bool = False) -> dict[str, Any]:
             operation["requestBody"] = {"required": True, "content": content}
         if "{path}" in path:
             operation["parameters"] = [_parameter("path", "path", TEXT, True)]
-        if path == "/api/health":
+        if path in ("/api/health", "/healthz"):
             operation["security"] = []
         paths.setdefault(path, {})[method] = operation
     for shape in find_shapes():
@@ -178,6 +188,9 @@ def document(*, secured: bool = False) -> dict[str, Any]:
             paths[route.path] = {
                 method.lower(): _foreign(route, method) for method in route.methods
             }
+    alive = _operation("Health check of one word; needs no token", TEXT)
+    alive["responses"]["200"]["content"] = {"text/plain": {"schema": TEXT}}
+    paths["/healthz"] = {"get": {**alive, "security": []}}
     described = _operation("This description", {"type": "object"})
     paths["/api/openapi.json"] = {"get": described}
     return {
@@ -204,6 +217,10 @@ def health() -> dict[str, Any]:
 
 def _foreign(route: Route, method: str) -> dict[str, Any]:
     operation = _operation(route.summary, route.answered, _content({"type": "object"}))
+    if route.moved:
+        operation["responses"] = {"308": {"description": f"See {route.moved}"}} | {
+            status: told for status, told in operation["responses"].items() if status != "200"
+        }
     if method == "GET":
         operation["parameters"] = [
             _parameter(name, "query", schema, name == route.needed)

@@ -13,6 +13,7 @@ from searchloop.search_backend.fetch.host_check import Rules, parse_rules
 from searchloop.search_backend.pages.open_page import DEFAULT_LENGTH, LONGEST_SLICE
 from searchloop.search_backend.types import (
     MOST_RESULTS,
+    Chat,
     Query,
     SafeSearch,
     SearchBackendError,
@@ -24,6 +25,7 @@ LONGEST_QUERY = 2_000
 LONGEST_URL = 8_192
 LONGEST_FIND = 500
 MOST_FILE = 20 * 2**20  # bytes of a file that is read
+LONGEST_CHAT = 100
 DEFAULT_RESULTS = 8
 TIME_RANGES = ("d", "w", "m", "y")
 SAFE_SEARCHES = ("off", "moderate", "strict")
@@ -48,6 +50,7 @@ class OpenPage:
     max_length: int
     rules: Rules
     reader: str | None
+    chat: Chat
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
@@ -61,8 +64,8 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return data
 
 
-def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
-    """Returns the query, and the engine asked for by name. Raises BadRequest."""
+def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None, Chat]:
+    """Returns the query, the engine asked for by name, and the chat. Raises BadRequest."""
     values = _checked(
         data,
         {
@@ -75,6 +78,7 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
             "language": _code,
             "safe_search": _one_of(SAFE_SEARCHES),
             "engine": _text(100),
+            **_FOR,
             "explain": _flag,
         },
         needed="query",
@@ -91,7 +95,16 @@ def web_search(data: Mapping[str, Any]) -> tuple[Query, str | None]:
         safe_search=cast("SafeSearch | None", values.get("safe_search")),
     )
     engine = values.get("engine")
-    return query, engine.strip().lower() if engine else None
+    return query, engine.strip().lower() if engine else None, _chat(values)
+
+
+def forget(data: Mapping[str, Any]) -> str:
+    """Returns the chat that is to be forgotten. Raises BadRequest."""
+    return str(_checked(data, {"chat": _text(LONGEST_CHAT)}, needed="chat")["chat"])
+
+
+def _chat(values: Mapping[str, Any]) -> Chat:
+    return Chat(values.get("chat", ""), values.get("temporary", False))
 
 
 def open_page(data: Mapping[str, Any]) -> OpenPage:
@@ -106,6 +119,7 @@ def open_page(data: Mapping[str, Any]) -> OpenPage:
             "allowed_domains": _domains,
             "blocked_domains": _domains,
             "reader": _text(100),
+            **_FOR,
         },
         needed="url",
     )
@@ -120,6 +134,7 @@ def open_page(data: Mapping[str, Any]) -> OpenPage:
             values.get("blocked_domains") or (),
         ),
         reader=reader.strip().lower() if reader else None,
+        chat=_chat(values),
     )
 
 
@@ -208,6 +223,10 @@ def _code(name: str, value: Any) -> str:
             f"Send {name} as in ISO {'3166' if name == 'country' else '639'}, e.g. de.",
         )
     return value.lower()
+
+
+# Which chat asks: what it brings is stored under its name, and nothing of a temporary one.
+_FOR: Mapping[str, Check] = {"chat": _text(LONGEST_CHAT), "temporary": _flag}
 
 
 def _no_constant(name: str) -> None:

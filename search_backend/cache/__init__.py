@@ -1,4 +1,4 @@
 """Keeps answers of engines and pages in memory and in a file that may be lost.
 
-Others may import: disk, pages, results.
+Others may import: chats, disk, pages, results.
 """

@@ -22,6 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from searchloop.search_backend.cache.chats import CHAT_TABLES, leave_nothing, mark, unmark
+from searchloop.search_backend.types import NO_CHAT, Chat
+
 NAME = "cache.sqlite3"
 MOST_ROWS = 20_000
 _PAGE = 4_096
@@ -30,14 +33,16 @@ _FULL, _HALF = 0.8, 0.5  # of the whole file, when there is room and after there
 _SWEEP_EVERY = 64  # entries
 _WAIT = 0.05  # seconds for another process, or thread, at the same file
 _PAUSE = 5.0
+_TRIES = 20  # at forgetting, each of which waits a little
 _PACK_FROM = 4_096
 # Ids grow, so new entries are side by side at the end: half the pages to write of a table by key.
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = f"""
 BEGIN IMMEDIATE; DROP TABLE IF EXISTS entries;
 CREATE TABLE entries (
     id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, made REAL NOT NULL, until REAL NOT NULL,
     packed INTEGER NOT NULL, value BLOB NOT NULL);
+{"; ".join(CHAT_TABLES)};
 PRAGMA user_version = {_VERSION}; COMMIT;
 """
 _SIZE = (
@@ -78,28 +83,43 @@ class Disk:
         self._quiet_until = 0.0
         self._puts = 0
 
-    def get(self, kind: str, key: str) -> Entry | None:
-        """Returns the entry; None if it is too old or cannot be read now."""
+    def get(self, kind: str, key: str, chat: Chat = NO_CHAT) -> Entry | None:
+        """Returns the entry; None if it is too old or cannot be read now. It is the chat's too."""
         select = "SELECT made, until, packed, value FROM entries WHERE key = ?"
-        digest = (_digest(kind, key),)
-        row = self._try(lambda file: file.execute(select, digest).fetchone(), None)
+        digest = _digest(kind, key)
+        row = self._try(lambda file: file.execute(select, (digest,)).fetchone(), None)
         now = self._clock()
         if row is None or not row[0] <= now < row[1]:
             return None
+        self.own(kind, key, chat)
         try:
             return Entry(now - row[0], _unpacked(*row[2:]))
         except (ValueError, zlib.error):  # not as we wrote it
             return None
 
-    def put(self, kind: str, key: str, value: dict[str, Any], seconds: float) -> None:
-        """Stores `value` as JSON for `seconds`, unless it is larger than 1/16 of the file."""
+    def own(self, kind: str, key: str, chat: Chat) -> None:
+        """Notes that an entry, if there is one, is this chat's as well."""
+        digest = _digest(kind, key)
+
+        def note(connection: sqlite3.Connection) -> None:
+            if connection.execute("SELECT 1 FROM entries WHERE key = ?", (digest,)).fetchone():
+                mark(connection, digest.hex(), chat.id)
+
+        if chat.kept:
+            self._try(note, None)
+
+    def put(
+        self, kind: str, key: str, value: dict[str, Any], seconds: float, chat: Chat = NO_CHAT
+    ) -> None:
+        """Stores `value` as JSON for `seconds`, unless it is larger than 1/16 of the file or asked
+        for a temporary chat."""
         packed, data = _packed(value)
-        if seconds > 0 and len(data) <= self._most_bytes // 16:
+        if seconds > 0 and len(data) <= self._most_bytes // 16 and not chat.temporary:
             now = self._clock()
             row = (_digest(kind, key), now, now + seconds, packed, data)
-            self._try(lambda connection: self._write(connection, row), None)
+            self._try(lambda connection: self._write(connection, row, chat), None)
 
-    def _write(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> None:
+    def _write(self, connection: sqlite3.Connection, row: tuple[Any, ...], chat: Chat) -> None:
         if self._puts % _SWEEP_EVERY == 0:
             self._sweep(connection, _FULL)
         self._puts += 1
@@ -110,6 +130,31 @@ class Disk:
                 raise
             self._sweep(connection, _HALF)
             connection.execute(_INSERT, row)
+        # In this order: a chat that is forgotten in between takes the entry with it.
+        if chat.kept and not mark(connection, row[0].hex(), chat.id):
+            connection.execute("DELETE FROM entries WHERE key = ?", row[:1])
+
+    def forget(self, chat: str) -> int:
+        """Deletes the entries of this chat alone, or the file if it cannot be used; returns their
+        number. Raises OSError."""
+        if not self._path.exists():
+            return 0
+
+        def empty(connection: sqlite3.Connection) -> int:
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                alone = [(bytes.fromhex(item),) for item in unmark(connection, chat)]
+                connection.executemany("DELETE FROM entries WHERE key = ?", alone)
+            leave_nothing(connection)
+            return len(alone)
+
+        for _ in range(_TRIES):
+            self._quiet_until = 0.0
+            if (count := self._try(empty, -1)) >= 0:
+                return count
+        with self._lock:
+            self._delete()
+        return 0
 
     def clear(self) -> int:
         """Deletes all entries and returns their number. Raises OSError."""
@@ -118,6 +163,7 @@ class Disk:
 
         def empty(connection: sqlite3.Connection) -> int:
             count = connection.execute("DELETE FROM entries").rowcount
+            connection.execute("DELETE FROM chats WHERE item != ''")
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             return int(count)
@@ -173,6 +219,7 @@ class Disk:
         )
         try:
             for setting in (
+                "secure_delete = ON",
                 "auto_vacuum = INCREMENTAL",
                 "journal_mode = WAL",
                 "synchronous = OFF",  # a crash of the machine costs entries, which come again
@@ -199,6 +246,10 @@ class Disk:
                 "DELETE FROM entries WHERE id IN (SELECT id FROM entries ORDER BY id LIMIT ?)",
                 (rows // 10 + 1,),
             )
+        connection.execute(
+            "DELETE FROM chats WHERE item != '' AND"
+            " item NOT IN (SELECT lower(hex(key)) FROM entries)"
+        )
         connection.execute("PRAGMA incremental_vacuum")
 
     def _disconnect(self) -> None:

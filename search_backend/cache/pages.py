@@ -18,8 +18,9 @@ from dataclasses import asdict, dataclass
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Any
 
+from searchloop.search_backend.cache.chats import Owners
 from searchloop.search_backend.cache.disk import Disk
-from searchloop.search_backend.types import Freshness, Page
+from searchloop.search_backend.types import NO_CHAT, Chat, Freshness, Page
 
 KIND = "page"
 # An opened page does not change for so long, whatever its server says, so one can read on in it.
@@ -66,10 +67,14 @@ class PageCache:
         self._disk = disk
         self._lock = threading.Lock()
         self._pages: OrderedDict[str, tuple[float, Page]] = OrderedDict()
+        self._owners = Owners()
         self._held = 0
 
-    def get(self, key: str) -> KeptPage | None:
-        """Returns the page and its age, even if stale; None if it is too old or unknown."""
+    def get(self, key: str, chat: Chat = NO_CHAT) -> KeptPage | None:
+        """Returns the page and its age, even if stale; None if it is too old or unknown.
+
+        From now on it is `chat`'s as well.
+        """
         now = self._clock()
         with self._lock:
             found = self._pages.get(key)
@@ -77,36 +82,47 @@ class PageCache:
                 kept = KeptPage(found[1], now - found[0])
                 if 0 <= kept.age < _lifetime(found[1]):
                     self._pages.move_to_end(key)
+                    if self._owners.add(key, chat.id) and self._disk:
+                        self._disk.own(KIND, key, chat)
                     return kept
                 self._forget(key)
-        entry = self._disk.get(KIND, key) if self._disk else None
+        entry = self._disk.get(KIND, key, chat) if self._disk else None
         if entry is None:
             return None
         try:
             page = _read(entry.value)
         except (KeyError, TypeError, ValueError):
             return None  # written by another version
-        self._hold(key, page, now - entry.age)
+        self._hold(key, page, now - entry.age, chat)
         return KeptPage(page, entry.age)
 
-    def put(self, key: str, page: Page) -> None:
+    def put(self, key: str, page: Page, chat: Chat = NO_CHAT) -> None:
         """Keeps a page fetched just now; the pages unused for longest make room."""
-        self._hold(key, page, self._clock())
+        self._hold(key, page, self._clock(), chat)
         if self._disk and page.freshness.store:
-            self._disk.put(KIND, key, _written(page), _lifetime(page))
+            self._disk.put(KIND, key, _written(page), _lifetime(page), chat)
 
-    def _hold(self, key: str, page: Page, made: float) -> None:
+    def forget(self, chat: str) -> None:
+        """Drops the pages in memory that only this chat opened."""
+        with self._lock:
+            for key in self._owners.forget(chat):
+                self._forget(str(key))
+
+    def _hold(self, key: str, page: Page, made: float, chat: Chat) -> None:
         if _weight(page) > self._characters:
             return
         with self._lock:
+            if not self._owners.add(key, chat.id):
+                return
             if key in self._pages:
-                self._forget(key)
+                self._held -= _weight(self._pages.pop(key)[1])
             self._pages[key] = (made, page)
             self._held += _weight(page)
             while len(self._pages) > self._entries or self._held > self._characters:
                 self._forget(next(iter(self._pages)))
 
     def _forget(self, key: str) -> None:
+        self._owners.drop(key)
         self._held -= _weight(self._pages.pop(key)[1])
 
 

@@ -8,9 +8,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
+from searchloop.search_backend.cache.chats import Owners
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.types import (
+    NO_CHAT,
     Attempt,
+    Chat,
     Filtered,
     Problem,
     Ranking,
@@ -78,32 +81,48 @@ class AnswerCache:
         # Key -> until when, since when, what.
         self._answers: OrderedDict[Hashable, tuple[float, float, SearchAnswer]] = OrderedDict()
         self._flights = SingleFlight[SearchAnswer]()
+        self._owners = Owners()
 
-    def get(self, key: Hashable) -> SearchAnswer | None:
-        """Returns the answer, marked as cached and with its age; None if it is too old or gone."""
+    def get(self, key: Hashable, chat: Chat = NO_CHAT) -> SearchAnswer | None:
+        """Returns the answer, marked as cached and with its age; None if it is too old or gone.
+
+        From now on it is `chat`'s as well.
+        """
         with self._lock:
             now = self._clock()
             until, since, answer = self._answers.get(key) or (0.0, 0.0, None)
             if answer is not None and now < until:
                 self._answers.move_to_end(key)
+                if self._owners.add(key, chat.id) and self._disk:
+                    self._disk.own(KIND, self._name(key), chat)
                 return replace(answer, cached=True, age=int(now - since))
             self._answers.pop(key, None)
-        entry = self._disk.get(KIND, self._name(key)) if self._disk else None
+            self._owners.drop(key)
+        entry = self._disk.get(KIND, self._name(key), chat) if self._disk else None
         if entry is None:
             return None
         try:
             answer, seconds = _read(entry.value), float(entry.value["seconds"])
         except (KeyError, TypeError, ValueError, AttributeError):
             return None  # written by another version
-        self._hold(key, answer, seconds - entry.age, entry.age)
+        self._hold(key, answer, seconds - entry.age, entry.age, chat)
         return replace(answer, cached=True, age=int(entry.age))
 
-    def put(self, key: Hashable, answer: SearchAnswer, seconds: float) -> None:
+    def put(
+        self, key: Hashable, answer: SearchAnswer, seconds: float, chat: Chat = NO_CHAT
+    ) -> None:
         """Keeps `answer` for `seconds`; the answers unused for longest make room."""
-        self._hold(key, answer, seconds, 0.0)
+        self._hold(key, answer, seconds, 0.0, chat)
         if self._disk:
             value = answer.as_json(explain=True) | {"seconds": seconds}
-            self._disk.put(KIND, self._name(key), value, seconds)
+            self._disk.put(KIND, self._name(key), value, seconds, chat)
+
+    def forget(self, chat: str) -> None:
+        """Drops the answers in memory that only this chat asked for."""
+        with self._lock:
+            for key in self._owners.forget(chat):
+                self._answers.pop(key, None)
+                self._owners.drop(key)
 
     def answer(
         self,
@@ -113,35 +132,42 @@ class AnswerCache:
         *,
         fresh: bool,
         seconds: float,
+        chat: Chat = NO_CHAT,
     ) -> SearchAnswer:
         """Returns a cached answer unless `fresh`, that of an equal running search, or a new one.
 
         A caller that joins a search waits at most `seconds` for it. A good answer is kept for the
         seconds that `lifetime` returns; a failure is not kept, as the next search may work.
         """
-        if not fresh and (known := self.get(key)):
+        if not fresh and (known := self.get(key, chat)):
             return known
 
         def work() -> SearchAnswer:
             # An equal search may have ended between the look above and this one.
-            if not fresh and (known := self.get(key)):
+            if not fresh and (known := self.get(key, chat)):
                 return known
             answer = search()
             if answer.status == "ok":
-                self.put(key, answer, lifetime(answer))
+                self.put(key, answer, lifetime(answer), chat)
             return answer
 
-        return self._flights.run(key, work, seconds)
+        answer = self._flights.run((key, chat.temporary), work, seconds)
+        self.get(key, chat)  # it may be that of another chat's search, which ran at the same time
+        return answer
 
-    def _hold(self, key: Hashable, answer: SearchAnswer, seconds: float, age: float) -> None:
+    def _hold(
+        self, key: Hashable, answer: SearchAnswer, seconds: float, age: float, chat: Chat
+    ) -> None:
         if seconds <= 0:
             return
         with self._lock:
+            if not self._owners.add(key, chat.id):
+                return
             now = self._clock()
             self._answers[key] = (now + seconds, now - age, answer)
             self._answers.move_to_end(key)
             while len(self._answers) > self._most:
-                self._answers.popitem(last=False)
+                self._owners.drop(self._answers.popitem(last=False)[0])
 
     def _name(self, key: Hashable) -> str:
         return f"{self._scope}\n{key!r}"

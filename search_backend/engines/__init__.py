@@ -23,6 +23,7 @@ from functools import cache
 from searchloop.search_backend.fetch.http import Fetched
 from searchloop.search_backend.library import Library
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
+from searchloop.search_backend.plugin.entry_points import PluginPart, find_plugins
 from searchloop.search_backend.types import Query, SearchResult
 
 
@@ -105,13 +106,23 @@ class Engine:
 
 @cache
 def find_engines() -> Mapping[str, Engine]:
-    """Returns every engine of this package by name, sorted."""
+    """Returns every engine, those of plugins included, by name, sorted."""
+    brought = {part.value.name: part.value for part in engine_plugins() if part.value}
+    return dict(sorted({**brought, **_own()}.items()))
+
+
+def _own() -> Mapping[str, Engine]:
     found: dict[str, Engine] = {}
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         engine = getattr(importlib.import_module(module.name), "ENGINE", None)
         if isinstance(engine, Engine):
             found[engine.name] = engine
-    return dict(sorted(found.items()))
+    return found
+
+
+def engine_plugins() -> tuple[PluginPart, ...]:
+    """Returns what other packages bring as engines, broken ones included."""
+    return find_plugins("engines", (Engine,), ("ENGINE",), frozenset(_own()))
 
 
 def find_shelves(access: Access) -> Mapping[str, Callable[[str], Fetched]]:

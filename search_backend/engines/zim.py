@@ -19,12 +19,13 @@ from urllib.parse import quote, unquote, urldefrag
 
 from selectolax.lexbor import LexborHTMLParser
 
+from searchloop.analysis.language import language
+from searchloop.analysis.terms import stop_words, wanted
 from searchloop.search_backend.engines import Access, Engine
 from searchloop.search_backend.fetch.http import Fetched
-from searchloop.search_backend.library.index import terms_of
 from searchloop.search_backend.plugin import Keys, Setting, web_form
 from searchloop.search_backend.text.clean import one_line
-from searchloop.search_backend.text.passages import CLOSE, OPEN, STEM, excerpt
+from searchloop.search_backend.text.ranking import excerpt
 from searchloop.search_backend.types import EngineError, Query, SearchBackendError, SearchResult
 
 SCHEME = "zim"
@@ -33,6 +34,7 @@ MOST_BYTES = 20 * 2**20
 # For an extract this much of an article is looked at.
 MOST_MARKUP, MOST_PARAGRAPHS = 1_000_000, 40
 MOST_TERMS = 6
+STEM = 4
 # With several words, an article must hold this share of them when none holds all.
 LEAST_SHARE = 0.5
 RANK_CONSTANT = 60
@@ -52,7 +54,10 @@ class OpenArchive:
 
 def search(query: Query, access: Access) -> list[SearchResult]:
     """Returns the best articles of all archives in turn, each with its best passage."""
-    terms = [term.strip('"') for term in terms_of(query.text)][:MOST_TERMS]
+    stops = stop_words(language(query.text) or "en")
+    every = dict.fromkeys(word.strip("_") for word in re.findall(r"\w+", query.text.lower()))
+    terms = [word for word in every if word and word not in stops] or [*filter(None, every)]
+    terms = terms[:MOST_TERMS]
     if not terms:
         return []
     lists = [
@@ -141,17 +146,16 @@ def _result(opened: OpenArchive, path: str, terms: list[str]) -> SearchResult | 
     return SearchResult(one_line(title) or own, url, _extract(markup, terms), source=SCHEME)
 
 
-def _extract(markup: str, terms: list[str]) -> str:
+def _extract(markup: str, words: list[str]) -> str:
     """Returns the passage of an article with most of the words, else its beginning."""
     tree = LexborHTMLParser(markup)
     texts = [node.text(deep=True) for node in tree.css("p")]
     texts = texts or [node.text(deep=True, separator=" ") for node in tree.css("body")]
     paragraphs = [" ".join(text.split()) for text in texts]
-    stems = "|".join(re.escape(term[:STEM] if len(term) > STEM else term) for term in terms)
-    words = re.compile(rf"\b(?:{stems})\w*", re.IGNORECASE)
-    telling = [text for text in paragraphs if words.search(text)] or paragraphs[:1]
-    marked = [words.sub(lambda m: f"{OPEN}{m[0]}{CLOSE}", t) for t in telling[:MOST_PARAGRAPHS]]
-    return excerpt("\n".join(marked))
+    stems = [word[:STEM] for word in words]  # forms of one word begin alike
+    telling = [text for text in paragraphs if any(stem in text.lower() for stem in stems)]
+    found = "\n".join((telling or paragraphs[:1])[:MOST_PARAGRAPHS])
+    return excerpt(found, wanted(" ".join(words)))
 
 
 def _archives(keys: Keys) -> Mapping[str, OpenArchive]:

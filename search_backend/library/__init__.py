@@ -5,7 +5,7 @@ or where a checkout has them), folders and files that the user adds, and opened 
 "pages", bounded, the oldest removed first). Adding again reads only what changed. Documents have
 addresses library://COLLECTION/PATH, which are opened from the index, never from a disk or network.
 
-Others may import: file_text, index, roots.
+Others may import: file_text, roots.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from urllib.parse import quote, unquote, urldefrag
 
+from searchloop.search_backend.cache.chats import CHAT_TABLES, mark, unmark
 from searchloop.search_backend.library.file_text import ReadPage
+from searchloop.search_backend.library.finding import Hit, search
 from searchloop.search_backend.library.folders import check_patterns
-from searchloop.search_backend.library.index import Document, Hit, Index, Root, drop, put
+from searchloop.search_backend.library.index import Document, Index, Root, drop, put, renew
 from searchloop.search_backend.library.roots import (
     DOCS,
     PAGES,
@@ -127,12 +129,13 @@ class Library:
         self._most_pages = most_pages
         self._lock = threading.Lock()
         self._ready = False
+        self.renewal: threading.Thread | None = None  # while an older index is analysed again
 
     def search(self, text: str, limit: int) -> list[Hit]:
         """Returns the best passages for a question in plain words."""
         self._refresh()
         self.reread(PATIENCE)
-        hits = self._index.search(text, limit)
+        hits = search(self._index, text, limit)
         notes = self._notes([urldefrag(hit.url).url for hit in hits])
         return [
             replace(hit, snippet=f"{hit.snippet} [{notes[url]}: this is its text of before.]")
@@ -308,26 +311,44 @@ class Library:
                 connection.execute(query, (f"\n/{inside}", around.id))
         return count
 
-    def remember(self, page: Page) -> None:
-        """Stores an opened page, so that a search finds it without a network."""
+    def remember(self, page: Page, chat: str, age: float = 0.0) -> None:
+        """Stores a page that a chat opened, so that a search finds it without a network.
+
+        It was fetched `age` seconds ago. Nothing is stored for a chat that was forgotten.
+        """
+        self._refresh()
         text = page.text[:LONGEST_PAGE]
         document = Document(page.final_url, page.final_url, page.title, text, digest=_digest(text))
         with self._index.open(write=True) as connection:
+            if not mark(connection, document.url, chat):
+                return
             same = connection.execute(
-                "UPDATE documents SET added = ? WHERE url = ? AND digest = ?",
-                (time.time(), document.url, document.digest),
+                "UPDATE documents SET added = max(added, ?) WHERE url = ? AND digest = ?",
+                (time.time() - age, document.url, document.digest),
             ).rowcount
         if same:
             return
         passages = list(split(text))
         with self._index.open(write=True) as connection:
+            if not mark(connection, document.url, chat):
+                return
             root = ensure_root(connection, PAGES, PAGES, "pages")
             put(connection, root.id, document, passages)
+            fetched = (time.time() - age, document.url)
+            connection.execute("UPDATE documents SET added = ? WHERE url = ?", fetched)
             for (old,) in connection.execute(
                 "SELECT id FROM documents WHERE root = ? ORDER BY id DESC LIMIT -1 OFFSET ?",
                 (root.id, self._most_pages),
             ).fetchall():
                 drop(connection, old)
+
+    def forget(self, chat: str) -> int:
+        """Removes the pages that only this chat opened; returns their number."""
+        self._refresh()
+        with self._index.open(write=True) as connection:
+            count = _drop_pages(connection, unmark(connection, chat))
+        self._index.leave_nothing()
+        return count
 
     def _refresh(self) -> None:
         """Adds our own documents once a process, if they are new or have changed."""
@@ -347,7 +368,29 @@ class Library:
                     for statement in filter(str.strip, TABLES.split(";")):
                         connection.execute(statement)
                     _replace_docs(connection, documents, digest)
+            with self._index.open(write=True) as connection:
+                for statement in CHAT_TABLES:
+                    connection.execute(statement)
+                # Pages of versions that did not note who opened them.
+                unknown = [row[0] for row in connection.execute(_UNKNOWN)]
+                gone = _drop_pages(connection, unknown)
+            if gone:
+                self._index.leave_nothing()
+            self.renewal = renew(self._index)
             self._ready = True
+
+
+_UNKNOWN = """SELECT d.url FROM documents d JOIN roots r ON r.id = d.root
+    WHERE r.kind = 'pages' AND d.url NOT IN (SELECT item FROM chats)"""
+
+
+def _drop_pages(connection: sqlite3.Connection, urls: list[str]) -> int:
+    query = """SELECT d.id FROM documents d JOIN roots r ON r.id = d.root
+        WHERE r.kind = 'pages' AND d.url = ?"""
+    found = [row for url in urls for row in connection.execute(query, (url,)).fetchall()]
+    for (number,) in found:
+        drop(connection, number)
+    return len(found)
 
 
 def _replace_docs(

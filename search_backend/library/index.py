@@ -1,32 +1,33 @@
-"""The full-text index: documents and their passages in one SQLite file (FTS5, Porter stemming).
+"""The full-text index: documents and the terms of their passages in one SQLite file (FTS5).
 
-A search returns passages that contain all words, then those that contain a good part of them,
-ranked by bm25 with more weight for titles and headings. Each operation opens its own connection;
-threads and processes share the file through WAL. https://www.sqlite.org/fts5.html
+FTS5 stores terms that our own analysis made, in any script, and proposes passages; `ranking` orders
+them. What an older version indexed is analysed again in the background, and is found
+meanwhile as before. Each operation opens its own connection; threads and processes share the file
+through WAL. https://www.sqlite.org/fts5.html
 """
 
 from __future__ import annotations
 
+import logging
 import os
-import re
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
 
-from searchloop.search_backend.text.passages import CLOSE, OPEN, Passage, excerpt
+from searchloop.analysis.language import language
+from searchloop.analysis.terms import PUNCTUATION, terms
+from searchloop.search_backend.cache.chats import leave_nothing
+from searchloop.search_backend.text.passages import Passage, split
 from searchloop.search_backend.types import SearchBackendError
 
-SCHEMA_VERSION = 1
-MOST_TERMS = 24
-PASSAGES_PER_DOCUMENT = 3
+SCHEMA_VERSION = 2
+ANALYSIS = 1  # the number of the rules by which passages are cut and analysed
 MOST_PASSAGES = 65_536
-# What holds only some of the words must hold this share, or anything would match anything.
-LEAST_SHARE = 0.4
-CANDIDATES = 60
+RENEWED = 20  # documents of one transaction, so that others may write
 
 _SCHEMA = """
 CREATE TABLE roots (
@@ -36,17 +37,20 @@ CREATE TABLE documents (
     id INTEGER PRIMARY KEY, root INTEGER NOT NULL REFERENCES roots(id), path TEXT NOT NULL,
     url TEXT NOT NULL UNIQUE, title TEXT NOT NULL, text TEXT NOT NULL,
     mtime INTEGER NOT NULL, size INTEGER NOT NULL, digest TEXT NOT NULL, added REAL NOT NULL,
-    UNIQUE (root, path));
-CREATE VIRTUAL TABLE passages USING fts5(
-    title, heading, body, anchor UNINDEXED,
-    tokenize = 'porter unicode61 remove_diacritics 2');
+    UNIQUE (root, path))
 """
-_COMMON = """
-    a an and are as at be been between but by can could did do does for from had has have how i if
-    in into is it its me my of on or our out should so than that the their them then there these
-    they this those to us was we were what when where which who whom whose why will with would you
-    your"""
-_STOP_WORDS = frozenset(_COMMON.split())
+# Version 1 had its own FTS5 table, `passages`; it answers until its documents are analysed again.
+_SCHEMA_2 = f"""
+ALTER TABLE documents ADD COLUMN analysis INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX documents_by_analysis ON documents(analysis) WHERE analysis != {ANALYSIS};
+CREATE VIRTUAL TABLE terms USING fts5(
+    title, heading, body, headings UNINDEXED, anchor UNINDEXED, begins UNINDEXED, ends UNINDEXED,
+    lang UNINDEXED, length UNINDEXED, tokenize = "ascii tokenchars '{PUNCTUATION}'");
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab(terms, row);
+CREATE TABLE totals (passages INTEGER NOT NULL, length INTEGER NOT NULL);
+INSERT INTO totals VALUES (0, 0);
+CREATE TABLE languages (lang TEXT PRIMARY KEY) WITHOUT ROWID
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +81,7 @@ class Document:
     added: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A passage found by a search. `url` ends in the anchor of its heading."""
-
-    title: str
-    url: str
-    snippet: str
-
-
+_log = logging.getLogger(__name__)
 _TRIES = 50  # at changing a new file over to WAL while others do the same
 
 
@@ -131,10 +127,19 @@ class Index:
             if connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
                 _prepare(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def leave_nothing(self) -> None:
+        """Overwrites what was removed: in the segments of the index, and in the log of writes."""
+        with self.open(write=True) as connection:
+            connection.execute("INSERT INTO passages(passages) VALUES ('optimize')")
+        with self.open() as connection:
+            connection.execute("COMMIT")
+            leave_nothing(connection)
 
     def document(self, url: str) -> Document | None:
         """Returns the document at `url` (without a fragment)."""
@@ -145,15 +150,6 @@ class Index:
                 (url,),
             ).fetchone()
         return Document(*row) if row else None
-
-    def search(self, text: str, limit: int) -> list[Hit]:
-        """Returns the best passages for a question in plain words; FTS5 syntax has no effect."""
-        terms = terms_of(text)
-        if not terms:
-            return []
-        with self.open() as connection:
-            chosen = _best(connection, terms, limit)
-            return [_hit(connection, rowid, " OR ".join(terms)) for rowid in chosen]
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
@@ -171,10 +167,10 @@ def _prepare(connection: sqlite3.Connection) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:
         raise sqlite3.DatabaseError(f"it was written by a newer version (format {version})")
-    if version == 0:
-        for statement in filter(str.strip, _SCHEMA.split(";")):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    for statement in (_SCHEMA, _SCHEMA_2)[version:] if version < SCHEMA_VERSION else ():
+        for part in statement.split(";"):
+            connection.execute(part)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
 
 
@@ -188,105 +184,95 @@ def put(
     ).fetchall():
         drop(connection, old)
     number = connection.execute(
-        "INSERT INTO documents (root, path, url, title, text, mtime, size, digest, added) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents (root, path, url, title, text, mtime, size, digest, added, analysis)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(root, document.path, document.url, document.title, document.text),
-            *(document.mtime, document.size, document.digest, time.time()),
+            *(document.mtime, document.size, document.digest, time.time(), ANALYSIS),
         ),
     ).lastrowid
     assert number is not None
+    add_terms(connection, number, document.title, passages)
+
+
+def add_terms(
+    connection: sqlite3.Connection, document: int, title: str, passages: Sequence[Passage]
+) -> None:
+    """Adds the terms of a document's passages."""
+    usual = language("\n".join(passage.text for passage in passages[:8]))
+    rows, total = [], 0
+    for n, passage in enumerate(passages[:MOST_PASSAGES]):
+        lang = language(passage.text) or usual
+        body = terms(passage.text, lang)
+        total += len(body)
+        heads = (terms(title, lang), terms(" ".join(passage.headings), lang), body)
+        told = (" > ".join(passage.headings), passage.anchor, passage.start, passage.end, lang)
+        rows.append((document * MOST_PASSAGES + n, *map(" ".join, heads), *told, len(body)))
     connection.executemany(
-        "INSERT INTO passages (rowid, title, heading, body, anchor) VALUES (?, ?, ?, ?, ?)",
-        (
-            (number * MOST_PASSAGES + n, document.title, " > ".join(p.headings), p.text, p.anchor)
-            for n, p in enumerate(passages[:MOST_PASSAGES])
-        ),
+        "INSERT INTO terms (rowid, title, heading, body, headings, anchor, begins, ends, lang, "
+        "length) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
     )
+    langs = {(row[-2],) for row in rows if row[-2]}
+    connection.executemany("INSERT OR IGNORE INTO languages VALUES (?)", langs)
+    query = "UPDATE totals SET passages = passages + ?, length = length + ?"
+    connection.execute(query, (len(rows), total))
 
 
 def drop(connection: sqlite3.Connection, document: int) -> None:
     """Removes one document and its passages."""
-    first = document * MOST_PASSAGES
-    connection.execute(
-        "DELETE FROM passages WHERE rowid BETWEEN ? AND ?", (first, first + MOST_PASSAGES - 1)
-    )
+    drop_terms(connection, document)
     connection.execute("DELETE FROM documents WHERE id = ?", (document,))
 
 
-def terms_of(text: str) -> list[str]:
-    """Returns the words without stop words, each quoted for FTS5."""
-    words = list(dict.fromkeys(re.findall(r"\w+", text.lower())))
-    telling = [word for word in words if word not in _STOP_WORDS and word.strip("_")]
-    return [f'"{word}"' for word in (telling or words)[:MOST_TERMS]]
+def drop_terms(connection: sqlite3.Connection, document: int) -> None:
+    """Removes the passages of a document, also those of version 1."""
+    first = document * MOST_PASSAGES
+    rows = (first, first + MOST_PASSAGES - 1)
+    query = "SELECT count(*), coalesce(sum(length), 0) FROM terms WHERE rowid BETWEEN ? AND ?"
+    counts = connection.execute(query, rows).fetchone()
+    query = "UPDATE totals SET passages = passages - ?, length = length - ?"
+    connection.execute(query, counts)
+    for table in ("terms", "passages") if is_old(connection) else ("terms",):
+        connection.execute(f"DELETE FROM {table} WHERE rowid BETWEEN ? AND ?", rows)
 
 
-def _best(connection: sqlite3.Connection, terms: list[str], limit: int) -> list[int]:
-    """Ranks passages with all words before those with some, by bm25 and words in the body."""
-    ranked = _ranked(connection, " AND ".join(terms))
-    chosen = _spread(_reordered(connection, terms, ranked), limit)
-    if len(chosen) < limit and len(terms) > 1:
-        some = _ranked(connection, " OR ".join(terms))
-        held = _terms_held(connection, terms, [rowid for rowid, _ in some])
-        least = ceil(len(terms) * LEAST_SHARE)
-        # bm25 is negative, the best first; a passage with more of the words gains.
-        some = [(rowid, rank * held[rowid]) for rowid, rank in some if held[rowid] >= least]
-        chosen = _spread([*chosen, *_reordered(connection, terms, some)], limit)
-    return chosen
+def is_old(connection: sqlite3.Connection) -> bool:
+    """Tells whether documents of version 1 are still to be analysed again."""
+    query = "SELECT 1 FROM sqlite_schema WHERE name = 'passages'"
+    return connection.execute(query).fetchone() is not None
 
 
-def _reordered(
-    connection: sqlite3.Connection, terms: list[str], ranked: list[tuple[int, float]]
-) -> list[int]:
-    """Favours passages with the words in the body over those with them in the heading."""
-    in_body = [f"body : {term}" for term in terms]
-    held = _terms_held(connection, in_body, [rowid for rowid, _ in ranked])
-    ranked = sorted(ranked, key=lambda row: row[1] * (1 + held[row[0]]))
-    return [rowid for rowid, _ in ranked]
+def renew(index: Index) -> threading.Thread | None:
+    """Starts to analyse what is not up to date; None if all is."""
+    with index.open() as connection:
+        query = f"SELECT 1 FROM documents WHERE analysis != {ANALYSIS} LIMIT 1"
+        if connection.execute(query).fetchone() is None and not is_old(connection):
+            return None
+    thread = threading.Thread(target=_renew, args=(index,), name="library-renewal", daemon=True)
+    thread.start()
+    return thread
 
 
-def _ranked(connection: sqlite3.Connection, match: str) -> list[tuple[int, float]]:
-    return connection.execute(
-        "SELECT rowid, rank FROM passages WHERE passages MATCH ? "
-        "AND rank MATCH 'bm25(4.0, 3.0, 1.0)' ORDER BY rank LIMIT ?",
-        (match, CANDIDATES),
-    ).fetchall()
+def _renew(index: Index) -> None:
+    try:
+        while _batch(index):
+            pass
+    except SearchBackendError as error:
+        _log.warning("the library is not analysed again now: %s", error.message)
 
 
-def _terms_held(
-    connection: sqlite3.Connection, terms: list[str], rowids: list[int]
-) -> dict[int, int]:
-    held = dict.fromkeys(rowids, 0)
-    marks = ",".join("?" * len(rowids))
-    for term in terms:
-        for (rowid,) in connection.execute(
-            f"SELECT rowid FROM passages WHERE passages MATCH ? AND rowid IN ({marks})",
-            (term, *rowids),
-        ):
-            held[rowid] += 1
-    return held
-
-
-def _spread(rowids: Sequence[int], limit: int) -> list[int]:
-    """Returns the first `limit` rows, at most PASSAGES_PER_DOCUMENT of one document."""
-    chosen: list[int] = []
-    counts: dict[int, int] = {}
-    for rowid in dict.fromkeys(rowids):
-        document = rowid // MOST_PASSAGES
-        counts[document] = counts.get(document, 0) + 1
-        if counts[document] <= PASSAGES_PER_DOCUMENT:
-            chosen.append(rowid)
-    return chosen[:limit]
-
-
-def _hit(connection: sqlite3.Connection, rowid: int, match: str) -> Hit:
-    title, heading, body, anchor, url = connection.execute(
-        "SELECT p.title, p.heading, highlight(passages, 2, ?, ?), p.anchor, d.url "
-        "FROM passages p JOIN documents d ON d.id = ? WHERE passages MATCH ? AND p.rowid = ?",
-        (OPEN, CLOSE, rowid // MOST_PASSAGES, match, rowid),
-    ).fetchone()
-    own = heading.rpartition(" > ")[2]
-    full = f"{title}: {own}" if own and own != title else title
-    # Only our own addresses have our own anchors.
-    link = f"{url}#{anchor}" if anchor and url.startswith("library:") else url
-    return Hit(full, link, excerpt(body))
+def _batch(index: Index) -> bool:
+    """Analyses a few documents; False when none is left."""
+    with index.open(write=True) as connection:
+        rows = connection.execute(
+            f"SELECT id, title, text FROM documents WHERE analysis != {ANALYSIS} LIMIT {RENEWED}"
+        ).fetchall()
+        for number, title, text in rows:
+            drop_terms(connection, number)
+            add_terms(connection, number, title, list(split(text)))
+            query = f"UPDATE documents SET analysis = {ANALYSIS} WHERE id = ?"
+            connection.execute(query, (number,))
+        if not rows and is_old(connection):
+            connection.execute("DROP TABLE passages")
+        return bool(rows)

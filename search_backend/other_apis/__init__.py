@@ -29,12 +29,14 @@ MOST_CHARACTERS = 100_000  # of one page
 class Contract:
     """The operations of our own API; each takes a request body and raises SearchBackendError.
 
-    `check` raises what `search` would raise at once, and searches nothing.
+    `check` raises what `search` would raise at once, and searches nothing. `engines` returns the
+    body of GET /api/engines.
     """
 
     search: Callable[[Values], SearchAnswer]
     check: Callable[[Values], object]
     open_page: Callable[[Values], PageView]
+    engines: Callable[[], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class Route:
 
     With `form`, values are texts from the URL or a form; otherwise the body is a JSON object.
     `asked` maps names of values to JSON schemas, `needed` is the one that is required, `answered`
-    is the schema of a good answer. `answer` raises SearchBackendError.
+    is the schema of a good answer. `answer` raises SearchBackendError. With `moved`, a redirect to
+    that path with the same parameters is the good answer.
     """
 
     path: str
@@ -54,6 +57,7 @@ class Route:
     answered: Schema
     answer: Callable[[Values, Contract], dict[str, Any] | list[Any]]
     form: bool = False
+    moved: str = ""
 
 
 @dataclass(frozen=True, slots=True)

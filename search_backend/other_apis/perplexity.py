@@ -1,6 +1,7 @@
 """Perplexity's search API, which LiteLLM uses for every engine: POST /v1/search.
 
-`query` may be a list of up to five texts, which are searched at once and answered by a list each.
+`query` may be a list of up to five texts, which are searched at once. Their results are one flat
+list, as the official client and LiteLLM read it: the best of each first, each page once.
 An option without a counterpart here is accepted and named in `not_applied`.
 
 Spec: https://docs.perplexity.ai/api-reference/search-post, https://docs.litellm.ai/docs/search
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, zip_longest
 from typing import Any
 
 from searchloop.search_backend.other_apis import (
@@ -47,11 +49,12 @@ def _answer(values: Values, service: Contract) -> dict[str, Any]:
         answers = list(pool.map(service.search, asked))
     if all(answer.status not in ("ok", "empty") for answer in answers):
         answered(answers[0])
-    groups = [_rows(answer) for answer in answers]
+    by_rank = chain.from_iterable(zip_longest(*(_rows(answer) for answer in answers)))
+    rows = {row["url"]: row for row in reversed([row for row in by_rank if row])}
     shape: dict[str, Any] = {
         "id": str(uuid.uuid4()),
         "object": "search",
-        "results": groups if isinstance(given, list) else groups[0],
+        "results": list(rows.values())[::-1],
     }
     missed = {name for answer in answers for name in answer.not_applied} | set(ignored)
     if missed:
@@ -119,7 +122,7 @@ SHAPE = Shape(
             },
             "query",
             record(
-                {"id": TEXT, "results": list_of({"anyOf": [{"type": "array"}, _RESULT]})},
+                {"id": TEXT, "results": list_of(_RESULT)},
                 *("id", "results"),
             ),
             _answer,

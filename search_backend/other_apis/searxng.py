@@ -1,4 +1,4 @@
-"""SearXNG: GET or POST /search?q=...&format=json, for clients that know SearXNG.
+"""SearXNG: /search?q=...&format=json, for clients that know SearXNG, and its /config.
 
 Only the first page has results. Failing engines are listed in `unresponsive_engines`, as there; the
 status is 200 even if all of them failed.
@@ -102,20 +102,71 @@ def _written(
     }
 
 
+def _moved(values: Values, _service: Contract) -> dict[str, Any]:
+    """Sends a search at the main page on, as SearXNG does."""
+    if not (values.get("q") or "").strip():
+        raise SearchBackendError("bad_request", "q is missing.", "Send q, here or to /search.")
+    return {}
+
+
+def _config(_values: Values, service: Contract) -> dict[str, Any]:
+    """What clients read of SearXNG's configuration: its engines and their options."""
+    engines = [
+        {
+            "name": row["name"],
+            "shortcut": row["name"],
+            "categories": ["general"],
+            "enabled": bool(row["available"] and (row["position"] or row["routed"])),
+            "paging": False,
+            "language_support": "language" in row["capabilities"],
+            "languages": [],
+            "regions": [],
+            "safesearch": "safe_search" in row["capabilities"],
+            "time_range_support": "time_range" in row["capabilities"],
+        }
+        for row in service.engines()["engines"]
+    ]
+    return {
+        "instance_name": "searchloop",
+        "categories": ["general"],
+        "engines": engines,
+        "plugins": [],
+        "locales": {},
+        "default_locale": "",
+        "autocomplete": "",
+        "safe_search": 0,
+        "public_instance": False,
+    }
+
+
+_ASKED = {
+    "q": QUERY,
+    "format": {**TEXT, "enum": ["json"]},
+    "language": TEXT,
+    "time_range": {**TEXT, "enum": ["", *_TIME]},
+    "safesearch": {**TEXT, "enum": ["", *_SAFE]},
+    "pageno": {**TEXT, "pattern": "^[1-9][0-9]{0,3}$"},
+}
 SHAPE = Shape(
     (
+        Route(
+            *("/", ("GET", "POST"), "Search, as SearXNG's main page is asked", _ASKED, "q"),
+            {"type": "object"},
+            _moved,
+            form=True,
+            moved="/search",
+        ),
+        Route(
+            *("/config", ("GET",), "Engines, as SearXNG describes them", {}, ""),
+            record({"engines": list_of({"type": "object"})}, "engines"),
+            _config,
+            form=True,
+        ),
         Route(
             "/search",
             ("GET", "POST"),
             "Search, as SearXNG is asked",
-            {
-                "q": QUERY,
-                "format": {**TEXT, "enum": ["json"]},
-                "language": TEXT,
-                "time_range": {**TEXT, "enum": ["", *_TIME]},
-                "safesearch": {**TEXT, "enum": ["", *_SAFE]},
-                "pageno": {**TEXT, "pattern": "^[1-9][0-9]{0,3}$"},
-            },
+            _ASKED,
             "q",
             record(
                 {

@@ -23,6 +23,8 @@ from searchloop.search_backend.library.roots import SCHEME
 from searchloop.search_backend.pages.reading import Reading, inside, read_fetched
 from searchloop.search_backend.text.slices import cut, find
 from searchloop.search_backend.types import (
+    NO_CHAT,
+    Chat,
     FetchFailed,
     FetchRefused,
     Match,
@@ -91,19 +93,22 @@ class Pages:
         *,
         rules: Rules = ANYWHERE,
         reader: str | None = None,
+        chat: Chat = NO_CHAT,
     ) -> PageView:
         """Returns a slice of the page from `offset`, or the passages around `find` from there on.
 
         Lengths and offsets are code points. Without an offset a library address with a fragment
         begins at its section. `rules` apply to the address, each redirect and the address that a
         reader reports; `reader` names the only one to ask. The page's status and error say why it
-        could not be read; SearchBackendError is raised only for an unknown reader, rules that allow
-        nothing, and an offset beyond the end.
+        could not be read. Only what a `chat` that is kept has opened enters the library, under its
+        name; nothing of a temporary one is written. SearchBackendError is raised only for an
+        unknown reader, rules that allow nothing, and an offset beyond the end.
         """
         self._reading.check(reader)
         goes_on = find is not None or bool(offset)
         rules = rules.within(self._rules)
-        got = self._page(url, rules, reader, goes_on)
+        got = self._page(url, rules, reader, goes_on, chat)
+        self._remember(got, chat)
         page, origin = got.page, got.origin
         if origin != "web":  # what was read just now was read under these rules
             page = inside(page, rules)
@@ -126,22 +131,30 @@ class Pages:
         partial = page.cut or len(content) < len(page.text)
         return replace(told, content=content, next_offset=more, truncated=partial)
 
-    def _page(self, url: str, rules: Rules, reader: str | None, goes_on: bool) -> _Got:
+    def forget(self, chat: str) -> None:
+        """Drops the pages in memory that only this chat opened."""
+        self._cache.forget(chat)
+
+    def _page(self, url: str, rules: Rules, reader: str | None, goes_on: bool, chat: Chat) -> _Got:
         scheme = url.partition("://")[0].lower()
         if url.startswith(SCHEME) or scheme in self._shelves:
             return self._own(url, scheme)
         key = f"{reader} {url}" if reader else url
-        kept = self._cache.get(key)
+        kept = self._cache.get(key, chat)
         if kept and (kept.fresh or self._offline or (goes_on and kept.readable)):
             return _Got(kept.page, "cache", kept.age)
         if self._offline:
             return self._stored(url) or _Got(failed_page(url, _OFFLINE), "library")
-        return self._joined.run(
-            (key, rules), lambda: self._read(url, rules, reader, key), JOIN_SECONDS
+        got = self._joined.run(
+            (key, rules, chat.temporary),
+            lambda: self._read(url, rules, reader, key, chat),
+            JOIN_SECONDS,
         )
+        self._cache.get(key, chat)  # another chat may have been opening it
+        return got
 
-    def _read(self, url: str, rules: Rules, reader: str | None, key: str) -> _Got:
-        kept = self._cache.get(key)
+    def _read(self, url: str, rules: Rules, reader: str | None, key: str, chat: Chat) -> _Got:
+        kept = self._cache.get(key, chat)
         if kept and kept.fresh:  # another thread was faster
             return _Got(kept.page, "cache", kept.age)
         known = kept.page if kept else None
@@ -158,9 +171,7 @@ class Pages:
             return _Got(failed_page(url, problem))
         if page.status != "ok":
             return _Got(page)
-        self._cache.put(key, page)
-        if page.freshness.store:
-            self._remember(page)
+        self._cache.put(key, page, chat)
         unchanged = known is not None and page.text is known.text
         return _Got(page, "cache" if unchanged else "web")
 
@@ -183,11 +194,13 @@ class Pages:
                 return _Got(page, "library", self._library.age(url))
         return None
 
-    def _remember(self, page: Page) -> None:
-        if len(page.text) < WORTH_KEEPING:
+    def _remember(self, got: _Got, chat: Chat) -> None:
+        page = got.page
+        may = chat.kept and page.status == "ok" and page.freshness.store
+        if not may or got.origin == "library" or len(page.text) < WORTH_KEEPING:
             return
         try:
-            self._library.remember(page)
+            self._library.remember(page, chat.id, got.age)
         except SearchBackendError as error:
             # A full disk must not fail the request.
             _log.warning("a page was not kept: %s", error.message)

@@ -3,7 +3,7 @@
 An engine or a reader declares its settings and turns plain values into plain values; it neither
 sends nor waits.
 
-Others may import: answers, challenges.
+Others may import: answers, challenges, entry_points.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import unquote, unquote_to_bytes, urlencode
+
+from searchloop.analysis.redaction import redacted
 
 # Values of settings by name. One that is not set is missing or empty.
 Keys = Mapping[str, str]
@@ -50,12 +52,11 @@ def secrets_in(keys: Keys) -> list[str]:
 
 
 def without_keys(text: str, secrets: Iterable[str]) -> str:
-    """Removes from `text` the secrets, and their first halves where a server cut them off."""
-    for secret in secrets:
-        if len(secret) >= _SHORTEST:
-            begun = re.escape(secret[: max(len(secret) // 2, _SHORTEST)])
-            text = re.sub(begun + r"[^\s\"')]*", "[key]", text.replace(secret, "[key]"))
-    return text
+    """Removes from `text` the secrets, however a server has cut or encoded them."""
+    known = [secret for secret in secrets if len(secret) >= _SHORTEST]
+    for secret in known:
+        text = text.replace(secret, "[key]")
+    return redacted(text, known, "[key]")
 
 
 @dataclass(frozen=True, slots=True)

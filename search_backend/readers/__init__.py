@@ -19,12 +19,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
 from types import ModuleType
+from typing import TypeVar
 
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
+from searchloop.search_backend.plugin.entry_points import PluginPart, find_plugins
 from searchloop.search_backend.text.clean import binary_share
 from searchloop.search_backend.types import Page, Problem, failed_page
 
 LOCAL = "local"
+Part = TypeVar("Part")
 # XML in pieces, however broken. Each alternative takes a character and never backtracks.
 XML_PIECE = re.compile(
     r"<!--.*?(?:-->|\Z)|<!\[CDATA\[(?P<data>.*?)(?:\]\]>|\Z)|<[?!][^>]*>?"
@@ -86,16 +89,28 @@ class Service:
 
 @cache
 def find_services() -> Mapping[str, Service]:
-    """Returns every service by name, sorted."""
-    found = [getattr(module, "SERVICE", None) for module in _modules()]
-    return {one.name: one for one in found if isinstance(one, Service)}
+    """Returns every service, those of plugins included, by name, sorted."""
+    found = [part.value for part in reader_plugins() if isinstance(part.value, Service)]
+    found += _own("SERVICE", Service)
+    return {one.name: one for one in sorted(found, key=lambda one: one.name)}
 
 
 @cache
 def find_readers() -> tuple[Reader, ...]:
-    """Returns every reader of this package, sorted by file name."""
-    found = [getattr(module, "READER", None) for module in _modules()]
-    return tuple(one for one in found if isinstance(one, Reader))
+    """Returns every reader, ours first, sorted by file name."""
+    brought = [part.value for part in reader_plugins() if isinstance(part.value, Reader)]
+    return (*_own("READER", Reader), *brought)
+
+
+def reader_plugins() -> tuple[PluginPart, ...]:
+    """Returns what other packages bring as readers and services, broken ones included."""
+    taken = frozenset(one.name for one in _own("SERVICE", Service)) | {LOCAL}
+    return find_plugins("readers", (Reader, Service), ("READER", "SERVICE"), taken)
+
+
+def _own(name: str, kind: type[Part]) -> list[Part]:
+    found = [getattr(module, name, None) for module in _modules()]
+    return [one for one in found if isinstance(one, kind)]
 
 
 def _modules() -> list[ModuleType]:

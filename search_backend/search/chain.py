@@ -23,7 +23,9 @@ from searchloop.search_backend.search.router import choose
 from searchloop.search_backend.search.schedule import OneSearch, Schedule, lacks
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import (
+    NO_CHAT,
     Attempt,
+    Chat,
     Filtered,
     Query,
     Ranking,
@@ -56,8 +58,8 @@ class Chain:
         self._http = EngineHttp()
         self._cache = AnswerCache(clock, disk, self._scope())
 
-    def search(self, query: Query, engine: str | None = None) -> SearchAnswer:
-        """Asks the chain, or only the engine named, even if that rests.
+    def search(self, query: Query, engine: str | None = None, chat: Chat = NO_CHAT) -> SearchAnswer:
+        """Asks the chain, or only the engine named, even if that rests, for a chat.
 
         Raises SearchBackendError for an unknown engine or one that lacks its key, and for domains
         that the settings do not allow.
@@ -71,7 +73,12 @@ class Chain:
             self._fresh_for,
             fresh=engine is not None,
             seconds=self._settings.seconds + 1,
+            chat=chat,
         )
+
+    def forget(self, chat: str) -> None:
+        """Drops the answers that are held for this chat alone."""
+        self._cache.forget(chat)
 
     def describe(self) -> dict[str, Any]:
         """Returns all engines, their capabilities and missing settings (GET /api/engines)."""

@@ -1,4 +1,4 @@
 """Pure functions on the text of pages and results: cleaning, slices, passages.
 
-Others may import: clean, passages, slices.
+Others may import: clean, passages, ranking, slices.
 """

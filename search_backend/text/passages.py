@@ -1,4 +1,4 @@
-"""Cuts a document into passages of about 120 words, and picks the best excerpt of a passage.
+"""Cuts a document into passages of about 200 words.
 
 Cuts fall between blocks (paragraphs, lists, tables, code); only a block that is far too long is cut
 inside, at the end of a sentence. Every passage is a slice of the document, so offsets stay exact.
@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-WORDS = 120
-MOST_WORDS = 180
+WORDS = 200
+MOST_WORDS = 300
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*$")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
@@ -130,49 +130,3 @@ def _blocks(text: str) -> Iterator[tuple[int, int, tuple[int, str] | None]]:
             end = here + len(line)
     if start >= 0:
         yield start, end, None
-
-
-OPEN, CLOSE = "\x02", "\x03"
-LENGTH = 480
-TABLE_ROW = 2.0
-# Forms of one word begin alike.
-STEM = 4
-
-_MARKED = re.compile(f"{OPEN}([^{CLOSE}]*){CLOSE}")
-_UNIT = re.compile(r"[^\n]*?(?:[.!?。!?](?=\s)|\n|$)", re.DOTALL)
-
-
-def excerpt(marked: str, length: int = LENGTH) -> str:
-    """Returns the sentences of `marked`, about `length` characters, with most of the found words.
-
-    OPEN and CLOSE mark found words.
-    """
-    if len(marked) - marked.count(OPEN) * 2 <= length:
-        return _plain(marked)
-    units = [unit.strip() for unit in _UNIT.findall(marked) if unit.strip()]
-    best, best_score = 0, -1.0
-    for at in range(len(units)):
-        window = _window(units, at, length)
-        words = {word[:STEM].lower() for word in _MARKED.findall(window)}
-        # Different words count most, repetition a little, and what comes first leads into the rest.
-        score = len(words) + window.count(OPEN) / 100 - at / len(units)
-        # Rows of a table say little by themselves.
-        score -= TABLE_ROW if units[at][0] == "|" else 0
-        if score > best_score:
-            best, best_score = at, score
-    text = _plain(_window(units, best, length))
-    return ("… " if best else "") + text
-
-
-def _window(units: list[str], at: int, length: int) -> str:
-    window = units[at]
-    for unit in units[at + 1 :]:
-        if len(window) + len(unit) > length:
-            break
-        window += " " + unit
-    return window
-
-
-def _plain(marked: str) -> str:
-    text = marked.replace(OPEN, "").replace(CLOSE, "")
-    return re.sub(r"\s+", " ", text).strip()[: LENGTH * 2]

@@ -1,8 +1,8 @@
 """Cuts a text into slices that end at a natural break, and finds passages. Offsets are code points.
 
-Joined slices are the whole text. A search ignores case, as Unicode folds it (`STRASSE` finds
-`Straße`), the dots of Turkish i and the width of blanks. Folding changes lengths, so folded text
-remembers its positions. The search uses no pattern: a repetitive page cannot make it slow.
+Joined slices are the whole text. A search for words in a row ignores case, as Unicode folds it
+(`STRASSE` finds `Straße`), the dots of Turkish i and the width of blanks. Folding changes lengths,
+so folded text remembers its positions. It uses no pattern: a repetitive page cannot make it slow.
 
 Spec: Unicode 3.13, default caseless matching
 """
@@ -13,6 +13,7 @@ import re
 from array import array
 from bisect import bisect_right
 
+from searchloop.search_backend.text.ranking import best_passages
 from searchloop.search_backend.types import Match
 
 # Blanks that become one, and every letter that case folding makes several of (a few more besides).
@@ -78,6 +79,7 @@ class _Folded:
 # A cut may move back by this share of the slice to end at a better place.
 SLACK = 0.3
 AROUND = 400
+BEST = 3  # passages for words that stand nowhere together
 _ENDS = (re.compile(r"\n\s*\n"), re.compile(r"[.!?。!?][\"')\]]*\s+|\n|[。!?]"), re.compile(r"\s+"))
 
 
@@ -99,7 +101,8 @@ def find(text: str, words: str, most: int) -> tuple[list[Match], int, int | None
     """Returns (passages around `words`, number of places, offset to continue at or None).
 
     Adjacent passages are merged; together they have at most `most` characters. If `words` never
-    occur in a row, paragraphs that contain every single word count.
+    occur in a row, paragraphs that contain every single word count, else the best of the passages
+    that `ranking` finds.
     """
     places = _places(text, words)
     matches: list[Match] = []
@@ -119,12 +122,16 @@ def _places(text: str, words: str) -> list[tuple[int, int]]:
     parts = words.split()
     if not parts:
         return []
-    places = occurrences(text, words)
-    if places or len(parts) == 1:
+    if places := occurrences(text, words):
         return places
     folded = dict.fromkeys(map(fold, parts))
     paragraphs = ((p.span(), fold(p[0])) for p in re.finditer(r"[^\n]+", text))
-    return [place for place, line in paragraphs if all(part in line for part in folded)]
+    found = [place for place, line in paragraphs if all(part in line for part in folded)]
+    return found or _ranked(text, words)
+
+
+def _ranked(text: str, words: str) -> list[tuple[int, int]]:
+    return sorted((p.start, p.end) for p in best_passages(text, words)[:BEST])
 
 
 def _merged(text: str, places: list[tuple[int, int]]) -> list[tuple[int, int]]:

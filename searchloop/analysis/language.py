@@ -44,7 +44,7 @@ _LETTERS: Mapping[str, str] = {
     "nl": "áèéêëïóöü",
     "pt": "àáâãçéêíóôõúü",
 }  # beside a to z
-_VIETNAMESE = re.compile("[ăđơưạ-ỹ]")
+_VIETNAMESE = re.compile("[đơưạ-ỹ]")
 
 
 def _marks() -> dict[str, tuple[str, ...]]:

@@ -2,9 +2,9 @@
 
 Words are folded (NFKC, case, Latin and Greek diacritics) and stemmed by the Snowball rules of their
 language. Chinese, Japanese, Thai, Lao, Khmer and Burmese have no spaces, Korean glues endings to
-words: their terms are neighbouring letters, and the last letter of a run alone, so that a prefix
-finds each letter. Numbers and identifiers (`snake_case`, `camelCase`, `1,000`, `3.11`, `a@b.c`)
-stay whole and are found by their parts, too. https://snowballstem.org/
+words: their terms are single letters and each two neighbours. Numbers and identifiers
+(`snake_case`, `camelCase`, `1,000`, `3.11`, `a@b.c`) stay whole and are found by their parts, too.
+A term is made of letters, digits and PUNCTUATION. https://snowballstem.org/
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise, zip_longest
 from typing import NamedTuple
 
 import Stemmer
@@ -46,11 +46,15 @@ _CLUSTER = re.compile(
     "[\u0e30-\u0e3a\u0e45-\u0e4e\u0eb0-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059\u105e-\u1060"
     "\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u17b4-\u17d3]*|."
 )
+PUNCTUATION = "_.@&,+#"
+_NO_TERM = re.compile(rf"[^\w{_MARKS}{_CLUSTERED}_.@&,+#'’·\u2010\u2011-]")  # of `⑴`, `㏂`
+_LONGEST_QUERY = 4_000  # characters
 _GROUPED = re.compile(r"\d{1,3}(?:[,.'’\u00a0\u202f\u2009]\d{3})+")
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")  # U.S.A
 _DECIMAL = re.compile(r"\d+[.,]\d+")
 _PARTS = re.compile(rf"(?:(?!_)[^\W\d]|[{_MARKS}])+|\d+")
 _HUMPS = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_KANA = frozenset(map(chr, range(0x3041, 0x3097)))
 _ELIDED = re.compile(
     r"(?:[cdjlmnst]|qu|lorsqu|jusqu|puisqu|un|(?:d|n|s|a|qu|su|b|qu)ell?|all?)[’']"
 )
@@ -62,6 +66,8 @@ _LIKE = str.maketrans(
 _ARABIC = str.maketrans("أإآٱىیېۀکھة", "اااايييهكهه", "\u0640")
 _VOCALS = re.compile("[\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
+_VIETNAMESE = re.compile("[ơưạ-ỹ]")
+_STRESS = re.compile("[\u0300\u0301]")
 _HEBREW_PREFIXES = frozenset("והבלכמש")
 _LONGEST = 64  # letters of a word: what is longer is data
 _NAMES = """
@@ -92,13 +98,9 @@ _LOCK = threading.Lock()  # a stemmer is not made for two threads
 
 
 class Wanted(NamedTuple):
-    """A word of a query: the terms that stand for it, the likeliest first.
-
-    With `prefix` it is one letter of a script without spaces, and each term that begins so fits.
-    """
+    """A word of a query: the terms that stand for it, the likeliest first."""
 
     terms: tuple[str, ...]
-    prefix: bool = False
 
 
 def terms(text: str, lang: str | None = None) -> list[str]:
@@ -114,54 +116,58 @@ def places(text: str, lang: str | None = None) -> Iterator[tuple[int, int, tuple
     """Yields (start, end, terms) of each word, and of each term in a run without spaces."""
     lang = language(text) if lang is None else lang
     for chunk in _CHUNK.finditer(text):
-        for start, end, kind in _split(chunk[0]):
-            first, piece = chunk.start() + start, chunk[0][start:end]
-            if not kind:
-                yield first, chunk.start() + end, _flat(piece, lang)
+        begin = chunk.start()
+        for start, end, kind in (
+            ((0, len(chunk[0]), ""),) if chunk[0].isascii() else _split(chunk[0])
+        ):
+            piece = chunk[0][start:end]
+            letters = _letters(piece, kind) if kind else []
+            if sum(map(len, letters)) != end - start:  # a word, half-width letters, loose marks
+                yield begin + start, begin + end, _terms_of(piece, lang)
                 continue
-            letters = _letters(piece, kind)
-            if sum(map(len, letters)) != len(piece):  # half-width letters, letters in parts
-                yield first, chunk.start() + end, tuple(_grams(letters))
-                continue
-            for n, gram in enumerate(_grams(letters)):
-                yield first, first + len("".join(letters[n : n + 2])), (gram,)
-                first += len(letters[n])
+            first = begin + start
+            for one, other in zip_longest(letters, letters[1:], fillvalue=""):
+                yield first, first + len(one), (one,)
+                if other:
+                    yield first, first + len(one + other), (one + other,)
+                first += len(one)
 
 
-def wanted(query: str, langs: Iterable[str] = ()) -> list[Wanted]:
-    """Returns the words of a query, each once, without stop words if there are others.
+def wanted(query: str, langs: Iterable[str] = (), *, every: bool = False) -> list[Wanted]:
+    """Returns the words of a query, each once: all with `every`, else without function words.
 
-    `langs` are the languages of the indexed texts: a query may be too short to tell its own.
+    A query of nothing but function words keeps them. `langs` are the languages of the indexed
+    texts: a query may be too short to tell its own.
     """
+    query = query[:_LONGEST_QUERY]
     own = language(query)
-    every = tuple(dict.fromkeys((own, *sorted(langs), "en")))
-    for text in (_ASKING.sub(" ", query), query):
-        words = list(_wanted(text, own, every))
-        telling = [word for word, stop in words if not stop]
-        if telling or text is query:
-            return list(dict.fromkeys(telling or [word for word, _ in words]))
-    return []
+    langs = tuple(dict.fromkeys((own, *sorted(langs), "en")))
+    stops = frozenset() if every else stop_words(own or "en")
+    text = query if every else _ASKING.sub(" ", query)
+    found = list(dict.fromkeys(_wanted(text, own, langs, stops)))
+    return found if found or every else wanted(query, langs, every=True)
 
 
-def _wanted(query: str, own: str, langs: tuple[str, ...]) -> Iterator[tuple[Wanted, bool]]:
-    stops = stop_words(own or "en")
+def _wanted(
+    query: str, own: str, langs: tuple[str, ...], stops: frozenset[str]
+) -> Iterator[Wanted]:
     shouted = query.isupper()
     for chunk in _CHUNK.findall(query):
         for start, end, kind in _split(chunk):
             piece = chunk[start:end]
             if kind:
-                letters = _letters(piece, kind)
-                alone = len(letters) == 1
-                yield from (
-                    (Wanted((g,), alone), False) for g in _grams(letters)[: -1 + alone or None]
-                )
+                grams = _grams(_letters(piece, kind))
+                # A letter of hiragana alone is mostly grammar.
+                yield from (Wanted((g,)) for g in grams if len(grams) == 1 or g not in _KANA)
                 continue
             # `IT` and `WHO` are no function words.
-            stop = folded(piece) in stops and (shouted or len(piece) < 2 or not piece.isupper())
-            read = [_word(piece, lang) for lang in langs]
+            if folded(piece) in stops and (shouted or len(piece) < 2 or not piece.isupper()):
+                continue
+            # Syllables that differ in their tones only are many: an exact one is taken as meant.
+            read = [_word(piece, lang) for lang in (langs[:1] if own == "vi" else langs)]
             for n, forms in enumerate(read[0]):
                 others = (form for one in read[1:] if len(one) == len(read[0]) for form in one[n])
-                yield Wanted(tuple(dict.fromkeys((*forms, *others)))), stop
+                yield Wanted(forms[:1] if own == "vi" else tuple(dict.fromkeys((*forms, *others))))
 
 
 @lru_cache(maxsize=64)
@@ -180,7 +186,8 @@ def folded(word: str) -> str:
 def _plain(word: str) -> str:
     """Removes from a word without case what its readers may leave out."""
     if word[0] < "\u0590":
-        bare = _ACCENTS.sub("", unicodedata.normalize("NFD", word.translate(_LIKE)))
+        accents = _ACCENTS if word[0] < "\u0400" else _STRESS  # `й` is no `и` with an accent
+        bare = accents.sub("", unicodedata.normalize("NFD", word.translate(_LIKE)))
         return unicodedata.normalize("NFC", bare)
     return _VOCALS.sub("", word).translate(_ARABIC)
 
@@ -202,12 +209,9 @@ def _terms_of(chunk: str, lang: str) -> tuple[str, ...]:
     found: list[str] = []
     for start, end, kind in _split(chunk):
         piece = chunk[start:end]
-        found += _grams(_letters(piece, kind)) if kind else _flat(piece, lang)
+        forms = _grams(_letters(piece, kind)) if kind else chain.from_iterable(_word(piece, lang))
+        found += dict.fromkeys(forms) if not kind else forms
     return tuple(found)
-
-
-def _flat(word: str, lang: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(form for forms in _word(word, lang) for form in forms))
 
 
 def _letters(run: str, kind: str) -> list[str]:
@@ -216,8 +220,8 @@ def _letters(run: str, kind: str) -> list[str]:
 
 
 def _grams(letters: list[str]) -> list[str]:
-    """Returns each two neighbours, and the last one alone."""
-    return [one + other for one, other in pairwise(letters)] + letters[-1:]
+    """Returns each letter, and each two neighbours."""
+    return letters + [one + other for one, other in pairwise(letters)]
 
 
 def _word(word: str, lang: str) -> tuple[tuple[str, ...], ...]:
@@ -226,8 +230,11 @@ def _word(word: str, lang: str) -> tuple[tuple[str, ...], ...]:
     plain = plain[:_LONGEST]
     if not plain.isascii():
         plain = "".join(str(unicodedata.digit(c, c)) if c.isdigit() else c for c in plain)
+        plain = _NO_TERM.sub("_", plain)
     if (elided := _ELIDED.match(plain.casefold())) and len(plain) > elided.end():
         plain = plain[elided.end() :]
+    if lang == "tr":  # an apostrophe stands between a name and its endings
+        plain = re.split("['’]", plain)[0] or plain
     if plain[-2:].casefold() in ("'s", "’s"):
         plain = plain[:-2]
     if not plain:
@@ -240,14 +247,15 @@ def _word(word: str, lang: str) -> tuple[tuple[str, ...], ...]:
     if _ACRONYM.fullmatch(plain):
         return ((folded(plain.replace(".", "")),),)
     whole = plain.replace(",", ".") if _DECIMAL.fullmatch(plain) else plain.translate(_JOINERS)
+    forms = _forms(whole, lang) if whole.isalpha() else (folded(whole),)
     smaller = (part for part in parts if len(part) > 1 or part.isdigit())
-    return ((folded(whole),), *(_forms(part, lang) for part in smaller))
+    return (forms, *(_forms(part, lang) for part in smaller))
 
 
 def _forms(word: str, lang: str) -> tuple[str, ...]:
     """Returns the stem of one word, and the word as those write it who leave out its accents."""
-    lang = _language_of(word[0], lang)
     low = word.casefold()
+    lang = "vi" if _VIETNAMESE.search(low) else _language_of(word[0], lang)
     if lang == "tr" and "I" in word:
         low = word.replace("I", "ı").casefold()
     bare = low if low.isascii() else _plain(low)

@@ -243,6 +243,7 @@ def test_without_a_backend_search_is_an_honest_error(make: Made) -> None:
 def test_a_backend_elsewhere_is_asked_over_http(make: Made) -> None:
     """SEARCH_BACKEND_URL: the same contract over the wire."""
     app = {"/api/engines": {"engines": []}, "/api/web-search": found("https://a.example/")}
+    app["/api/forget"] = {"pages": 0, "kept": 0}
     with FakeServer(lambda received: json_reply(app[received.path])) as server:
         agent = make(
             calls(call("web_search", query="x")),
@@ -251,7 +252,11 @@ def test_a_backend_elsewhere_is_asked_over_http(make: Made) -> None:
         )
         assert agent.ask("hi", search="local").search_path == "local:tin"
         assert [r.path for r in server.requests] == ["/api/engines", "/api/web-search"]
-        assert server.requests[1].json == {"query": "x", "max_results": 6}
+        chat = agent.log.sessions()[0].id
+        assert server.requests[1].json == {"query": "x", "max_results": 6, "chat": chat}
+        agent.delete(chat)
+        assert (server.requests[2].path, server.requests[2].json) == ("/api/forget", {"chat": chat})
+        assert agent.log.sessions() == []
 
 
 def test_a_backend_that_is_not_there(make: Made) -> None:

@@ -80,7 +80,8 @@ class House:
                 found = _START.search(line)
                 if found:
                     self.port = int(found[1])
-                    self.token = self.settings["SEARCHLOOP_TOKEN"]
+                    kept = self.home / "data" / "token"
+                    self.token = self.settings["SEARCHLOOP_TOKEN"] or kept.read_text().strip()
                     ready.set()
         ready.set()
 

@@ -212,3 +212,28 @@ def test_what_a_wish_left_out_is_said(
         assert lifted in capsys.readouterr().err
         assert run(monkeypatch, tmp_path, env, "search", "tea", "--domain", "a.example") == 0
         assert "1 result left out by allowed_domains=a.example." in capsys.readouterr().err
+
+
+def test_dates_are_shown_and_the_order_is_explained_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--explain` says why each result stands where it does; a date stands beside its title."""
+    dated = {
+        "url": "https://a.example/",
+        "title": "A",
+        "content": "x",
+        "publishedDate": "2026-03-04",
+    }
+    with FakeServer(lambda _: json_reply({"results": [dated]})) as server:
+        env = {"SEARXNG_URL": server.url, "SEARCH_ENGINES": "searxng"}
+        assert run(monkeypatch, tmp_path, env, "search", "tea") == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith("1. A (2026-03-04)\n   https://a.example/\n   x\n")
+        assert "Why here" not in shown
+        assert run(monkeypatch, tmp_path, env, "search", "tea", "--explain") == 0
+        assert "   Why here: place 1 of searxng.\n" in capsys.readouterr().out
+        argv = ("search", "tea", "--explain", "-o", "json")
+        assert run(monkeypatch, tmp_path, env, *argv) == 0
+        assert json.loads(capsys.readouterr().out)["ranking"] == [
+            {"url": "https://a.example/", "reasons": ["place 1 of searxng"]}
+        ]

@@ -287,7 +287,7 @@ def test_errors_carry_their_own_words() -> None:
 
 def test_all_times_is_no_time_range() -> None:
     """`all` is what the command line and other people's clients write."""
-    query, _ = payload.web_search({"query": "tea", "time_range": "all"})
+    query, *_ = payload.web_search({"query": "tea", "time_range": "all"})
     assert query.time_range is None
 
 

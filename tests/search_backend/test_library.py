@@ -65,9 +65,10 @@ def test_our_own_documents_answer_the_same_question(tmp_path: Path) -> None:
     assert "local" in best.snippet
 
 
-def test_irrelevant_questions_find_nothing(library: Library) -> None:
-    """A passage that shares one word in five with the question is no answer."""
-    assert library.search("who won the football championship decided yesterday", 5) == []
+def test_words_that_stand_nowhere_find_nothing(library: Library) -> None:
+    """One known word is enough to find something."""
+    assert library.search("zygote xylophone", 5) == []
+    assert library.search("zygote xylophone decided", 5)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_long_documents_do_not_fill_the_page(tmp_path: Path) -> None:
     library = Library(tmp_path, lambda: {"long.md": long, "short.md": "# S\n\nkettle water"})
     urls = [hit.url for hit in library.search("kettle water", 10)]
     assert len(urls) == 4
-    assert "library://docs/short.md#s" in urls
+    assert "library://docs/short.md#s" in urls[:2]
 
 
 def test_documents_open_by_their_address(library: Library) -> None:
@@ -184,8 +185,10 @@ def test_opened_pages_are_found_by_their_own_address(tmp_path: Path) -> None:
     library = Library(tmp_path, dict, most_pages=2)
     for name in ("one", "two", "three"):
         url = f"https://example.org/{name}"
-        library.remember(Page(url, url, f"Page {name}", f"The samovar of {name} is hot."))
-    library.remember(Page("x", "https://example.org/three", "Page three", "Now it is cold."))
+        library.remember(Page(url, url, f"Page {name}", f"The samovar of {name} is hot."), "chat")
+    library.remember(
+        Page("x", "https://example.org/three", "Page three", "Now it is cold."), "chat"
+    )
     assert {hit.url for hit in library.search("samovar", 5)} == {"https://example.org/two"}
     page = library.open("https://example.org/three")
     assert page is not None
@@ -244,7 +247,7 @@ def test_many_may_use_it_at_once(tmp_path: Path, folder: Path) -> None:
             library = Library(tmp_path / "home", documents)
             library.search(QUESTION, 3)
             url = f"https://example.org/{number}"
-            library.remember(Page(url, url, "t", f"samovar number {number}"))
+            library.remember(Page(url, url, "t", f"samovar number {number}"), "chat")
             library.add(folder)
         except BaseException as error:
             problems.append(error)

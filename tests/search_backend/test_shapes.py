@@ -298,10 +298,46 @@ def test_perplexity_is_spoken(house: House) -> None:
 
 
 def test_perplexity_searches_several_things_at_once(house: House) -> None:
-    """One list of results for each query, in their order."""
+    """One flat list, as the official client and LiteLLM read it, and each page once."""
     asked = {"query": ["tea", "nothing", "pots"]}
     _, answer = told(house, "POST", "/v1/search", json=asked)
-    assert [len(group) for group in answer["results"]] == [2, 0, 2]
+    assert [row["title"] for row in answer["results"]] == ["Tea", "Pots"]
+    assert sorted(query.text for query in house.asked) == ["nothing", "pots", "tea"]
+
+
+def test_searxng_sends_a_search_at_its_main_page_on(house: House) -> None:
+    """308 to /search with the same parameters, by GET and by a form, as LangChain asks."""
+    moved = house.client.get("/?q=green+tea&format=json&language=de")
+    assert moved.status_code == 308
+    assert moved.headers["Location"] == "/search?q=green+tea&format=json&language=de"
+    found = house.client.get("/?q=tea&format=json", follow_redirects=True)
+    assert [row["title"] for row in found.get_json()["results"]] == ["Tea", "Pots"]
+    form = {"q": "tea", "format": "json"}
+    over = httpx.WSGITransport(app=house.app)
+    with httpx.Client(transport=over, base_url="http://x", follow_redirects=True) as client:
+        assert len(client.post("/", data=form).json()["results"]) == 2
+    assert told(house, "GET", "/")[0] == 400
+    evil = house.client.get("/", query_string={"q": "x", "url": "//evil.example\r\nX: y"})
+    assert evil.headers["Location"].startswith("/search?q=x&")
+    assert "X" not in evil.headers
+
+
+def test_searxng_says_what_it_has(house: House) -> None:
+    """The engines in /config; /healthz is open to those who watch, and one word."""
+    _, config = told(house, "GET", "/config")
+    (engine,) = config["engines"]
+    assert (engine["name"], engine["enabled"]) == ("fake", True)
+    assert config["instance_name"] == "searchloop"
+    alive = house.client.get("/healthz")
+    assert (alive.status_code, alive.mimetype, alive.text) == (200, "text/plain", "OK")
+
+
+def test_health_needs_no_token(tmp_path: Path) -> None:
+    """Neither of the two; /config does."""
+    house = House(tmp_path, token="a-secret")
+    assert house.client.get("/healthz").status_code == 200
+    assert house.client.get("/api/health").status_code == 200
+    assert told(house, "GET", "/config")[0] == 401
 
 
 @pytest.mark.parametrize(
@@ -342,7 +378,7 @@ def test_every_refusal_at_a_foreign_address_has_its_shape(tmp_path: Path) -> Non
                 told(house, "POST", route.path, headers=good, data=b"x" * 2_000_000),
             ]
             assert [status for status, _ in bodies][:2] == [401, 405]
-            assert bodies[2][0] in (413, 415)
+            assert bodies[2][0] in ((413, 415) if "POST" in route.methods else (405,))
             for _, body in bodies:
                 assert set(body) == {"error"}
                 assert "code" not in body

@@ -107,6 +107,8 @@ def _operation(found: Route, words: str) -> dict[str, Any]:
         content = {"application/json": {"schema": ref(found.body)}}
         required = bool(SCHEMAS[found.body].get("required"))
         operation["requestBody"] = {"required": required, "content": content}
+    if found.whose != "anyone":
+        operation["x-whose"] = found.whose
     if found.path == "/api/health":
         operation["security"] = []
     return operation

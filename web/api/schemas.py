@@ -81,6 +81,7 @@ McpApproval     definition
 _OPEN = """
 WebSearch       query country? language? engine? max_results?:integer time_range?:d/w/m/y/all
                 allowed_domains?:[text] blocked_domains?:[text] safe_search?:off/moderate/strict
+                explain?:boolean
 OpenPage        url find?:text|null offset?:integer max_length?:integer reader?
                 allowed_domains?:[text] blocked_domains?:[text]
 Problem         code message remedy?
@@ -89,7 +90,9 @@ Health          status name? version?
 Session         id title model mode:mode search:search search_path workspace?:text|null
                 created:time updated:time messages?:count running?:boolean settings?:object
                 agent?:text|null native_search?:boolean|null
-Sessions        sessions:[Session]
+ListedSession   ...Session found?:[FoundPlace]
+FoundPlace      turn:count part:title/question/answer/sources snippet marks:[span] words:[text]
+Sessions        sessions:[ListedSession] indexing?:boolean
 Deleted         deleted:count
 Me              name admin:boolean people:boolean token:kept/set
 Used            person day answers:count input_tokens:count output_tokens:count searches:count

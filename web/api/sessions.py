@@ -5,18 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from searchloop.agent.errors import AgentError, ConfigError, StoreError, busy
+from searchloop.agent.errors import AgentError, ConfigError, Conflict, busy
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.branches import Turns, no_turn
 from searchloop.agent.log.session import Session
 from searchloop.agent.run.question import change_session, open_session
 from searchloop.agent.run.summary import edit_summary
-from searchloop.agent.run.undo import make_plan, undo_files
+from searchloop.agent.run.undo import delete_session, make_plan, undo_files
 from searchloop.agent.tools.present_plan import find_plan, run_text
-from searchloop.agent.tools.workspace import Workspace
 from searchloop.web.api.calls import Call, Handlers, Reply, parse_number
 from searchloop.web.api.openapi import route
 
@@ -24,6 +23,7 @@ _TITLE = 200  # characters
 _JOINERS = "\u200c\u200d"  # invisible, but words and emoji are made with them
 _DAY = 86_400  # seconds
 _LISTED, _MOST_LISTED = 200, 100_000  # sessions
+_MOST_FOUND = 50
 
 
 class SessionsApi(Handlers):
@@ -35,20 +35,37 @@ class SessionsApi(Handlers):
 
     @route("get", "/api/sessions", "Sessions", query=("q", "limit"))
     def list(self, call: Call) -> Reply:
-        """Lists sessions, newest first: up to `limit`, plus all pinned ones, no temporary ones."""
+        """Lists sessions, newest first: up to `limit`, plus all pinned ones, no temporary ones.
+
+        With `q` those whose turns hold these words, the best first, and the places (`found`).
+        """
         limit = parse_number(call.query.get("limit", str(_LISTED)))
         if not limit or limit > _MOST_LISTED:
             words = f"A list has from 1 to {_MOST_LISTED:,} sessions."
             raise ConfigError("bad_limit", words, "Give another limit, or search with q.")
-        found = self._log.sessions(call.query.get("q") or None, limit)
-        temporary = [session for session in found if session.settings.get("temporary")]
-        for session in temporary:  # a page that was closed in order has deleted its own
-            if session.updated < time.time() - _DAY and not session.running:
-                with suppress(StoreError):  # a read-only store
-                    self._delete(session.id)
-        listed = [session for session in found if session not in temporary]
+        # A page that was closed in order has deleted its own.
+        for old in self._log.temporary(time.time() - _DAY):
+            with suppress(AgentError):  # a read-only store, a backend that is down
+                self._delete(old)
+        if call.query.get("q"):
+            return self._find(call.query["q"], min(limit, _MOST_FOUND))
+        found = self._log.sessions(None, limit)
+        listed = [session for session in found if not session.settings.get("temporary")]
         native = self._native({session.model for session in listed})
         return Reply({"sessions": [_shown(session, native) for session in listed]})
+
+    def _find(self, words: str, limit: int) -> Reply:
+        listed, places = list[Session](), self._log.find(words, limit)
+        for session in places:
+            with suppress(Conflict):  # deleted meanwhile
+                listed.append(self._log.session(session))
+        native = self._native({session.model for session in listed})
+        told = [
+            {**_shown(session, native), "found": [asdict(place) for place in places[session.id]]}
+            for session in listed
+        ]
+        more = {"indexing": True} if self._log.chat_search.is_busy else {}
+        return Reply({"sessions": told, **more})
 
     @route("get", "/api/sessions/{id}", "Session")
     def read(self, call: Call) -> Reply:
@@ -85,8 +102,9 @@ class SessionsApi(Handlers):
         return Reply(status=204)
 
     def _delete(self, session: str) -> None:
-        self._log.delete_session(session)
-        Workspace.of(self._services.settings).forget(session)
+        services = self._services
+        gone = delete_session(services.log, services.settings, services.backend, session)
+        self._on_loop(gone)
 
     @route("post", "/api/sessions/{id}/undo", "Undone", "Nothing")
     def undo(self, call: Call) -> Reply:

@@ -30,7 +30,7 @@ translate(document);
 const drawer = makeDrawer(el);
 const openSettings = later(() =>
   import("./settings/settings.js").then((made) =>
-    made.settingsDialog(el("settings"), { facts: () => facts, changed: settingsChanged }),
+    made.settingsDialog(el("settings"), { facts: () => facts, changed: settingsChanged, newChat: (temporary) => openSession(null, { temporary }) }),
   ),
 );
 const openReader = later(() => import("./sources/reader.js").then((made) => made.reader(el("reader"), () => facts.session.id)));
@@ -45,7 +45,7 @@ const ask = asking(facts, {
 });
 const chat = chatView(
   { scroller: el("scroller"), turns: el("turns"), latest: el("latest"), announcer: el("announcer") },
-  { ...ask, again: thenWrite(ask.again), edit: thenWrite(ask.edit), keep: (text) => box.giveBack(text), chip, open: openReader, models, fileUrl: (digest) => api.fileUrl(facts.session.id, digest), changed: chatChanged, connection, refused },
+  { ...ask, again: thenWrite(ask.again), edit: thenWrite(ask.edit), keep: (text) => box.giveBack(text), chip, open: openReader, models, fileUrl: (digest) => api.fileUrl(facts.session.id, digest), changed: chatChanged, connection, refused, version: ask.show },
 );
 const box = composer(el, {
   change: ask.changeSettings,
@@ -150,9 +150,9 @@ function connection(state) {
 // -- chats ----------------------------------------------------------------------------------------
 
 /** Opens a chat; without an id a new one. */
-async function openSession(id, { push = true, temporary = false } = {}) {
+async function openSession(id, { push = true, temporary = false, turn = null } = {}) {
   drawer.close();
-  if (id && id === facts.session.id) return;
+  if (id && id === facts.session.id) return turn && chat.seek(turn);
   forget();
   away = false;
   connection("live");
@@ -162,9 +162,9 @@ async function openSession(id, { push = true, temporary = false } = {}) {
   turnTo(facts, facts.list.sessions.find((s) => s.id === id) ?? draft(facts, id));
   if (temporary) facts.session.settings = { temporary: true };
   if (push) history.pushState(null, "", id ? `#/s/${id}` : "#/");
-  chat.show(id);
+  chat.show(id, turn);
   draw();
-  box.focus();
+  if (!turn) box.focus();
   if (id) await reread(id);
 }
 
@@ -299,7 +299,8 @@ function onKey(event) {
 }
 
 function fromAddress() {
-  return /^#\/s\/([\w-]+)$/.exec(location.hash)?.[1] ?? null;
+  const [, id = null, turn] = /^#\/s\/([\w-]+)(?:\/(\d+))?$/.exec(location.hash) ?? [];
+  return [id, { push: false, turn: Number(turn) || null }];
 }
 
 function find(event) {
@@ -362,7 +363,7 @@ el("new-chat").addEventListener("click", () => openSession(null));
 el("new-temporary").addEventListener("click", () => openSession(null, { temporary: true }));
 el("find-session").addEventListener("input", find);
 addEventListener("keydown", onKey);
-addEventListener("popstate", () => openSession(fromAddress(), { push: false }));
+addEventListener("popstate", () => openSession(...fromAddress()));
 addEventListener("pagehide", (event) => {
   box.leave(chat.unsent());
   chat.stop();
@@ -379,7 +380,7 @@ tabs.addEventListener("message", ({ data }) => {
   else look();
 });
 draw();
-if (fromAddress()) openSession(fromAddress(), { push: false });
+if (fromAddress()[0]) openSession(...fromAddress());
 refresh();
 load();
 box.focus();

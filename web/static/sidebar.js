@@ -6,7 +6,7 @@ import { t } from "./locales/index.js";
 const NARROW = "(max-width: 760px)";
 
 /**
- * Draws into `nav`. `on` holds open(id), change(id, changes), remove(session), older().
+ * Draws into `nav`. `on` holds open(id, {turn}), change(id, changes), remove(session), older().
  * Returns {update({sessions, current, query, hidden, more}, running)}; `running`: whether the open chat
  * is being answered, which its own events tell sooner than the list.
  */
@@ -21,11 +21,12 @@ export function sessionList(nav, on) {
     const rows = state.sessions
       .filter((s) => !state.hidden.has(s.id))
       .map((s) => (s.id === state.current ? { ...s, running } : s));
-    const key = JSON.stringify([state.current, state.query, state.more, rows.map((s) => [s.id, s.title, s.running, s.updated, pinned(s)])]);
+    const key = JSON.stringify([state.current, state.query, state.more, rows.map((s) => [s.id, s.title, s.running, s.updated, pinned(s), s.found])]);
     if (key === drawn) return;
     drawn = key;
     const focused = document.activeElement?.closest?.("[data-focus]")?.dataset.focus;
-    nav.replaceChildren(...groups(rows).flatMap(([label, list]) => group(label, list, state)));
+    const shown = state.query ? [["found", rows]] : groups(rows);
+    nav.replaceChildren(...shown.filter(([, list]) => list.length).flatMap(([label, list]) => group(label, list, state)));
     if (!rows.length) nav.append(emptyLine(state.query));
     if (state.more) nav.append(h("button", { type: "button", class: "quiet", "data-focus": "older", onclick: older }, t("sidebar.older")));
     if (focused) nav.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
@@ -68,7 +69,19 @@ export function sessionList(nav, on) {
       iconButton("pin", t(pinned(session) ? "sidebar.unpin" : "sidebar.pin", { title }), () => on.change(session.id, { pinned: !pinned(session) }), { class: "quiet", "data-focus": `pin-${session.id}`, "aria-pressed": String(pinned(session)) }),
       iconButton("pencil", t("sidebar.rename", { title }), (e) => rename(e, session), { class: "quiet", "data-focus": `rename-${session.id}` }),
       iconButton("trash", t("sidebar.delete", { title }), () => on.remove(session), { class: "quiet", "data-focus": `delete-${session.id}` }),
+      session.found?.some((place) => place.turn) ? h("ul", { class: "places" }, session.found.filter((p) => p.turn).map((p) => place(session, p))) : null,
     );
+  }
+
+  // A place in a chat that holds the words, and leads to it.
+  function place(session, { turn, part, snippet, marks }) {
+    const follow = (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+      event.preventDefault();
+      on.open(session.id, { turn });
+    };
+    const props = { href: `#/s/${session.id}/${turn}`, dir: "auto", "data-focus": `place-${session.id}-${turn}`, onclick: follow };
+    return h("li", {}, h("a", props, h("span", { class: "vh" }, `${t(`sidebar.in.${part}`)}: `), marked(snippet, marks)));
   }
 
   function openOnPlainClick(event, id) {
@@ -104,6 +117,18 @@ export function sessionList(nav, on) {
   }
 
   return { update };
+}
+
+/** A text with its marks; their places count code points. */
+function marked(text, marks) {
+  const letters = Array.from(text);
+  const nodes = [];
+  let at = 0;
+  for (const [start, end] of marks) {
+    nodes.push(letters.slice(at, start).join(""), h("mark", {}, letters.slice(start, end).join("")));
+    at = end;
+  }
+  return [...nodes, letters.slice(at).join("")];
 }
 
 function pinned(session) {

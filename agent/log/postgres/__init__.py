@@ -41,6 +41,11 @@ _DIALECT = (
     (" BLOB", " BYTEA"),
     (" WITHOUT ROWID", ""),
     ("CREATE TABLE deltas", "CREATE UNLOGGED TABLE deltas"),
+    ("id INTEGER PRIMARY KEY", "id BIGSERIAL PRIMARY KEY"),
+)
+_TERMS = (
+    "CREATE TABLE IF NOT EXISTS found_terms (rowid BIGINT PRIMARY KEY, terms tsvector NOT NULL); "
+    "CREATE INDEX IF NOT EXISTS found_terms_gin ON found_terms USING gin (terms)"
 )
 
 
@@ -49,9 +54,7 @@ class PostgresDatabase:
 
     quick = False
     clock = "extract(epoch FROM clock_timestamp())::double precision"
-    like = "ILIKE ? ESCAPE '\\'"
-    # JSON's way to write NUL is the one that PostgreSQL has no character for.
-    text_of_data = "replace(data, '\\u0000', '\\ufffd')::json ->> 'text'"
+    dialect = "postgres"
 
     def __init__(self, url: str, steps: Steps) -> None:
         parts = urlsplit(url)  # of several hosts, all are shown
@@ -112,6 +115,8 @@ class PostgresDatabase:
         for statement in (statement for step in steps[found:] for statement in step):
             for sqlite, postgres in _DIALECT:
                 statement = statement.replace(sqlite, postgres)
+            if statement.startswith("CREATE VIRTUAL TABLE IF NOT EXISTS found_terms"):
+                statement = _TERMS
             db.execute(statement.encode())
         db.execute("DELETE FROM searchloop_schema")
         db.execute("INSERT INTO searchloop_schema VALUES (%s)", (len(steps),))
@@ -193,6 +198,9 @@ class PostgresDatabase:
 
     def listen(self, heard: Heard, wanted: Callable[[], bool]) -> None:
         self._listener.begin(heard)
+
+    def leave_nothing(self) -> None:
+        """Does nothing: when its files lose what was deleted is up to the server's VACUUM."""
 
     def check(self) -> list[str]:
         """Checks only that the server answers: PostgreSQL checks its own files."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from searchloop.agent.errors import ConfigError, ToolError
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.attachments import AttachedFile
+from searchloop.agent.log.contract import AttachedFile
 from searchloop.agent.providers import Provider, media_types
 from searchloop.agent.text import neutral
 from searchloop.agent.tools.backend import Backend

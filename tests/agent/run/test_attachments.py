@@ -17,8 +17,8 @@ import pytest
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
-from searchloop.agent.log.attachments import AttachedFile
 from searchloop.agent.log.backup import backup
+from searchloop.agent.log.contract import AttachedFile
 from searchloop.agent.run.question.attached import MOST_SENT
 from searchloop.agent.run.question.files import (
     LONGEST_SIDE,

@@ -16,6 +16,7 @@ from searchloop.search_backend.library import Library
 from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Reading
 from searchloop.search_backend.types import (
+    Chat,
     FetchFailed,
     FetchRefused,
     NotReachable,
@@ -168,7 +169,9 @@ def test_failures_are_not_kept(tmp_path: Path) -> None:
 
 def test_a_page_read_before_is_there_without_a_network(tmp_path: Path) -> None:
     """The library answers when offline or when the site cannot be reached, and says so."""
-    pages(tmp_path, FakeFetch(long=fetched("long", WORDS))).open_page("https://example.org/long")
+    pages(tmp_path, FakeFetch(long=fetched("long", WORDS))).open_page(
+        "https://example.org/long", chat=Chat("a")
+    )
     silent = FakeFetch()
     stored = pages(tmp_path, silent, offline=True).open_page("https://example.org/long")
     assert (stored.origin, stored.page.status, silent.urls) == ("library", "ok", [])
@@ -180,7 +183,7 @@ def test_a_stored_copy_says_how_old_it_is_and_why_it_is_shown(tmp_path: Path) ->
     """Days later, with the site down; a page found unchanged is as old as that look."""
     url, there = "https://example.org/long", FakeFetch(long=fetched("long", WORDS))
     down = FakeFetch(long=FetchFailed("timeout", "Too slow.", "Later."))
-    pages(tmp_path, there).open_page(url)
+    pages(tmp_path, there).open_page(url, chat=Chat("a"))
     with sqlite3.connect(tmp_path / "library.sqlite3") as db:
         db.execute("UPDATE documents SET added = added - ?", (200 * 86_400,))
     db.close()
@@ -188,7 +191,7 @@ def test_a_stored_copy_says_how_old_it_is_and_why_it_is_shown(tmp_path: Path) ->
     assert 200 * 86_400 <= shape["age"] < 200 * 86_400 + 60
     assert (shape["origin"], shape["stale"]["message"]) == ("library", "Too slow.")
     assert "stale" not in pages(tmp_path, FakeFetch(), offline=True).open_page(url).as_json()
-    pages(tmp_path, there).open_page(url)
+    pages(tmp_path, there).open_page(url, chat=Chat("a"))
     assert pages(tmp_path, down).open_page(url).as_json().get("age", 0) < 60
 
 

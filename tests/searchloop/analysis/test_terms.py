@@ -8,21 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from searchloop.analysis.language import language
 from searchloop.analysis.terms import places, terms, wanted
 
 LANGS = ("ar", "de", "en", "es", "ja", "ru", "th", "tr", "vi", "zh")
 
 
-def found(query: str, text: str) -> bool:
+def found(query: str, text: str, langs: tuple[str, ...] = LANGS) -> bool:
     """Whether each word of the query stands in the text, in one of its forms."""
     held = set(terms(text))
-    return bool(words := wanted(query, LANGS)) and all(
-        any(
-            form in held or (word.prefix and any(t.startswith(form) for t in held))
-            for form in word.terms
-        )
-        for word in words
-    )
+    words = wanted(query, langs)
+    return bool(words) and all(not held.isdisjoint(word.terms) for word in words)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +81,7 @@ def found(query: str, text: str) -> bool:
 )
 def test_a_query_finds_its_text(query: str, text: str) -> None:
     """In each script, however either is written, and whatever language either is taken for."""
+    assert found(query, text, tuple({language(text), "en"}))
     assert found(query, text)
 
 
@@ -103,7 +100,7 @@ def test_a_query_does_not_find_another_text(query: str, text: str) -> None:
         ("Where is the capital of France?", ["capit", "franc"]),
         ("¿Cuál es la capital de Francia?", ["capital", "franci"]),
         ("What does the WHO say about IT?", ["who", "say", "it"]),
-        ("日本の首都は何ですか", ["日本", "本の", "の首", "首都", "都は"]),
+        ("首都は何ですか", ["首", "都", "首都", "都は"]),
         ("to be or not to be", ["to", "be", "or", "not"]),
     ],
 )

@@ -13,9 +13,10 @@ const LONGEST = 3600; // seconds; further apart are only the server's clock and 
 /** A view of a turn's steps: {element, update(turn)}. */
 export function activityView(cite) {
   const title = h("span", { class: "activity-title" });
+  const doubts = h("span");
   const clock = h("span", { class: "activity-clock" });
   const list = h("ol", { class: "steps" });
-  const summary = h("summary", {}, h("span", { class: "pulse", "aria-hidden": "true" }), title, clock);
+  const summary = h("summary", {}, h("span", { class: "pulse", "aria-hidden": "true" }), title, doubts, clock);
   const element = h("details", { class: "activity" }, summary, list);
   const lines = [];
   let wasRunning = null;
@@ -32,6 +33,7 @@ export function activityView(cite) {
       else list.append(node);
       lines[i] = { step, node };
     });
+    doubts.replaceChildren(doubtsOf(turn));
     setText(title, turn.running ? doing(turn) : done(turn));
     element.classList.toggle("running", turn.running);
     if (wasRunning !== turn.running) element.open = turn.running;
@@ -76,6 +78,14 @@ function done(turn) {
   if (!parts.length) return t("done.nothing", { s: seconds });
   const text = clauses([...parts, seconds]);
   return text[0].toUpperCase() + text.slice(1);
+}
+
+// How many claims their sources contradict: what is wrong is said at the top.
+function doubtsOf(turn) {
+  const marks = turn.citations.flatMap((c) => c.marks ?? []);
+  const n = marks.filter(({ verdict }) => verdict === "contradicted").length;
+  if (!n || turn.running) return "";
+  return h("span", { class: "verdict contradicted" }, icon("contradicted"), h("span", {}, t("done.contradicted", { n, of: marks.length })));
 }
 
 /** How long a turn took, as the server counted it or as its events lie apart. */

@@ -6,14 +6,15 @@ import { emptyChat, isRunning, reduce, sourceOf } from "./state.js";
 import { follow } from "./stream.js";
 import { turnView } from "./turn.js";
 
+const SETTLED = 500; // milliseconds without news after which a chat has come in
 const NEAR = 48; // pixels from the end that still count as "at the end"
 const ABOVE = 12; // pixels of the room above a question that may leave the screen
 
 /**
  * The chat in `page` {scroller, turns, latest, announcer}.
  * `on` holds chip, open, retry, changed(chat, events), connection(state), refused(failure), and
- * keep(text) for what was edited in a question that goes away.
- * Returns {show(id), stop(), lose(), running(), lastQuestion(), jump(), turns(), shown(), removed(), unsent()}.
+ * keep(text) for what was edited in a question that goes away, version(turn) for a turn that is not shown.
+ * Returns {show(id, turn), seek(turn), stop(), lose(), running(), lastQuestion(), jump(), turns(), shown(), removed(), unsent()}.
  */
 export function chatView(page, on) {
   const announce = announcer(page.announcer);
@@ -24,15 +25,19 @@ export function chatView(page, on) {
   let frame = 0;
   let fresh = [];
   let following = true;
+  let sought = null; // the turn to be looked at
+  let missing = 0;
 
-  function show(id) {
+  function show(id, turn = null) {
     stop();
+    sought = turn;
     drawn.forEach(drop);
     chat = emptyChat;
     views = new Map();
     drawn = [];
     fresh = [];
     following = true;
+    clearTimeout(missing);
     page.latest.hidden = true;
     if (!id) return;
     stream = follow(id, () => chat.seq, {
@@ -118,11 +123,28 @@ export function chatView(page, on) {
     const { scroller } = page;
     const end = scroller.scrollHeight - scroller.clientHeight;
     const last = views.get(drawn.at(-1))?.element;
-    if (following && last) {
+    if (sought) {
+      goTo();
+    } else if (following && last) {
       const top = last.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
       scroller.scrollTop = Math.min(end, scroller.scrollTop + top + ABOVE);
     }
     page.latest.hidden = scroller.scrollTop >= end - NEAR;
+  }
+
+  // The turn stays in sight while the chat is still coming in; another version of a question is shown first.
+  function goTo() {
+    const element = views.get(sought)?.element;
+    page.turns.querySelector(".sought")?.classList.remove("sought");
+    element?.classList.add("sought");
+    element?.scrollIntoView({ block: "start" });
+    clearTimeout(missing);
+    if (!element) missing = setTimeout(() => sought && !views.has(sought) && on.version(sought), SETTLED);
+  }
+
+  function seek(turn) {
+    sought = turn;
+    goTo();
   }
 
   function watchScroll() {
@@ -136,7 +158,7 @@ export function chatView(page, on) {
 
   // Whoever scrolls by hand during an answer decides what is seen until the next question.
   for (const kind of ["wheel", "touchmove", "keydown"]) {
-    page.scroller.addEventListener(kind, () => (following = false), { passive: true });
+    page.scroller.addEventListener(kind, () => (following = sought = null), { passive: true });
   }
   page.scroller.addEventListener("scroll", watchScroll, { passive: true });
   page.latest.addEventListener("click", jump);
@@ -145,6 +167,7 @@ export function chatView(page, on) {
 
   return {
     show,
+    seek,
     stop,
     lose,
     jump,

@@ -4,7 +4,7 @@ import { answerTools, questionView } from "./turn_actions.js";
 import { activityView, durationOf } from "./activity.js";
 import { grow, h, hostOf, icon, outLink, render, setText } from "../lib/dom.js";
 import { errorBox } from "../lib/messages.js";
-import { sourcesView } from "../sources/sources.js";
+import { contradictionsOf, sourcesView } from "../sources/sources.js";
 import { IN_TEXT } from "./state.js";
 import { has, nameOf, number, t } from "../locales/index.js";
 import { pathText } from "../composer/search_switch.js";
@@ -23,6 +23,7 @@ export function turnView(first, on) {
   const answer = answerView(cite);
   const work = workView(cite, on);
   const question = questionView(first, on);
+  const contradictions = h("div", { class: "contradictions" });
   const related = h("div", { class: "related" });
   const ending = h("div", { class: "ending" });
   const summary = textView(t("turn.summary"), (turn) => turn.summary, "earlier");
@@ -39,6 +40,7 @@ export function turnView(first, on) {
       thoughts.element,
       approvals.element,
       answer.element,
+      contradictions,
       work.element,
       ending,
       sources.element,
@@ -58,6 +60,7 @@ export function turnView(first, on) {
     summary.update(turn);
     if (turn.approvals !== shown?.approvals) approvals.update(turn.approvals);
     answer.update(turn, shown);
+    if (turn.citations !== shown?.citations || turn.running !== shown?.running) contradictions.replaceChildren(...contradictionsOf(turn, answer.element, on.open));
     work.update(turn, shown);
     sources.update(turn);
     if (turn.suggestions !== shown?.suggestions) related.replaceChildren(...relatedOf(turn));

@@ -9,6 +9,7 @@ import { nameOf, number, t, titleOf } from "../locales/index.js";
 const FORMATS = ["md", "html", "json", "trace"];
 const ATTACHED = "\n\nAttached file: ";
 const MOST_TRIES = 20; // places of a question's text where its files might begin
+const LONG = 200; // characters; a longer question is no heading
 const MOST_MODELS = 12; // in the menu; the picker below has them all
 
 /** A file as it stands in a question, in a fence that its own text cannot close. */
@@ -53,9 +54,15 @@ export function questionView(first, on) {
   let turn = first;
   let editor = null;
   const { words, files, rest } = partsOf(first.question);
-  const bubble = h("div", { class: "bubble", dir: "auto" }, words, first.attachments.map((file) => attachmentView(file, on.fileUrl(file.digest))), files.map(fileView));
+  const long = words.length > LONG;
+  const bubble = h("div", { class: long ? "bubble long folded" : "bubble", dir: "auto" }, words, first.attachments.map((file) => attachmentView(file, on.fileUrl(file.digest))), files.map(fileView));
+  const whole = h("button", { type: "button", class: "small", hidden: !long }, t("turn.all"));
+  whole.addEventListener("click", () => {
+    bubble.classList.remove("folded");
+    whole.hidden = true;
+  });
   const tools = h("div", { class: "tools question-tools" });
-  const element = h("div", { class: "question" }, h("h2", { class: "vh" }, t("turn.you")), bubble, tools);
+  const element = h("div", { class: "question" }, h("h2", { class: "vh" }, t("turn.you")), bubble, whole, tools);
 
   function update(next) {
     turn = next;
@@ -68,7 +75,7 @@ export function questionView(first, on) {
     const box = (editor = h("textarea", { "aria-label": t("turn.edit"), dir: "auto", rows: "1" }));
     const end = async (again) => {
       editor = null;
-      element.replaceChildren(element.firstChild, bubble, tools);
+      element.replaceChildren(element.firstChild, bubble, whole, tools);
       update(turn);
       tools.lastElementChild.focus();
       const edited = box.value;

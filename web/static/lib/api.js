@@ -66,6 +66,11 @@ export const removeModel = (model) => call("DELETE", `/api/models?model=${encode
 export const settings = async () => listOf(await call("GET", "/api/settings"), "settings");
 export const changeSettings = async (settings) =>
   listOf(await call("PATCH", "/api/settings", { settings }), "settings");
+export const me = () => call("GET", "/api/me");
+export const signOut = () => call("POST", "/api/sign-out", {});
+export const newToken = () => call("POST", "/api/new-token", {});
+export const usage = async () => listOf(await call("GET", "/api/usage"), "uses");
+export const deleteEverything = () => call("DELETE", "/api/sessions");
 export const keys = async () => listOf(await call("GET", "/api/keys"), "keys");
 export const saveKey = async (name, value) => listOf(await call("PUT", `/api/keys/${name}`, { value }), "keys");
 export const forgetKey = async (name) => listOf(await call("DELETE", `/api/keys/${name}`), "keys");

@@ -7,6 +7,7 @@ import { h, iconButton } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { agentsPage } from "./agents.js";
 import { keysPage, modelsPage } from "./models.js";
+import { privacyPage } from "./privacy.js";
 import { enginesPage, libraryPage } from "./search.js";
 import { toolsPage } from "./tools.js";
 import { chooseLanguage, chosenLanguage, helpOf, languages, originOf, sentences, t, titleOf } from "../locales/index.js";
@@ -14,7 +15,7 @@ import { chooseLanguage, chosenLanguage, helpOf, languages, originOf, sentences,
 const THEME = "searchloop.theme";
 const LIMITS = ["steps", "searches", "pages", "tokens", "seconds", "cost_usd"];
 
-/** Makes the dialog ready; returns open(page?). `on` holds facts() and changed(). */
+/** Makes the dialog ready; returns open(page?). `on` holds facts(), changed() and newChat(temporary). */
 export function settingsDialog(dialog, on) {
   const pages = {
     general: generalPage,
@@ -25,6 +26,7 @@ export function settingsDialog(dialog, on) {
     agents: agentsPage,
     tools: toolsPage,
     limits: limitsPage,
+    privacy: privacyPage,
     all: everyPage,
   };
   const store = settingsStore(on.changed);
@@ -34,6 +36,10 @@ export function settingsDialog(dialog, on) {
   );
   const nav = h("nav", { "aria-label": t("settings.title") }, tabs);
   let leaving = () => {};
+  const newChat = (temporary) => {
+    dialog.close();
+    on.newChat(temporary);
+  };
 
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("close", () => leaving());
@@ -52,7 +58,7 @@ export function settingsDialog(dialog, on) {
     body.scrollTop = 0;
     try {
       await store.load();
-      const leave = (await pages[name](page, { ...on, store, show })) ?? leaving;
+      const leave = (await pages[name](page, { ...on, newChat, store, show })) ?? leaving;
       if (page.isConnected && dialog.open) leaving = leave;
       else leave();
     } catch (failure) {

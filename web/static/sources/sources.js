@@ -245,10 +245,47 @@ function says({ segment, isWordLike }) {
   return isWordLike && /\p{N}|[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}\p{scx=Thai}]{2}|\p{L}{4}/u.test(segment);
 }
 
+const MOST_NOTES = 4; // below one answer; its marks say the rest
+
+/** What a page says otherwise than the answer: a note for each mark that it contradicts. */
+export function contradictionsOf(turn, answer, open) {
+  if (turn.running) return [];
+  const chips = [...answer.querySelectorAll(".chip.contradicted")].slice(0, MOST_NOTES);
+  return chips.flatMap((chip) => {
+    const source = listed(turn).find(({ n }) => n === Number(chip.dataset.n));
+    const mark = source?.marks?.find(({ verdict, passage }) => verdict === "contradicted" && passage);
+    if (!mark) return [];
+    const claim = claimBefore(chip);
+    const see = t("contradicted.see");
+    return h(
+      "section",
+      { class: "contradiction" },
+      h("strong", { class: "verdict contradicted" }, icon("contradicted"), h("span", {}, t("contradicted.title", { n: source.n }))),
+      h("dl", {},
+        h("dt", {}, t("contradicted.answer")), h("dd", { dir: "auto" }, claim),
+        h("dt", {}, t("contradicted.page")), h("dd", {}, h("q", { dir: "auto" }, withShared(mark.passage, claim)))),
+      h("div", {}, isWeb(source.url)
+        ? outLink(source.url, { class: "small" }, see)
+        : h("button", { type: "button", class: "small", onclick: () => open({ ...source, quote: placeIn([mark]) }) }, see)),
+    );
+  });
+}
+
+// One bar for all marks: how many hold, are contradicted, unclear or unread.
+function sharesOf(marks) {
+  const places = Map.groupBy(judged(marks), (mark) => mark.verdict);
+  return [...places].reverse().map(([verdict, { length }]) => {
+    const part = h("span", { class: verdict });
+    part.style.setProperty("--n", length);
+    return part;
+  });
+}
+
 /** The Sources block of one turn: {element, update(turn)}. */
 export function sourcesView(open) {
   const counts = h("span", { class: "counts" });
   const doubts = h("span", { class: "doubts" });
+  const shares = h("div", { class: "shares", "aria-hidden": "true" });
   const list = h("ol", { class: "source-list" });
   const restList = h("ol", { class: "source-list" });
   const restTitle = h("summary");
@@ -257,6 +294,7 @@ export function sourcesView(open) {
     "details",
     { class: "sources", open: true },
     h("summary", {}, t("sources.title"), " ", counts, doubts),
+    shares,
     list,
     rest,
   );
@@ -272,6 +310,9 @@ export function sourcesView(open) {
     const others = all.filter((s) => s.state !== "cited");
     setText(counts, `(${countsOf(turn, cited.length, all)})`);
     doubts.replaceChildren(...verdictLines(cited.flatMap((s) => s.marks ?? []), DOUBTED));
+    const marks = cited.flatMap((s) => s.marks ?? []);
+    shares.replaceChildren(...sharesOf(marks));
+    shares.hidden = !shares.childElementCount;
     list.replaceChildren(...cited.map((s) => item(s, open)));
     restList.replaceChildren(...others.map((s) => item(s, open)));
     list.hidden = cited.length === 0;

@@ -1,6 +1,8 @@
 """The event log in one SQLite file: private, WAL, one writer, a pool of readers.
 
 A commit survives a crash of this program; only a `durable` one waits for the disk.
+
+Others may import: repair.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.contract import Batch, Heard, Steps
 from searchloop.agent.log.events import DELTAS, checksum
-from searchloop.agent.log.repair import ReadOnlyFile
+from searchloop.agent.log.sqlite.repair import ReadOnlyFile
 from searchloop.agent.log.sqlite_file import (
     connect,
     corrupt,
@@ -30,6 +32,7 @@ from searchloop.agent.log.sqlite_file import (
 
 _PATIENCE = 10.0  # seconds to wait for another writer
 _PAUSE = 0.005
+_TRIES = 100  # at emptying the write-ahead log
 _RECENT = 64  # sessions that other processes are likely to write to
 
 
@@ -38,8 +41,7 @@ class SqliteDatabase:
 
     quick = True
     clock = "boot_seconds()"
-    like = "LIKE ? ESCAPE '\\'"
-    text_of_data = "iif(json_valid(data), json_extract(data, '$.text'), '')"
+    dialect = "sqlite"
 
     def __init__(self, path: Path, steps: Steps) -> None:
         self._path = path
@@ -61,6 +63,7 @@ class SqliteDatabase:
     def _writer(self) -> sqlite3.Connection:
         db = open_database(self._path, self._steps)
         db.execute("PRAGMA busy_timeout = 0")  # `_begin` does the waiting
+        db.execute("PRAGMA secure_delete = ON")
         self._file = _identity(self._path)
         return db
 
@@ -206,6 +209,15 @@ class SqliteDatabase:
         with self.reading() as db:
             signals = db.execute("SELECT DISTINCT session FROM signals").fetchall()
             return dict(db.execute(recent).fetchall()), [row[0] for row in signals]
+
+    def leave_nothing(self) -> None:
+        """Empties the write-ahead log. What is freed in the file was overwritten before."""
+        with self._noticing(), self._lock:
+            for _ in range(_TRIES):
+                # (0, ...) when nobody was reading from it
+                if not self._write.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                    return
+                self._never.wait(_PAUSE)
 
     def check(self) -> list[str]:
         if self._rescue is not None and self._rescue.trouble.code == "damaged":

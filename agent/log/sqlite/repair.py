@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import StoreError
-from searchloop.agent.log.attachments import insert
-from searchloop.agent.log.contract import Steps
+from searchloop.agent.log.contract import Steps, insert_files
 from searchloop.agent.log.events import data_in
 from searchloop.agent.log.sqlite_file import (
     connect,
@@ -118,7 +117,7 @@ class _Salvage:
             every = ((row[0], *event) for event in events)
             self._target.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", every)
         with suppress(sqlite3.Error), self._target:  # an earlier version had none
-            insert(self._target, row[0], self._source.execute(_FILES, (row[0],)))
+            insert_files(self._target, row[0], self._source.execute(_FILES, (row[0],)))
 
 
 def _guessed(session: str, events: Sequence[Any], owner: str) -> tuple[Any, ...]:

@@ -1,0 +1,176 @@
+"""300 questions of ten kinds with the web search down and no key: do they reach an official page?
+
+python -m bench.sites: what the router asks, and the answers of modelled sites.
+python -m bench.sites --live FILE: the real sites, politely. FILE keeps their answers; where it is
+there, they are read from it and nothing is asked.
+
+data/site_questions.tsv has 30 questions of each kind, the sites that have an authoritative page for
+it, its title, and the beginning of its text as we wrote it down. Three figures come of it: how
+often such a site is among the two asked beside a chain that works; among those asked instead of one
+that does not; and how often its page is found. A modelled site knows its own pages of the file by
+title and two lines at most, and answers with those that hold every keyword that it gets (wikidata:
+whose names begin with them), the shortest titles first. The real sites know millions of other
+pages, and the whole text of each: only `--live` measures that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from searchloop.search_backend.engines import Access, Engine, find_engines
+from searchloop.search_backend.library import Library
+from searchloop.search_backend.search.chain import Chain
+from searchloop.search_backend.search.router import choose
+from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.types import EngineError, Query, SearchResult
+
+QUESTIONS = Path(__file__).parent / "data" / "site_questions.tsv"
+SITES = {name: engine for name, engine in find_engines().items() if engine.kinds}
+Answer = Mapping[str, Any]  # the body of POST /api/web-search
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question, and the page that it should reach."""
+
+    kind: str
+    question: str
+    sites: tuple[str, ...]
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What became of a question: a site of its page was asked beside the chain, or instead of it;
+    the page was found."""
+
+    beside: bool
+    instead: bool
+    found: bool
+
+
+def questions() -> list[Asked]:
+    """Reads the file."""
+    lines = QUESTIONS.read_text("utf-8").splitlines()
+    cells = (line.split("\t") for line in lines if line and not line.startswith("#"))
+    return [Asked(k, q, tuple(s.split(",")), title, text) for k, q, s, title, text in cells]
+
+
+def _folded(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text.lower())
+    return "".join(c for c in plain if not unicodedata.combining(c))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", _folded(text))
+
+
+def modelled(name: str, known: Sequence[Asked]) -> Callable[[Query, Access], list[SearchResult]]:
+    """Returns the search of a site that knows the pages of `known` that are its own."""
+    pages = [page for page in known if name in page.sites]
+
+    def search(query: Query, _access: Access) -> list[SearchResult]:
+        words, text = _words(query.text), _folded(query.text)
+        if name == "wikidata":
+            hits = [page for page in pages if _folded(page.title).startswith(text)]
+        else:
+            hits = [p for p in pages if all(w in _folded(f"{p.title} {p.text}") for w in words)]
+        hits.sort(key=lambda page: len(page.title))
+        return [
+            SearchResult(p.title, f"https://{name}.example/{pages.index(p)}", p.text, name)
+            for p in hits[: query.max_results]
+        ]
+
+    return search
+
+
+def _down(_query: Query, _access: Access) -> list[SearchResult]:
+    raise EngineError("blocked", "It wants proof that a person is asking.", "Wait.")
+
+
+def _chain(home: Path, sites: Mapping[str, Engine]) -> Chain:
+    engines = {"web": Engine("web", "Web", _down), **sites}
+    return Chain(Settings(home, ("web",), routed=True), Library(home, dict), engines)
+
+
+def model(known: Sequence[Asked], home: Path) -> list[Answer]:
+    """The answers of modelled sites, without their rates: a bench asks faster than a person."""
+    sites = {
+        name: replace(engine, wire=None, rate=0.0, search=modelled(name, known))
+        for name, engine in SITES.items()
+    }
+    chain = _chain(home, sites)
+    return [chain.search(Query(one.question)).as_json() for one in known]
+
+
+def live(known: Sequence[Asked], home: Path, file: Path) -> list[Answer]:
+    """The answers of the real sites, asked one question after the other, or those in `file`."""
+    if not file.exists():
+        chain = _chain(home, SITES)
+        with file.open("x", encoding="utf-8") as out:
+            for one in known:
+                answer = chain.search(Query(one.question)).as_json()
+                out.write(json.dumps(answer, ensure_ascii=False) + "\n")
+    answers = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    if [answer["query"] for answer in answers] != [one.question for one in known]:
+        sys.exit(f"{file} holds answers to other questions; name another file.")
+    return answers
+
+
+def judge(one: Asked, answer: Answer) -> Reach:
+    """Compares an answer with the page that was wanted: its title, from one of its sites."""
+    query = Query(one.question)
+    chosen = choose(query, SITES.values(), instead=False)
+    beside = {choice.engine.name for choice in chosen}
+    instead = {attempt["engine"] for attempt in answer["attempts"]}
+    found = any(
+        result["source"] in one.sites and _folded(one.title) in _folded(result["title"])
+        for result in answer["results"]
+    )
+    return Reach(bool(beside & {*one.sites}), bool(instead & {*one.sites}), found)
+
+
+def table(known: Sequence[Asked], reached: Sequence[Reach]) -> str:
+    """One line a kind, and all of them."""
+    lines = [f"{'kind':<14}{'questions':>9}{'beside':>9}{'instead':>9}{'found':>9}"]
+    kinds = [*dict.fromkeys(one.kind for one in known), ""]
+    for kind in kinds:
+        mine = [r for one, r in zip(known, reached, strict=True) if kind in ("", one.kind)]
+        shares = (sum(getattr(r, n) for r in mine) / len(mine) for n in Reach.__annotations__)
+        cells = "".join(f"{share:>9.0%}" for share in shares)
+        lines.append(f"{kind or 'all':<14}{len(mine):>9}{cells}")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prints the table, and what was missed."""
+    parser = argparse.ArgumentParser(prog="bench.sites", description=__doc__.splitlines()[0])
+    parser.add_argument("--live", type=Path, metavar="FILE", help="ask the real sites")
+    parser.add_argument("--misses", action="store_true", help="name what was not found")
+    args = parser.parse_args(argv)
+    known = questions()
+    with tempfile.TemporaryDirectory() as home:
+        path = Path(home)
+        answers = live(known, path, args.live) if args.live else model(known, path)
+    reached = [judge(one, answer) for one, answer in zip(known, answers, strict=True)]
+    print(f"{'The real sites' if args.live else 'Modelled sites'}, the web search down, no key")
+    print(table(known, reached))
+    for one, answer, reach in zip(known, answers, reached, strict=True):
+        if args.misses and not reach.found:
+            asked = [f"{a['engine']}: {a.get('query', '')}" for a in answer["attempts"][1:]]
+            print(f"{one.kind}: {one.question} -> {'; '.join(asked)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

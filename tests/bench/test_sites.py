@@ -1,0 +1,49 @@
+"""With the web search down and no key, questions of ten kinds reach official sites."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bench import sites
+
+
+@pytest.fixture(scope="module")
+def reached(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[sites.Asked, sites.Reach]]:
+    """What becomes of each question where modelled sites answer."""
+    known = sites.questions()
+    answers = sites.model(known, tmp_path_factory.mktemp("home"))
+    return [(one, sites.judge(one, a)) for one, a in zip(known, answers, strict=True)]
+
+
+def test_there_are_thirty_questions_of_each_of_ten_kinds() -> None:
+    """No question stands there twice."""
+    known = sites.questions()
+    assert {*Counter(one.kind for one in known).values()} == {30}
+    assert len({one.question for one in known}) == 300
+    assert {site for one in known for site in one.sites} <= set(sites.SITES)
+
+
+def test_most_questions_reach_a_site_that_knows(
+    reached: list[tuple[sites.Asked, sites.Reach]],
+) -> None:
+    """One that has an authoritative page is asked, and by words that find it: at least 70 % of each
+    kind. The pages are modelled; bench/sites.py says how, and how the real ones are measured."""
+    for kind in {one.kind for one, _ in reached}:
+        mine = [reach for one, reach in reached if one.kind == kind]
+        assert sum(reach.found for reach in mine) >= 0.7 * 30, kind
+        assert sum(reach.beside for reach in mine) >= 0.8 * 30, kind
+        assert sum(reach.instead for reach in mine) >= 0.9 * 30, kind
+
+
+def test_kept_answers_are_read_and_nothing_is_asked(tmp_path: Path) -> None:
+    """`--live FILE` again: the answers in the file; those to other questions are refused."""
+    known = sites.questions()[:2]
+    file = tmp_path / "answers.jsonl"
+    row = '{"query": "%s", "attempts": [], "results": []}\n'
+    file.write_text("".join(row % one.question for one in known), "utf-8")
+    assert [a["query"] for a in sites.live(known, tmp_path, file)] == [o.question for o in known]
+    with pytest.raises(SystemExit):
+        sites.live(known[:1], tmp_path, file)

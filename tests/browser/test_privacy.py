@@ -1,0 +1,168 @@
+"""Signing in and out in a real browser, the Privacy page, and what each person sees of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import DESKTOP, Enter
+from tests.browser.house import House, LedOllama
+from tests.browser.steps import ask, wait_for_answer
+from tests.browser.test_axe import AXE, RUN
+from tests.browser.test_settings import opened
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory, ollama: LedOllama) -> Iterator[House]:
+    """A server that keeps its own token, as it is for users."""
+    settings = {"SEARCHLOOP_OFFLINE": "1", "OLLAMA_HOST": ollama.url, "SEARCHLOOP_TOKEN": ""}
+    served = House(tmp_path_factory.mktemp("kept"), settings)
+    served.start()
+    yield served
+    served.stop()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_stranger_signs_in_by_the_page(
+    scripts: bool, scheme: str, browser: Browser, kept: House
+) -> None:
+    """In the browser's language, with or without JavaScript, by the keyboard alone; a wrong token
+    is told in words that are read aloud; axe finds nothing; and then the page is there."""
+    context = browser.new_context(
+        java_script_enabled=scripts, color_scheme=scheme, locale="de-DE", viewport=DESKTOP
+    )  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(kept.url)
+    expect(page).to_have_title("Bei searchloop anmelden")
+    field = page.get_by_label("Zugangs-Token")
+    expect(field).to_be_focused()
+    page.keyboard.type("no such token")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("nicht gültig")
+    expect(page.get_by_label("Zugangs-Token")).to_have_attribute("aria-invalid", "true")
+    if scripts:
+        # As a privileged script: the page itself lets none in, which is the point of its policy.
+        session = context.new_cdp_session(page)
+        session.send("Page.setBypassCSP", {"enabled": True})
+        page.reload()
+        session.send("Runtime.evaluate", {"expression": AXE.read_text("utf-8")})
+        told = {"expression": f"({RUN})()", "awaitPromise": True, "returnByValue": True}
+        assert session.send("Runtime.evaluate", told)["result"]["value"] == []
+    page.get_by_label("Zugangs-Token").fill(kept.token)
+    page.get_by_role("button", name="Anmelden").click()
+    expect(page).to_have_title("searchloop")
+    assert page.url == kept.url
+    assert kept.token not in json.dumps(context.cookies())
+    context.close()
+
+
+def test_a_bookmark_lives_through_a_restart(browser: Browser, kept: House) -> None:
+    """The same cookie opens the page of a server that was started anew; the link that let the
+    browser in does not let in another one."""
+    context = browser.new_context(viewport=DESKTOP)
+    page = context.new_page()
+    link = next(word for line in kept.output for word in line.split() if "?token=" in word)
+    page.goto(link)
+    expect(page.locator("#composer, main").first).to_be_visible()
+    assert "token" not in page.url
+    kept.stop()
+    kept.start()
+    page.goto(kept.url)
+    expect(page.locator("#open-settings").first).to_be_attached()
+    stranger = browser.new_context()
+    other = stranger.new_page()
+    other.goto(link)
+    expect(other.get_by_role("alert")).to_contain_text("works once")
+    stranger.close()
+    context.close()
+
+
+def test_signing_out_and_a_new_token(kept: House, enter: Enter) -> None:
+    """A new token keeps this browser in and signs the others out; signing out ends at the page
+    that asks for the token."""
+    page = enter(kept, fresh=True)
+    other = enter(kept, fresh=True)
+    dialog = opened(page, "Privacy")
+    expect(dialog).to_contain_text("Whoever has the token sees every chat here.")
+    dialog.get_by_role("button", name="New token…").click()
+    expect(dialog.get_by_role("button", name="Keep")).to_be_focused()
+    dialog.get_by_role("button", name="Sign out everywhere else").click()
+    expect(dialog.get_by_role("status").first).to_contain_text("The token is new")
+    before, kept.token = kept.token, (kept.home / "data" / "token").read_text().strip()
+    assert before != kept.token
+    other.goto(kept.url)
+    expect(other).to_have_title("Sign in to searchloop")
+    page.reload()
+    dialog = opened(page, "Privacy")
+    dialog.get_by_role("button", name="Sign out").click()
+    expect(page).to_have_title("Sign in to searchloop")
+
+
+def test_everything_is_deleted_at_the_second_press(kept: House, enter: Enter) -> None:
+    """All chats, after a question that can be taken back; the list is empty then."""
+    page = enter(kept, fresh=True)
+    ask(page, "What is here?")
+    wait_for_answer(page)
+    dialog = opened(page, "Privacy")
+    dialog.get_by_role("button", name="Delete all chats…").click()
+    dialog.get_by_role("button", name="Keep").click()
+    assert kept.call("GET", "/api/sessions")["sessions"]
+    dialog.get_by_role("button", name="Delete all chats…").click()
+    dialog.get_by_role("button", name="Delete all of them for good").click()
+    expect(dialog.get_by_role("status").last).to_contain_text("deleted")
+    assert kept.call("GET", "/api/sessions")["sessions"] == []
+    expect(page.get_by_text("No chats yet", exact=False).first).to_be_attached()
+
+
+def test_a_temporary_chat_begins_there(page: Page) -> None:
+    """The page says what leaves, to whom, and opens a chat that is kept nowhere."""
+    dialog = opened(page, "Privacy")
+    expect(dialog.get_by_role("cell", name="Nobody")).to_be_visible()
+    expect(dialog).to_contain_text("Offline: the server lets nothing leave.")
+    expect(dialog).to_contain_text("The token is set where the server is started.")
+    dialog.get_by_role("button", name="New temporary chat").click()
+    expect(dialog).not_to_be_visible()
+    expect(page.locator("#temporary")).to_be_visible()
+
+
+def test_a_person_sees_themselves_and_an_administrator_the_use(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory, ollama: LedOllama
+) -> None:
+    """Behind a proxy: their own name, no sign-out of ours, no word of another; the administrator's
+    table has counts."""
+    settings = {
+        "SEARCHLOOP_OFFLINE": "1",
+        "OLLAMA_HOST": ollama.url,
+        "SEARCHLOOP_USER_HEADER": "X-Forwarded-User",
+        "SEARCHLOOP_ADMINS": "bob",
+    }
+    house = House(tmp_path_factory.mktemp("people"), settings)
+    house.start()
+    try:
+        pages = {}
+        for name in ("anna", "bob"):
+            headers = {"X-Forwarded-User": name}
+            context = browser.new_context(extra_http_headers=headers, viewport=DESKTOP)
+            pages[name] = context.new_page()
+            pages[name].goto(house.url)
+            pages[name].locator(".health").first.wait_for()
+        ask(pages["anna"], "Where is the annaqz plan?")
+        wait_for_answer(pages["anna"])
+        dialog = opened(pages["anna"], "Privacy")
+        expect(dialog).to_contain_text("You are anna")
+        expect(dialog.get_by_role("button", name="Sign out")).to_have_count(0)
+        expect(dialog.get_by_role("region", name="Use")).to_have_count(0)
+        pages["bob"].reload()
+        dialog = opened(pages["bob"], "Privacy")
+        expect(dialog.get_by_role("region", name="Use")).to_contain_text("anna")
+        assert "annaqz" not in pages["bob"].content()
+        for page in pages.values():
+            page.context.close()
+    finally:
+        house.stop()

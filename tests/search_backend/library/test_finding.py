@@ -1,0 +1,209 @@
+"""What a search in the library finds: any script or question, big files, old indexes."""
+
+from __future__ import annotations
+
+import sqlite3
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from searchloop.cli.main import main
+from searchloop.search_backend.api.app import create_app
+from searchloop.search_backend.library import Library, builtin_documents
+from searchloop.search_backend.library.index import Index
+from searchloop.search_backend.settings import Settings
+from searchloop.search_backend.text.slices import find
+
+TEXTS = {
+    "zh.txt": "北京是中华人民共和国的首都，也是全国的政治中心。\n",
+    "ja.txt": "富士山は静岡県と山梨県にまたがる、日本で一番高い山である。\n",
+    "th.txt": "กรุงเทพมหานครเป็นเมืองหลวงและนครที่มีประชากรมากที่สุดของประเทศไทย\n",
+    "ko.txt": "서울은 대한민국의 수도이자 최대 도시이다.\n",
+    "de.txt": "Der Dom zu Köln ist eine Kirche; die Türme sind 157 Meter hoch.\n",
+    "nfd.txt": unicodedata.normalize("NFD", "Zürich liegt am See und an der Limmat.\n"),
+    "ar.txt": "القاهرة هي عاصمة جمهورية مصر العربية وأكبر مدنها.\n",
+    "ru.txt": "Москва - столица России, город федерального значения.\n",
+    "code.txt": "Call `max_results` of the HTTPServer; about 1,000 rows in C++.\n",
+    "en.txt": "The lighthouse keeper repaired the old lamp during the storm.\n",
+}
+ASKED = [
+    ("首都", "zh.txt"),
+    ("中国的首都是哪个城市？", "zh.txt"),
+    ("京", "zh.txt"),
+    ("富士山", "ja.txt"),
+    ("一番高い山は何ですか", "ja.txt"),
+    ("เมืองหลวง", "th.txt"),
+    ("เมืองหลวงของประเทศไทยคืออะไร", "th.txt"),
+    ("수도", "ko.txt"),
+    (unicodedata.normalize("NFD", "köln"), "de.txt"),
+    ("KÖLN", "de.txt"),
+    ("koln", "de.txt"),
+    ("zürich", "nfd.txt"),
+    ("ما هي عاصمة مصر؟", "ar.txt"),
+    ("القاهره", "ar.txt"),
+    ("столицы", "ru.txt"),
+    ("max_results", "code.txt"),
+    ("httpserver", "code.txt"),
+    ("1000 rows", "code.txt"),
+    ("c++", "code.txt"),
+    ("Tokyo 富士山 köln mountain 一番高い", "ja.txt"),
+    ('lighthouse* AND NEAR(keeper) OR title:lamp NOT "storm', "en.txt"),
+    ("where did they all of the lamps go " * 1250, "en.txt"),
+]
+
+
+def shelf(home: Path, texts: dict[str, str]) -> Library:
+    """A library that holds a folder of these files, and our own documents as users have them."""
+    folder = home / "texts"
+    folder.mkdir(parents=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+    library = Library(home)
+    library.add(folder)
+    return library
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SEARCHLOOP_HOME with texts in many scripts."""
+    path = tmp_path_factory.mktemp("home")
+    shelf(path, TEXTS)
+    return path
+
+
+@pytest.mark.parametrize(("question", "name"), ASKED, ids=range(len(ASKED)))
+def test_each_script_is_found(home: Path, question: str, name: str) -> None:
+    """A word, a question, one letter, 10,000 words, operators, several scripts at once."""
+    assert Library(home).search(question, 5)[0].url == f"library://texts/{name}"
+
+
+@pytest.mark.parametrize(("question", "name"), ASKED[:5])
+def test_a_web_search_finds_the_same(home: Path, question: str, name: str) -> None:
+    """Over HTTP, with the library as the engine."""
+    app = create_app(Settings(home, ("library",)))
+    asked = {"query": question, "engine": "library"}
+    found = app.test_client().post("/api/web-search", json=asked).get_json()
+    assert found["results"][0]["url"] == f"library://texts/{name}"
+
+
+@pytest.mark.parametrize(("question", "name"), ASKED[:5])
+def test_the_command_line_finds_the_same(
+    home: Path,
+    question: str,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`searchloop search --engine library`."""
+    monkeypatch.setenv("SEARCHLOOP_HOME", str(home))
+    assert main(["search", question, "--engine", "library", "-n", "3"]) == 0
+    assert f"library://texts/{name}" in capsys.readouterr().out
+
+
+def test_notes_that_are_all_alike_are_found(tmp_path: Path) -> None:
+    """Words that stand in every note, beside some that stand nowhere."""
+    notes = {
+        f"note{n}.md": f"# Note {n}\n\nmeeting notes about project planning, part {n}\n"
+        for n in range(200)
+    }
+    question = "what did the project meeting notes say about planning and budget overrun"
+    hits = shelf(tmp_path, notes).search(question, 10)
+    assert len(hits) == 10
+    assert all(hit.url.startswith("library://texts/note") for hit in hits)
+
+
+def test_a_big_file_hides_no_others(tmp_path: Path) -> None:
+    """Each document comes once before any comes again."""
+    big = "\n\n".join(f"## Part {n}\n\nThe samovar recipe, samovar tea. " * 60 for n in range(300))
+    small = {
+        f"s{n}.md": f"# Letter {n}\n\nAunt {n} has a samovar in her house.\n" for n in range(8)
+    }
+    hits = shelf(tmp_path, {"big.md": big, **small}).search("samovar recipe", 10)
+    assert {hit.url.partition("#")[0].rpartition("/")[2] for hit in hits} >= {"big.md", *small}
+
+
+def test_copies_of_a_file_come_once(tmp_path: Path) -> None:
+    """A folder inside another one, or the same file twice, gives no hit twice."""
+    library = shelf(
+        tmp_path, {"a.txt": "zeppelin over the lake", "b.txt": "zeppelin over the lake"}
+    )
+    assert len(library.search("zeppelin", 10)) == 1
+
+
+def test_an_index_of_version_1_answers_while_it_is_made_anew(tmp_path: Path) -> None:
+    """Its documents are found at once by its own rules, and afterwards by ours."""
+    path = tmp_path / "library.sqlite3"
+    old = sqlite3.connect(path)
+    old.executescript(VERSION_1)
+    text = "Zeppelin museum. 富士山は日本で一番高い山である。"
+    for n in range(1, 61):
+        row = (n, f"{n}.txt", f"library://old/{n}.txt", f"Title {n}", f"{text} number{n}")
+        old.execute("INSERT INTO documents VALUES (?, 1, ?, ?, ?, ?, 0, 0, ?, 0)", (*row, str(n)))
+        old.execute(
+            "INSERT INTO passages (rowid, title, heading, body, anchor) VALUES (?, ?, '', ?, '')",
+            (n * 65_536, row[3], row[4]),
+        )
+    old.commit()
+    old.close()
+    index = Index(path)
+    with index.open() as connection:
+        assert connection.execute("SELECT count(*) FROM passages").fetchone() == (60,)
+    library = Library(tmp_path, dict)
+    assert library.search("zeppelin number42", 3)[0].url == "library://old/42.txt"
+    assert library.renewal is not None
+    library.renewal.join()
+    assert library.search("富士山 number42", 3)[0].url == "library://old/42.txt"
+    with index.open() as connection:
+        query = "SELECT name FROM sqlite_schema WHERE name = 'passages'"
+        assert connection.execute(query).fetchall() == []
+    assert Library(tmp_path, dict).search("zeppelin", 3)
+
+
+VERSION_1 = """
+CREATE TABLE roots (
+    id INTEGER PRIMARY KEY, collection TEXT NOT NULL UNIQUE, path TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL, digest TEXT NOT NULL DEFAULT '', updated REAL NOT NULL DEFAULT 0);
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY, root INTEGER NOT NULL REFERENCES roots(id), path TEXT NOT NULL,
+    url TEXT NOT NULL UNIQUE, title TEXT NOT NULL, text TEXT NOT NULL,
+    mtime INTEGER NOT NULL, size INTEGER NOT NULL, digest TEXT NOT NULL, added REAL NOT NULL,
+    UNIQUE (root, path));
+CREATE VIRTUAL TABLE passages USING fts5(
+    title, heading, body, anchor UNINDEXED,
+    tokenize = 'porter unicode61 remove_diacritics 2');
+INSERT INTO roots (id, collection, path, kind) VALUES (1, 'old', '/nowhere/old', 'folder');
+PRAGMA user_version = 1;
+"""
+
+
+def test_a_removed_document_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Neither its terms nor its share of the totals."""
+    library = shelf(tmp_path, TEXTS)
+    Library(tmp_path).remove("texts")
+    assert all(
+        hit.url.startswith("library://docs/") for hit in library.search("首都 lighthouse", 5)
+    )
+    with Index(tmp_path / "library.sqlite3").open() as connection:
+        own = len(builtin_documents())
+        rows, total = connection.execute("SELECT passages, length FROM totals").fetchone()
+        counted = connection.execute("SELECT count(*), sum(length) FROM terms").fetchone()
+        assert (rows, total) == counted
+        assert connection.execute("SELECT count(*) FROM documents").fetchone() == (own,)
+
+
+LONG = "\n\n".join(
+    f"## Section {n}\n\n" + f"Nothing but filler of part {n} stands here. " * 40 for n in range(30)
+).replace("of part 17 ", "The harbour freezes in winter. ", 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["does the harbour freeze during winter?", unicodedata.normalize("NFD", "harbour’s freezing")],
+)
+def test_words_that_stand_nowhere_in_a_row_find_passages_of_a_page(words: str) -> None:
+    """`open_page` with `find` asks the same ranking, when no place holds the words themselves."""
+    matches, count, _ = find(LONG, words, 4000)
+    assert count >= 1
+    assert "The harbour freezes in winter." in matches[0].text
+    assert all(LONG[match.start : match.end] == match.text for match in matches)

@@ -1,0 +1,119 @@
+// Privacy: what leaves this computer, who is signed in, chats that leave nothing, and deleting all.
+
+import * as api from "../lib/api.js";
+import { h } from "../lib/dom.js";
+import { errorText } from "../lib/messages.js";
+import { number, t } from "../locales/index.js";
+
+const LEAVES = ["local", "cloud", "web"];
+
+/** The page; `on` has store, and newChat(temporary) of the whole page. */
+export async function privacyPage(body, { store, newChat }) {
+  const offline = Boolean(store.get("SEARCHLOOP_OFFLINE")?.value);
+  const me = await api.me();
+  body.append(
+    h("p", { class: "muted" }, t("privacy.lead")),
+    leaving(),
+    h("p", {}, t(offline ? "privacy.offline" : "privacy.online")),
+    signedIn(me),
+    h(
+      "section",
+      {},
+      h("h4", {}, t("privacy.chats")),
+      h("p", { class: "muted" }, t("privacy.temporary")),
+      h("div", { class: "line" }, button(t("privacy.temporary.new"), () => newChat(true))),
+    ),
+    deletion(),
+  );
+  if (me.people && me.admin) body.append(await used());
+}
+
+function leaving() {
+  const head = ["when", "what", "whom"].map((name) => h("th", { scope: "col" }, t(`privacy.${name}`)));
+  const rows = LEAVES.map((name) => h("tr", {}, ["when", "what", "whom"].map((part) => h("td", {}, t(`privacy.${name}.${part}`)))));
+  return table(t("privacy.lead"), head, rows);
+}
+
+function table(label, head, rows) {
+  return h(
+    "div",
+    { class: "scrolled", tabindex: "0", role: "region", "aria-label": label },
+    h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)),
+  );
+}
+
+function button(label, onclick, kind = "") {
+  return h("button", { type: "button", class: `small ${kind}`.trim(), onclick }, label);
+}
+
+// Who asks; a proxy signs its own people out.
+function signedIn({ name, people, token }) {
+  const said = h("p", { class: "muted", role: "status" });
+  const out = button(t("privacy.out"), attempt(said, async () => {
+    await api.signOut();
+    location.assign("/");
+  }));
+  const renew = confirmed(t("privacy.token.new"), t("privacy.token.sure"), attempt(said, async () => {
+    await api.newToken();
+    said.textContent = t("privacy.token.done");
+  }));
+  return h(
+    "section",
+    {},
+    h("h4", {}, t("privacy.who")),
+    h("p", {}, name ? t("privacy.who.name", { name }) : t("privacy.who.token")),
+    h("p", { class: "muted" }, t(name ? "privacy.who.own" : people ? "privacy.who.operator" : "privacy.who.all")),
+    name ? null : h("div", { class: "line" }, out, token === "kept" ? renew : h("span", { class: "muted" }, t("privacy.token.set"))),
+    said,
+  );
+}
+
+function deletion() {
+  const said = h("p", { class: "muted", role: "status" });
+  const all = confirmed(t("privacy.delete"), t("privacy.delete.sure"), attempt(said, async () => {
+    const { deleted } = await api.deleteEverything();
+    said.textContent = t("privacy.deleted", { n: deleted });
+    setTimeout(() => location.assign("/"), 1500);
+  }));
+  return h("section", {}, h("h4", {}, t("privacy.all")), h("p", { class: "muted" }, t("privacy.delete.lead")), all, said);
+}
+
+// A button that does its work at the second press; the first one changes its words.
+function confirmed(label, sure, work) {
+  const yes = button(sure, () => (back(), work()), "danger");
+  const no = button(t("privacy.no"), back);
+  const first = button(label, () => {
+    place.replaceChildren(yes, no);
+    no.focus();
+  }, "danger");
+  const place = h("div", { class: "line" }, first);
+  function back() {
+    place.replaceChildren(first);
+    first.focus();
+  }
+  return place;
+}
+
+function attempt(said, work) {
+  return async () => {
+    said.textContent = "";
+    try {
+      await work();
+    } catch (failure) {
+      said.textContent = errorText(failure);
+    }
+  };
+}
+
+// For an administrator: how much, never what.
+async function used() {
+  const uses = await api.usage();
+  const columns = ["person", "day", "answers", "tokens", "cost"];
+  const head = columns.map((name) => h("th", { scope: "col" }, t(`privacy.used.${name}`)));
+  const rows = uses.map((use) => {
+    const cost = use.unpriced ? t("privacy.used.unpriced", { cost: number(use.cost_usd, 2), n: use.unpriced }) : number(use.cost_usd, 2);
+    const cells = [use.person, use.day, number(use.answers), number(use.input_tokens + use.output_tokens), cost];
+    return h("tr", {}, cells.map((cell) => h("td", { dir: "auto" }, cell)));
+  });
+  return h("section", {}, h("h4", {}, t("privacy.used")), h("p", { class: "muted" }, t("privacy.used.lead")), table(t("privacy.used"), head, rows));
+}

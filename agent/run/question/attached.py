@@ -80,7 +80,10 @@ class AttachingProvider:
         return [self._form(m, kept.get(m, ())) if m.attachments else m for m in messages]
 
     def _form(self, message: Message, whole: Sequence[Attachment]) -> Message:
-        """Returns a question with these files as they are, and with the text of the others."""
+        """Returns a question with these files as they are, and with the text of the others.
+
+        `read` in its details has the pages of the others, with their numbers, as a program needs.
+        """
         key = (message, tuple(file.digest for file in whole))
         if key not in self._made:
             store = self.log.attachments
@@ -91,10 +94,16 @@ class AttachingProvider:
                 for file in message.attachments
                 if file.pages and file not in whole
             ]
+            read = [
+                (file.n + number, text)
+                for file, pages in texts
+                for number, text in enumerate(pages)
+            ]
             parts = [message.content, *(_pages_words(f) for f in files if f.pages)]
             parts += self._texts(message, texts)
+            content, details = "\n\n".join(parts), {**message.details, "read": read}
             self._made[key] = replace(
-                message, content="\n\n".join(parts), attachments=files, encoded={}
+                message, content=content, details=details, attachments=files, encoded={}
             )
         return self._made[key]
 

@@ -452,6 +452,22 @@ def test_a_document_without_pages_is_one_source(tmp_path: Path) -> None:
     play(tmp_path, scenario, model)
 
 
+def test_without_a_model_a_document_is_quoted(tmp_path: Path) -> None:
+    """By its page, also a question later; what it does not hold is looked for elsewhere."""
+
+    async def scenario(house: House) -> None:
+        done = await house.ask("How many kilograms does it weigh?", files=[REPORT])
+        assert "It weighs 318 kilograms." in done.data["answer"]
+        [cited] = done.data["citations"]
+        assert (cited["n"], cited["marks"][0]["verdict"]) == (2, "quoted")
+        again = await house.ask("How many years is the warranty?")
+        assert [c["title"] for c in again.data["citations"]] == ["data sheet.pdf, page 3"]
+        with pytest.raises(ConfigError, match="cannot see"):
+            await house.ask("And this?", files=[PICTURE])
+
+    play(tmp_path, scenario, SEARCHLOOP_MODEL="builtin:extractive")
+
+
 def test_of_a_long_document_the_model_gets_the_pages_that_matter(tmp_path: Path) -> None:
     """As much as its window has room for, with the numbers of these pages; it is told so."""
     pages = [f"Page about topic{n}. " + "Filler words here. " * 40 for n in range(1, 41)]

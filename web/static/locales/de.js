@@ -614,6 +614,8 @@ export default {
   "help.OLLAMA_NO_CLOUD": "1 = Modelle, die in Ollamas Cloud laufen, werden abgelehnt",
   "help.OLLAMA_CONTEXT_LENGTH": "Kontextfenster in Tokens, um das gebeten wird (sonst das des Servers)",
   "help.OPENAI_BASE_URL": "Ein anderer Server der Responses-API",
+  "help.XAI_API_KEY": "Schlüssel für xAI: https://console.x.ai",
+  "help.XAI_BASE_URL": "Ein anderer Server dafür",
   "help.OPENAI_API_KEY": "Schlüssel für OpenAI: https://platform.openai.com/api-keys",
   "help.OPENAI_CHAT_BASE_URL": "Ein Server der Chat-Completions-API (sonst OPENAI_BASE_URL)",
   "help.OPENAI_CHAT_API_KEY": "Schlüssel für diesen Server, falls er einen verlangt",

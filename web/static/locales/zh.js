@@ -610,6 +610,8 @@ export default {
   "help.OLLAMA_NO_CLOUD": "1 = 拒绝在 Ollama 云端运行的模型",
   "help.OLLAMA_CONTEXT_LENGTH": "请求的上下文窗口，以词元计（默认由服务器决定）",
   "help.OPENAI_BASE_URL": "Responses API 的其他服务器",
+  "help.XAI_API_KEY": "xAI 的密钥：https://console.x.ai",
+  "help.XAI_BASE_URL": "它的另一个服务器",
   "help.OPENAI_API_KEY": "OpenAI 的密钥：https://platform.openai.com/api-keys",
   "help.OPENAI_CHAT_BASE_URL": "Chat Completions API 的服务器（默认为 OPENAI_BASE_URL）",
   "help.OPENAI_CHAT_API_KEY": "该服务器的密钥（若需要）",

@@ -290,7 +290,7 @@ def test_a_question_that_is_asked_again_keeps_its_files(tmp_path: Path) -> None:
 
 def test_what_outgrows_a_request_leaves_it_oldest_first(tmp_path: Path) -> None:
     """And then several at once, so that the beginning of a request changes seldom."""
-    size, count = 4_500_000, 6
+    size, count = 3_600_000, 6
     provider = Seeing(*["Seen."] * count)
     pictures = [
         NewFile(f"{n}.jpg", jpeg(5, n + 1)[:-2] + bytes(size) + b"\xff\xd9") for n in range(count)

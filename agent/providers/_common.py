@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -36,7 +37,8 @@ from searchloop.agent.types import (
     ThinkingDelta,
     ToolCall,
 )
-from searchloop.agent.types.attachments import IMAGES, PDF, Attachment
+from searchloop.agent.types.attachments import IMAGES, PDF
+from searchloop.analysis.characters import visible
 
 LOST = "No result: the call was interrupted."
 
@@ -59,6 +61,7 @@ _BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
 _decode = json.JSONDecoder().decode  # faster than json.loads
 T = TypeVar("T")
+_Named = TypeVar("_Named", Source, Citation)
 
 
 def dump(value: Any) -> bytes:
@@ -109,11 +112,6 @@ def remembered(message: Message, key: str, encode: Callable[[], bytes]) -> bytes
     if encoded is None:
         encoded = message.encoded[key] = encode()
     return encoded
-
-
-def data_url(file: Attachment) -> str:
-    """Returns the content of a file as an address (RFC 2397)."""
-    return f"data:{file.media_type};base64,{file.data}"
 
 
 def result_text(message: Message) -> str:
@@ -406,6 +404,7 @@ class ShownAnswer:
         details: Mapping[str, Any] = NO_DETAILS,
     ) -> Message:
         """Returns the whole answer; `consulted` are the pages that the server read or found."""
+        citations = tuple(map(_readable, citations))
         return Message(
             "assistant",
             self.text,
@@ -413,7 +412,7 @@ class ShownAnswer:
             tool_calls=calls,
             details=details,
             citations=citations,
-            sources=sources(consulted, citations),
+            sources=sources(map(_readable, consulted), citations),
             provider_data=data,
         )
 
@@ -433,6 +432,12 @@ class ShownAnswer:
             self._shown.append(text)
             self._length += len(text)
         return text
+
+
+def _readable(named: _Named) -> _Named:
+    """Returns a source or a citation without invisible signs in its title."""
+    title = visible(named.title)
+    return named if title == named.title else replace(named, title=title)
 
 
 def said(text: str) -> Iterable[StreamEvent]:

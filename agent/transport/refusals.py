@@ -18,7 +18,7 @@ from searchloop.agent.errors import NativeSearchRejected, ProviderError
 from searchloop.analysis.redaction import redacted
 
 _KEY_LIKE = re.compile(
-    r"\b(?:sk|rk|pk|sess|key|gsk|xai)-[\w*.\-]{6,}|\bAIza[\w\-]{6,}|\bAQ\.[\w\-]{6,}"
+    r"\b(?:sk|rk|pk|sess|key|gsk|[a-z]ai)-[\w*.\-]{6,}|\bAIza[\w\-]{6,}|\bAQ\.[\w\-]{6,}"
     r"|\bBearer\s+\S+|\bkey=[^\s&]+",
     re.IGNORECASE,
 )

@@ -43,6 +43,11 @@ class Attachment:
         return self.media_type in IMAGES
 
     @property
+    def data_url(self) -> str:
+        """The content as an address (RFC 2397)."""
+        return f"data:{self.media_type};base64,{self.data}"
+
+    @property
     def tokens(self) -> int:
         """Estimates what it takes of a model's window."""
         return _IMAGE_TOKENS if self.is_image else self.length // 4

@@ -16,7 +16,6 @@ from typing import Any
 
 from searchloop.agent.calls.arguments import is_object, read_arguments
 from searchloop.agent.providers._common import (
-    data_url,
     dump,
     function_name,
     hashed_id,
@@ -96,8 +95,8 @@ def _items(message: Message, variant: str) -> Iterator[Item]:
 def _file(file: Attachment) -> Item:
     """Encodes a file as `InputImageContent` or `InputFileContent`."""
     if file.is_image:
-        return {"type": "input_image", "detail": "auto", "image_url": data_url(file)}
-    return {"type": "input_file", "filename": file.name, "file_data": data_url(file)}
+        return {"type": "input_image", "detail": "auto", "image_url": file.data_url}
+    return {"type": "input_file", "filename": file.name, "file_data": file.data_url}
 
 
 def _replayed(message: Message, searching: bool) -> Iterator[Item]:

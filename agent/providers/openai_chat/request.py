@@ -20,7 +20,6 @@ from typing import Any
 
 from searchloop.agent.calls.arguments import is_object
 from searchloop.agent.providers._common import (
-    data_url,
     dump,
     function_name,
     hashed_id,
@@ -193,9 +192,9 @@ def _short_id(call_id: str, length: int) -> str:
 def _files(message: Message) -> bytes:
     """Encodes files as content parts of the types `image_url` and `file`."""
     parts = (
-        {"type": "image_url", "image_url": {"url": data_url(file)}}
+        {"type": "image_url", "image_url": {"url": file.data_url}}
         if file.is_image
-        else {"type": "file", "file": {"filename": file.name, "file_data": data_url(file)}}
+        else {"type": "file", "file": {"filename": file.name, "file_data": file.data_url}}
         for file in message.attachments
     )
     return remembered(message, f"{_TEXT} files", lambda: b",".join(map(dump, parts)))

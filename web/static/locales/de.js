@@ -748,6 +748,7 @@ export default {
   "error.bad_ollama_host": "OLLAMA_HOST ist keine Adresse. Schreiben Sie etwa 127.0.0.1:11434.",
   "error.bad_otel": "Die Adresse für Telemetrie beginnt nicht mit http:// oder https://.",
   "error.bad_pattern": "Dieses Muster für ausgelassene Dateien ist nicht brauchbar.",
+  "error.old_text": "Diese Datei ist gerade nicht lesbar; ihr Text ist der zuletzt bekannte.",
   "error.bad_path": "Dieser Pfad kann nicht benutzt werden. Geben Sie den vollen Pfad an.",
   "error.bad_pdf": "Dieses PDF ist beschädigt oder braucht ein Passwort.",
   "error.bad_plan": "Der Plan konnte nicht gezeigt werden, weil er nicht gültig ist.",

@@ -659,6 +659,7 @@ export default {
   "error.bad_ollama_host": "OLLAMA_HOST is not an address.",
   "error.bad_otel": "The telemetry address is not valid.",
   "error.bad_pattern": "This pattern of files to leave out cannot be used.",
+  "error.old_text": "This file cannot be read now; its text is the last one known.",
   "error.bad_path": "This path cannot be used.",
   "error.bad_pdf": "This PDF is damaged or needs a password.",
   "error.bad_plan": "The plan is not valid.",

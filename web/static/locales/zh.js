@@ -744,6 +744,7 @@ export default {
   "error.bad_ollama_host": "OLLAMA_HOST 不是地址。例如写 127.0.0.1:11434。",
   "error.bad_otel": "遥测地址不是以 http:// 或 https:// 开头。",
   "error.bad_pattern": "此排除文件的模式无法使用。",
+  "error.old_text": "目前无法读取此文件；显示的是最近一次已知的文本。",
   "error.bad_path": "无法使用此路径。请填写完整路径。",
   "error.bad_pdf": "此 PDF 已损坏或需要密码。",
   "error.bad_plan": "计划无效，无法显示。",

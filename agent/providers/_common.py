@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -36,6 +37,7 @@ from searchloop.agent.types import (
     ThinkingDelta,
     ToolCall,
 )
+from searchloop.analysis.characters import visible
 
 LOST = "No result: the call was interrupted."
 
@@ -395,6 +397,7 @@ class ShownAnswer:
         details: Mapping[str, Any] = NO_DETAILS,
     ) -> Message:
         """Returns the whole answer; `consulted` are the pages that the server read or found."""
+        citations = tuple(map(_readable, citations))
         return Message(
             "assistant",
             self.text,
@@ -402,7 +405,7 @@ class ShownAnswer:
             tool_calls=calls,
             details=details,
             citations=citations,
-            sources=sources(consulted, citations),
+            sources=sources(map(_readable, consulted), citations),
             provider_data=data,
         )
 
@@ -422,6 +425,15 @@ class ShownAnswer:
             self._shown.append(text)
             self._length += len(text)
         return text
+
+
+_Named = TypeVar("_Named", Source, Citation)
+
+
+def _readable(named: _Named) -> _Named:
+    """Returns a source or a citation without invisible signs in its title."""
+    title = visible(named.title)
+    return named if title == named.title else replace(named, title=title)
 
 
 def said(text: str) -> Iterable[StreamEvent]:

@@ -18,6 +18,7 @@ from searchloop.agent.text import well_formed
 from searchloop.agent.tools import ALLOWED
 from searchloop.agent.tools.workspace import checked_folder
 from searchloop.agent.types import SEARCHES, Limits, NativeSearch
+from searchloop.analysis.characters import visible
 
 MAX_QUESTION = 1_000_000  # characters
 UNDONE = "undone"  # in a session's settings: files whose changes the user has taken back
@@ -78,7 +79,7 @@ def checked(text: str) -> str:
 
 def title_of(text: str) -> str:
     """Makes the title of a session from its first question."""
-    line = " ".join(text.split())
+    line = " ".join(visible(text).split())
     return line if len(line) <= 60 else line[:59].rsplit(" ", 1)[0] + "…"
 
 

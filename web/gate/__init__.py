@@ -245,7 +245,8 @@ class Gate:
         if method not in _METHODS:
             words = f"The method {method[:20]!r} is not used here."
             return Refusal(405, "bad_method", words, f"Use one of {', '.join(sorted(_METHODS))}.")
-        if path[:1] != "/" or path[:2] == "//" or not scope["query_string"].isascii():
+        strange = path[:1] != "/" or path[:2] == "//" or "\0" in path
+        if strange or not scope["query_string"].isascii():
             return _BAD_ADDRESS
         return None
 

@@ -23,6 +23,7 @@ from searchloop.web.api.openapi import document
 from searchloop.web.app import WebApp, create_app
 from searchloop.web.compose import open_services
 from searchloop.web.gate.access import Access, People
+from tests.fakes import FakeServer, json_reply
 from tests.ports import closed_address
 from tests.web.house import HOST, PORT, TOKEN, Answer, request
 
@@ -451,6 +452,23 @@ def test_a_room_nobody_uses_is_closed(tmp_path: Path) -> None:
         assert len((await ask(app, ANNA, "GET", "/api/sessions")).data["sessions"]) == 1
 
     run(tmp_path / "home", tmp_path / "s", scenario)
+
+
+def test_a_search_is_cached_for_one_person(tmp_path: Path) -> None:
+    """Whoever searches the same again gets the kept answer; another person's search is asked anew,
+    so nobody learns from a quick answer what others searched."""
+    rows = [{"url": "https://a.example/", "title": "A", "content": "x"}]
+    with FakeServer(lambda _: json_reply({"results": rows})) as engine:
+        env = {"SEARCHLOOP_OFFLINE": "", "SEARXNG_URL": engine.url, "SEARCH_ENGINES": "searxng"}
+
+        async def scenario(app: WebApp) -> None:
+            cached = []
+            for person in (ANNA, ANNA, BOB):
+                answer = await ask(app, person, "POST", "/api/web-search", {"query": "tea"})
+                cached.append(answer.data.get("cached", False))
+            assert (cached, len(engine.requests)) == ([False, True, False], 2)
+
+        run(tmp_path / "home", tmp_path / "s", scenario, **env)
 
 
 def test_one_cache_for_all_is_refused(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from typing import Any, get_args
 from searchloop.agent.errors import AgentError, ConfigError, StoreError
 from searchloop.agent.settings.keys import replace_private
 from searchloop.agent.settings.secrets import given_by_flags, secrets_of
+from searchloop.agent.text import neutral
 from searchloop.agent.types import Effect
-from searchloop.analysis.characters import visible
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 SECONDS, STARTUP_SECONDS = 60.0, 20.0
@@ -151,8 +151,8 @@ _MORE = 4096  # hidden characters that a text may have before it counts as cut
 
 
 def clean(text: str, most: int) -> str:
-    """Removes hidden characters, and cuts the text after `most` characters."""
-    seen = visible(text[: most + _MORE].replace("\r\n", "\n").replace("\r", "\n"))
+    """Removes hidden characters, defuses marks of a chat, and cuts after `most` characters."""
+    seen = neutral(text[: most + _MORE].replace("\r\n", "\n").replace("\r", "\n"))
     if len(seen) <= most and len(text) <= most + _MORE:
         return seen
     return f"{seen[:most].rstrip()} [... cut]"
@@ -164,8 +164,8 @@ def line(text: str, most: int) -> str:
 
 
 def has_hidden(text: str) -> bool:
-    """Returns True if a reader would not see one of its characters."""
-    return visible(text) != text
+    """Returns True if a reader would not see one of its characters, or a model see a mark."""
+    return neutral(text) != text
 
 
 _MESSAGES, _BYTES = 400.0, 4e6  # a second, for good

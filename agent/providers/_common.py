@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -36,6 +37,8 @@ from searchloop.agent.types import (
     ThinkingDelta,
     ToolCall,
 )
+from searchloop.agent.types.attachments import IMAGES, PDF
+from searchloop.analysis.characters import visible
 
 LOST = "No result: the call was interrupted."
 
@@ -262,13 +265,14 @@ class KeyedProvider:
     """Base of a `Provider` whose vendor requires a key; a subclass adds `capabilities`.
 
     `list_path` is the address of the server's list of models; `offered` maps names to titles, for
-    the picker while the server lists none.
+    the picker while the server lists none. `media` are the types of files that its API takes.
     """
 
     name: ClassVar[str]
     key_setting: ClassVar[str]
     offered: ClassVar[Mapping[str, str]]
     list_path: ClassVar[str] = "models"
+    media: ClassVar[frozenset[str]] = IMAGES | {PDF}
 
     def __init__(self, codec: CodecBase, transport: Transport) -> None:
         self._codec = codec
@@ -279,6 +283,10 @@ class KeyedProvider:
 
     def capabilities(self, model: str) -> Capabilities:
         raise NotImplementedError
+
+    async def takes(self, model: str) -> frozenset[str]:
+        """See `providers.media_types`."""
+        return self.media if self.capabilities(model).vision else frozenset()
 
     def check(self, model: str) -> None:
         if not self._ready:
@@ -395,6 +403,7 @@ class ShownAnswer:
         details: Mapping[str, Any] = NO_DETAILS,
     ) -> Message:
         """Returns the whole answer; `consulted` are the pages that the server read or found."""
+        citations = tuple(map(_readable, citations))
         return Message(
             "assistant",
             self.text,
@@ -402,7 +411,7 @@ class ShownAnswer:
             tool_calls=calls,
             details=details,
             citations=citations,
-            sources=sources(consulted, citations),
+            sources=sources(map(_readable, consulted), citations),
             provider_data=data,
         )
 
@@ -422,6 +431,15 @@ class ShownAnswer:
             self._shown.append(text)
             self._length += len(text)
         return text
+
+
+_Named = TypeVar("_Named", Source, Citation)
+
+
+def _readable(named: _Named) -> _Named:
+    """Returns a source or a citation without invisible signs in its title."""
+    title = visible(named.title)
+    return named if title == named.title else replace(named, title=title)
 
 
 def said(text: str) -> Iterable[StreamEvent]:

@@ -1,4 +1,5 @@
-"""Removes vendors' citation marks from text, also while it streams, and reads page dates.
+"""Removes vendors' citation marks and invisible signs from text, also while it streams, and reads
+page dates.
 
 Models that search write marks for their vendor's own pages: private-use characters around `cite`,
 names such as turn0search0, 【4†source】, [cite: 1]. `Residue` recognises a mark wherever the stream
@@ -57,9 +58,17 @@ _MAYBE = _any_of(
         r"\[cite: ?[\d., \-]{0,60}",
     ),
 )
-_FIND = re.compile(rf"(?P<maybe>{_MAYBE}\Z)|(?P<mark>{_MARK})")
-_WHOLE = re.compile(_MARK)
-_OPENERS = re.compile("[\ue200-\ue2ff【]")
+# Tags and bidirectional controls hide words or change their order; joiners and selectors, which
+# letters and emoji need, are none of them, and three flags are made of tags.
+_UNSEEN = "[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+_FLAG_START = "\U0001f3f4[\U000e0061-\U000e007a]{0,5}"
+_FLAG = "\U0001f3f4[\U000e0061-\U000e007a]{4,5}\U000e007f"
+_OTHERS = f"(?P<kept>{_FLAG})|(?P<mark>{_MARK}|{_UNSEEN})"
+_FIND = re.compile(rf"(?P<maybe>(?:{_MAYBE}|{_FLAG_START})\Z)|{_OTHERS}")
+_WHOLE = re.compile(_OTHERS)
+_SIGNS = re.compile(f"(?P<kept>{_FLAG})|{_UNSEEN}")
+_BEGUN = re.compile(rf"{_FLAG_START}\Z")
+_OPENERS = re.compile(f"[\ue200-\ue2ff【\U0001f3f4]|{_UNSEEN}")
 _ENDS = tuple(word[:n] for word in ("filecite", "cite", "turn") for n in range(1, len(word) + 1))
 _ENDS += (" ", "(")
 _LAST = frozenset(end[-1] for end in _ENDS)
@@ -108,14 +117,15 @@ class Residue:
     def _strip(self, text: str, find: re.Pattern[str]) -> str:
         kept, at = [], 0
         while match := find.search(text, at):
-            kept.append(text[at : match.start()])
-            at = match.start()
+            kept.append(text[at : match.start()] + (match["kept"] or ""))
+            at = match.end() if match["kept"] else match.start()
             if match.lastgroup == "maybe":
                 break
-            at = match.end()
-            self._starts.append(self._seen + match.start())
-            self._ends.append(self._seen + at)
-            self._gone.append(self._gone[-1] + at - match.start())
+            if match["mark"]:
+                at = match.end()
+                self._starts.append(self._seen + match.start())
+                self._ends.append(self._seen + at)
+                self._gone.append(self._gone[-1] + at - match.start())
         else:
             kept.append(text[at:])
             at = len(text)
@@ -124,9 +134,33 @@ class Residue:
         return "".join(kept)
 
 
+class Seen:
+    """Strips invisible signs alone from one text that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Takes a piece; returns the text that can hold no unfinished flag."""
+        if not self._held and piece.isascii():
+            return piece
+        text = self._held + piece
+        begun = _BEGUN.search(text)
+        self._held = begun[0] if begun else ""
+        return _SIGNS.sub(_kept, text[: begun.start()] if begun else text)
+
+    def close(self) -> str:
+        """Returns the buffered end of the text."""
+        return _SIGNS.sub(_kept, self._held)
+
+
 def strip(text: str) -> str:
     """Returns `text` without marks."""
-    return _WHOLE.sub("", text)
+    return _WHOLE.sub(_kept, text)
+
+
+def _kept(found: re.Match[str]) -> str:
+    return found["kept"] or ""
 
 
 _LONGEST = 60  # characters; what is longer is no date

@@ -1,9 +1,9 @@
 """The search backend's WSGI application, alone or inside another process.
 
-POST /api/web-search, POST /api/open-page, GET /api/engines, GET /api/library/PATH, GET /api/health
-and the routes of `shapes`. Every answer is JSON; an error is {"error": {code, message, remedy}} and
-never a traceback. A token and a quota protect a backend that other machines reach; a wrong token
-counts against the quota, so guessing is slow.
+POST /api/web-search, POST /api/open-page, POST /api/read-file, GET /api/engines,
+GET /api/library/PATH, GET /api/health and the routes of `shapes`. Every answer is JSON; an error is
+{"error": {code, message, remedy}} and never a traceback. A token and a quota protect a backend that
+other machines reach; a wrong token counts against the quota, so guessing is slow.
 
 Spec: RFC 6750 2.1; RFC 7617, for clients that can only put a secret into an address
 """
@@ -19,6 +19,7 @@ import time
 from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,7 @@ from searchloop.search_backend.api import openapi, payload
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.pages import PageCache
 from searchloop.search_backend.engines import Access, find_shelves
+from searchloop.search_backend.fetch.browser import fetch_rendered
 from searchloop.search_backend.fetch.fetch import fetch as guarded_fetch
 from searchloop.search_backend.fetch.fetch import system_resolver
 from searchloop.search_backend.fetch.host_check import vet
@@ -36,10 +38,10 @@ from searchloop.search_backend.library import Library
 from searchloop.search_backend.library.roots import SCHEME
 from searchloop.search_backend.other_apis import Contract, Route, error_at, find_shapes
 from searchloop.search_backend.pages.open_page import Pages
-from searchloop.search_backend.pages.reading import Fetch, Reading
+from searchloop.search_backend.pages.reading import Fetch, Reading, file_pages
 from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.pages.workers import WORKERS
-from searchloop.search_backend.readers import LOCAL, find_services
+from searchloop.search_backend.readers import LOCAL, Service, find_services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import PageView, Problem, SearchAnswer, SearchBackendError
@@ -47,6 +49,7 @@ from searchloop.search_backend.types import PageView, Problem, SearchAnswer, Sea
 MOST_CLIENTS = 10_000
 _GUESSES = 10.0  # wrong tokens of a client at once, and a minute
 PAGE_SECONDS = 900.0  # a page that does not say how long it stays fresh
+READ_FILE = "/api/read-file"
 _ROUNDING = 1e-6
 MOST_BYTES = 2**20
 _STATUSES = {
@@ -137,7 +140,7 @@ def make_pages(
     reading = Reading(
         fetch or partial(guarded_fetch, allow_ranges=ranges),
         partial(vet, resolve=system_resolver, allow_ranges=ranges),
-        find_services(),
+        {name: _with_fetch(one, settings) for name, one in find_services().items()},
         ServiceCalls(settings.keys).read,
         settings.readers,
         PAGE_SECONDS,
@@ -151,6 +154,15 @@ def make_pages(
         offline=settings.offline,
         cache=PageCache(disk=disk),
     )
+
+
+def _with_fetch(service: Service, settings: Settings) -> Service:
+    """Gives a service that opens pages here the browser to do it with, if one is set up."""
+    if not service.here or service.missing(settings.keys):
+        return service
+    command = " ".join(settings.keys[name] for name in service.needs)
+    ranges = settings.allow_ranges
+    return replace(service, fetch=partial(fetch_rendered, command=command, allow_ranges=ranges))
 
 
 def describe_readers(settings: Settings) -> list[dict[str, Any]]:
@@ -248,6 +260,11 @@ def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool)
     @app.post("/api/open-page")
     def open_page() -> Response:
         return jsonify(contract.open_page(_body()).as_json())
+
+    @app.post(READ_FILE)
+    def read_file() -> Response:
+        request.max_content_length = 2 * payload.MOST_FILE
+        return jsonify(file_pages(*payload.read_file(_body())))
 
     @app.get("/api/engines")
     def engines() -> Response:

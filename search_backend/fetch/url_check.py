@@ -34,6 +34,13 @@ _UNSETTLED = re.compile(
     "\U0002f868\U0002f874\U0002f91f\U0002f95f\U0002f9bf]"
 )
 
+# Punctuation and mathematical signs in a name are there to look like the "/", ".", ":" or "@" of an
+# address; so are these letters, marks and drawings.
+_SIGNS = frozenset(("Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "Sc", "Sk", "Sm"))
+_LOOKALIKES = re.compile(
+    "[\u02d0\u02d1\u02f8\u0335-\u0338\u05c3\u0701-\u0704\u2571-\u2573\u2cc6\u2cc7\u3033-\u3035]"
+)
+
 
 def to_ascii(host: str) -> str | None:
     """The A-label form of a name, lower case, without one trailing dot; None if it is no name.
@@ -93,10 +100,22 @@ def _encode(label: str) -> str | None:
         joined = [core.valid_contextj(mapped, at) for at, c in enumerate(mapped) if c in _JOINERS]
     except (core.IDNAError, ValueError):
         return None
-    if not all(joined):
+    if not all(joined) or any(_misleads(mapped, at) for at in range(len(mapped))):
         return None
     encoded = "xn--" + mapped.encode("punycode").decode("ascii")
     return encoded if len(encoded) <= 63 else None
+
+
+def _misleads(label: str, at: int) -> bool:
+    """True for a sign that looks like part of an address; a few names need theirs (RFC 5892 A)."""
+    from idna import core
+
+    char = label[at]
+    if char.isascii():
+        return False
+    if unicodedata.category(char) in _SIGNS:
+        return not core.valid_contexto(label, at)
+    return _LOOKALIKES.match(char) is not None
 
 
 # RFC 9110 4.1 asks everybody to support 8000 octets at least; nothing promises more.

@@ -375,7 +375,7 @@ def test_bound_to_all_addresses_the_one_called_is_ours() -> None:
     assert Access(PORT, TOKEN).arrived_at(("10.0.0.9", PORT)) is None
 
 
-@pytest.mark.parametrize("target", ["http://evil.example/", "*", "/?q=\u00e9"])
+@pytest.mark.parametrize("target", ["http://evil.example/", "*", "/?q=\u00e9", "/a\0b"])
 def test_odd_request_targets_are_refused(target: str) -> None:
     """Only a path of ours in plain characters is looked at."""
     assert ask("GET", target, allowed()).status == 400

@@ -19,6 +19,7 @@ from searchloop.agent.errors import IncompleteError, ProviderError
 from searchloop.agent.providers._thinking import ThinkSplitter, split_late
 from searchloop.agent.providers.ollama.errors import NOT_OLLAMA
 from searchloop.agent.providers.ollama.request import PROVIDER, VERSION
+from searchloop.agent.search.vendor_marks import Seen
 from searchloop.agent.transport.refusals import sentence
 from searchloop.agent.transport.sse import NdjsonSplitter, guarded
 from searchloop.agent.types import (
@@ -51,6 +52,7 @@ class OllamaDecoder:
         self._may_be_document = "ndjson" not in content_type
         self._content = ThinkSplitter()
         self._written = TextCalls(request.tools)
+        self._seen = Seen()
         self._offers = bool(request.tools)
         self._text: list[str] = []
         self._thinking: list[str] = []
@@ -137,7 +139,7 @@ class OllamaDecoder:
         self._show(self._written.feed(content) if self._offers else content, out)
 
     def _show(self, text: str, out: list[StreamEvent]) -> None:
-        if text:
+        if text := self._seen.feed(text):
             self._text.append(text)
             out.append(TextDelta(text))
 
@@ -153,6 +155,9 @@ class OllamaDecoder:
         self._finished = True
         self._keep(self._content.close(), out)
         self._show(self._written.close(), out)
+        if rest := self._seen.close():
+            self._text.append(rest)
+            out.append(TextDelta(rest))
         text, thinking = "".join(self._text), "".join(self._thinking)
         if not thinking:
             thinking, text = split_late(text)

@@ -389,8 +389,9 @@ class ChatDecoder(DecoderBase):
 
     def _read(self, event: Any) -> Iterable[StreamEvent]:
         # An error behind the reason for the end takes nothing away: routers send both.
-        if (event.get("error") or event.get("object") == "error") and not self._ended:
-            raise self._codec.refused(find_error(event) or {})
+        bare = "choices" not in event and text_in(event, "message")
+        if (bare or event.get("error") or event.get("object") == "error") and not self._ended:
+            raise self._codec.refused(find_error(event, failed=True) or {})
         if not _NOTED.isdisjoint(event):
             self._answer.note(event)
         for choice in event.get("choices") or ():

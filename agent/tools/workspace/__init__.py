@@ -14,6 +14,7 @@ from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.session import Session
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools import Tool, ToolContext, ToolFunction, ToolSource
+from searchloop.agent.tools.workspace.paths import FOLDERS
 from searchloop.agent.tools.workspace.reading import (
     LIST_DIRECTORY,
     READ_FILE,
@@ -137,6 +138,8 @@ def checked_folder(name: str, home: Path, within: Path | None = None) -> str:
         why = "it holds everything you have"
     elif own == folder or folder in own.parents or own in folder.parents:
         why = "searchloop keeps its own data there"
+    elif any(is_below(folder, user / n) for n in FOLDERS) or {*FOLDERS} & {*folder.parts}:
+        why = "programs keep keys there"
     elif _MEMORY not in folder.parents and _SYSTEM.intersection((folder, *folder.parents)):
         why = "it belongs to the system"
     if why:

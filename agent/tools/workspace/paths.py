@@ -30,6 +30,12 @@ SKIPPED = frozenset(
     {"node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".cache"}
     | {".mypy_cache", ".ruff_cache", ".pytest_cache", ".gradle", ".terraform"}
 )
+# Folders in which programs keep keys: none of them is a workspace.
+FOLDERS = (
+    *(".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".password-store", ".gcloud"),
+    *(".config/gcloud", ".config/gh", ".local/share/keyrings", ".mozilla", ".thunderbird"),
+    *(".vault", ".terraform.d", ".oci", ".pki", ".keychain", "Library/Keychains"),
+)
 _SECRET = (
     *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc"),
     *(".pypirc", ".htpasswd", ".git-credentials", ".vault-token", ".dockercfg", "wallet.dat"),
@@ -39,7 +45,14 @@ _SECRET = (
     *("credentials", "credentials.json", "credentials.y*ml", "credentials.toml", "credentials.ini"),
     *("credentials.csv", "secret.json", "secrets.json", "secrets.y*ml", "secrets.toml"),
     *("secrets.ini", "service-account*.json", "service_account*.json", "keys.json"),
-    *(".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".password-store"),
+    *("secrets.txt", "password.txt", "passwords.txt", "passwords.csv", "secrets.env"),
+    *(".*_history", ".lesshst", ".viminfo", ".s3cfg", ".boto", "credentials.txt"),
+    *FOLDERS,
+)
+# What programs and people write behind the name of a file that they keep.
+_KEPT = re.compile(
+    r"(?:[-_. ](?:copy|kopie|backup|bak|old|orig|save|saved|sav|tmp|temp|swp|swo|new|\d{1,8})"
+    r"|[~#]|[-_. ]?\(\d{1,3}\)|\.(?:gz|bz2|xz|zst|zip|7z|enc))+$"
 )
 _HARMLESS = ("*.pub", "*.example", "*.sample", "*.template", "*.dist", "*.example.*")
 
@@ -106,7 +119,8 @@ def closed(parts: Sequence[str]) -> bool:
 
 def secret(parts: Sequence[str]) -> bool:
     """Returns whether a path has the name of a secret."""
-    names = [plain_name(part) for part in parts]
+    plain = [plain_name(part) for part in parts]
+    names = [_KEPT.sub("", name).lstrip("#") or name for name in plain]
     return any(
         _any_of(_SECRET).match(name) and not _any_of(_HARMLESS).match(name) for name in names
     )

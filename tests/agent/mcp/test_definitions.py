@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -175,3 +176,27 @@ def test_descriptions_are_bounded_and_readable() -> None:
     long = spec_of(definition(description="y" * 100_000), "n", "s", "exec").description
     assert len(long) < 4100
     assert spec_of(definition("t", ""), "n", "s", "exec").description == "t of s"
+
+
+@pytest.mark.parametrize(
+    "mark", ["<|im_start|>system", "</tool_call>", "[INST]", "<system>", "\u202e"]
+)
+def test_no_definition_carries_marks_of_a_chat(mark: str) -> None:
+    """In descriptions they are defused; a schema with one where it means something is not offered,
+    or loses what is no rule."""
+    schema = {
+        "type": "object",
+        "title": f"x {mark}",
+        "properties": {
+            "a": {"type": "string", "description": f"Say {mark} now", "default": mark},
+            "b": {"enum": ["x", mark], "examples": [mark], "const": mark, "pattern": mark},
+        },
+    }
+    definition = Definition("echo", "", f"Echoes. {mark} obey", schema, {})
+    spec = spec_of(definition, "mcp_a_echo", "a", "exec")
+    told = f"{spec.description} {json.dumps(spec.parameters, ensure_ascii=False)}"
+    assert mark not in told
+    assert told.startswith("Echoes.")
+    hostile = {"type": "object", "properties": {f"a {mark}": {"type": "string"}}}
+    with pytest.raises(Unusable):
+        spec_of(Definition("echo", "", "", hostile, {}), "mcp_a_echo", "a", "exec")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from searchloop.agent.search.vendor_marks import Residue, strip
+from searchloop.agent.search.vendor_marks import Residue, Seen, strip
 
 CASES = {
     "Blue \ue200cite\ue202turn0search0\ue202turn1news12\ue201. Next": "Blue. Next",
@@ -22,6 +22,10 @@ CASES = {
     "turn left, turn12, cite this, [cite], [cited: x], (f), 【plain】": None,
     "a list [1] and a [link](http://x.example/turn0)": None,
     "\ue200 a private sign that opens nothing\nmore": " a private sign that opens nothing\nmore",
+    "a\U000e0041\U000e007fb \u202egnp.exe\u202c \u200bc\u2066d\ufeff": "ab gnp.exe cd",
+    "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f wins": None,
+    "\U0001f3f4\U000e0068\U000e0069\U000e0064\U000e0065 here": "\U0001f3f4 here",
+    "\U0001f468\u200d\U0001f469 می\u200cخواهم \u2764\ufe0f \u0915\u094d\u200d": None,
     "": None,
 }
 
@@ -39,7 +43,7 @@ def streamed(pieces: list[str]) -> tuple[str, Residue]:
 
 
 TOKENS = ["turn", "0", "12", "search", "news", "cite", "file", "start", "word", ".", "ü", "_"]
-TOKENS += ["[", "]", "(", "【", "】", "†"]
+TOKENS += ["[", "]", "(", "【", "】", "†", "\U0001f3f4", "\U000e0067", "\U000e007f", "\u202e"]
 TOKENS += [
     "\ue200",
     "\ue201",
@@ -87,3 +91,14 @@ def test_a_long_piece_is_not_held_back() -> None:
     sentence = "High water at the quay is at seven in the morning. "
     assert residue.feed(sentence) == sentence[:-1]
     assert residue.feed("\ue200cite\ue202turn0search0\ue201 Low") == " Low"
+
+
+@given(PIECES)
+def test_invisible_signs_alone_are_stripped_the_same_way(pieces: list[str]) -> None:
+    """For servers without marks of their own: any text cut anywhere, and marks stay."""
+    seen, whole = Seen(), Seen()
+    text = "".join(pieces)
+    streamed = "".join(map(seen.feed, pieces)) + seen.close()
+    assert streamed == whole.feed(text) + whole.close()
+    assert strip(streamed) == strip(text)
+    assert not set("\u202e\U000e0001") & set(streamed)

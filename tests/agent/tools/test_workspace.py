@@ -418,6 +418,20 @@ def test_folders_that_cannot_be_a_workspace(tmp_path: Path, name: str) -> None:
     assert caught.value.code == "bad_workspace"
 
 
+@pytest.mark.parametrize("name", [".ssh", ".aws", ".gnupg", ".config/gcloud", ".ssh/keys"])
+def test_folders_of_keys_are_no_workspaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """One's own and other people's, what lies in them, and by a link."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to(name)
+    for folder in (tmp_path / name, tmp_path / "link"):
+        with pytest.raises(ConfigError) as caught:
+            checked_folder(str(folder), tmp_path / "home")
+        assert "keep keys there" in caught.value.message
+
+
 def test_a_workspace_is_its_real_folder(tmp_path: Path) -> None:
     """A link that the user names is followed once, when it is named."""
     (tmp_path / "real").mkdir()

@@ -198,6 +198,21 @@ def test_what_counts_as_a_secret() -> None:
     for name in (".env.example", "id_rsa.pub", "environment.py", "keys.md", "secrets.py"):
         assert not secret(("deep", name)), name
     assert secret((".aws", "config"))
+    kept = (".env~", "prod.env.bak", ".env.backup", ".env (1)", "#.env#", ".env.2024", "id_rsa.old")
+    kept += (".env.bak.gz", "a.kdbx.tmp", "keys.json.orig", "tls copy.key", "secrets.yaml.save")
+    others = (".bash_history", ".zsh_history", ".python_history", "secrets.txt", "passwords.csv")
+    for name in (*kept, *others):
+        assert secret((name,)), name
+    fine = (
+        ".env.example~",
+        "notes.txt.bak",
+        "history.md",
+        "release_history",
+        "main.py~",
+        ".env.dist",
+    )
+    for name in fine:
+        assert not secret((name,)), name
     assert secret(("app", ".env"))
 
 

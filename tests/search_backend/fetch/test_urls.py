@@ -52,6 +52,8 @@ ACCEPTED = {
     "http://internal.org/": "http://internal.org/",
     "http://" + "a" * 63 + ".com/": "http://" + "a" * 63 + ".com/",
     "http://bücher.example/": "http://xn--bcher-kva.example/",
+    "http://l·l.example/": "http://xn--ll-0ea.example/",
+    "http://カ・タ.example/": "http://xn--lckxb3k.example/",
     "http://BÜCHER.example/": "http://xn--bcher-kva.example/",
     "http://bu\u0308cher.example/": "http://xn--bcher-kva.example/",
     "http://XN--BCHER-KVA.example/": "http://xn--bcher-kva.example/",
@@ -396,3 +398,20 @@ def test_a_name_means_the_same_in_any_case_and_form(label: str, dot: str) -> Non
     assert check_url(f"http://{target.host}./").host == target.host
     if label.isascii():
         assert check_url(f"http://{label.upper()}.EXAMPLE/").host == target.host
+
+
+# Signs that look like "/", ".", ":", "@", "?" or "#", or strike through what stands before them.
+SIGNS = (
+    "\u2044\u2215\u29f8\u2571\u0338\u2cc6\u1735\u29f6\u2afd\u3033\u2027\u2024\u00b7\u0701\u0702\u2236\ua789\u02d0"
+    "\u05c3\ufe55\u0589\ufe6b\u2013\u2010\u2043\u037e\u2049\uff03\u2216\u29f5\u201a\u2022"
+)
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_a_sign_that_looks_like_part_of_an_address_is_in_no_name(sign: str) -> None:
+    """`good.example⁄path.evil.example` is a name of evil.example: nobody sees that."""
+    hosts = [f"good{sign}path.evil.example", f"good.example{sign}evil.example"]
+    hosts.append("xn--" + f"good{sign}path".encode("punycode").decode() + ".evil.example")
+    for host in hosts:
+        with pytest.raises(FetchRefused):
+            check_url(f"http://{host}/")

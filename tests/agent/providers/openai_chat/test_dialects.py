@@ -92,6 +92,8 @@ def whole(message: Mapping[str, Any], **more: Any) -> bytes:
 
 # --- the table ---
 
+SONAR: dict[str, Any] = {"search": "options", "marks": True, "flat_place": True}
+
 
 @pytest.mark.parametrize(
     ("host", "model", "traits"),
@@ -101,8 +103,8 @@ def whole(message: Mapping[str, Any], **more: Any) -> bytes:
         ("gpu-box", "Ministral-8B.gguf", {"id_length": 9, "user_after_tool": False}),
         ("openrouter.ai", "tide/finder", {"search": "openrouter:web_search"}),
         ("openrouter.ai", "tide/finder:online", {"search": "always"}),
-        ("openrouter.ai", "perplexity/sonar", {"search": "options", "marks": True}),
-        ("api.perplexity.ai", "sonar-pro", {"search": "options", "marks": True}),
+        ("openrouter.ai", "perplexity/sonar", SONAR),
+        ("api.perplexity.ai", "sonar-pro", SONAR | {"domains": "search_domain_filter"}),
         ("api.groq.com", "groq/compound-mini", {"search": "always"}),
         ("api.deepseek.com", "deepseek-chat", {"reasoning": "reasoning_content"}),
         ("llm.example", "moonshotai/Kimi-K2.5", {"reasoning": "reasoning_content"}),
@@ -233,6 +235,22 @@ def test_what_models_of_openrouter_can() -> None:
         (False, False, False),
         (True, False, False),
     ]
+
+
+def test_perplexity_restricts_its_search() -> None:
+    """To the user's country and domains, in its own words; not to both kinds of domains at once."""
+    sent = body("sonar", native_search=NativeSearch(("a.example",), country="DK"))
+    assert sent["web_search_options"] == {"user_location": {"country": "DK"}}
+    assert sent["search_domain_filter"] == ["a.example"]
+    sent = body("sonar", native_search=NativeSearch((), ("b.example", "c.example")))
+    assert sent["search_domain_filter"] == ["-b.example", "-c.example"]
+    for model, search in (
+        ("sonar", NativeSearch(("a.example",), ("b.example",))),
+        ("perplexity/sonar", NativeSearch(("a.example",))),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            codec().encode(Request(model, (USER,), native_search=search))
+        assert caught.value.code == "no_domain_filter"
 
 
 @pytest.mark.parametrize("model", ["sonar", "sonar-deep-research", "groq/compound", "a/b:online"])

@@ -1,8 +1,11 @@
-"""Checks questions and sessions, as users make them, before anything is stored."""
+"""Checks questions and sessions, as users make them, before anything is stored.
+
+Others may import: attached, files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,8 @@ from searchloop.agent.text import well_formed
 from searchloop.agent.tools import ALLOWED
 from searchloop.agent.tools.workspace import checked_folder
 from searchloop.agent.types import SEARCHES, Limits, NativeSearch
+from searchloop.agent.types.attachments import Attachment
+from searchloop.analysis.characters import visible
 
 MAX_QUESTION = 1_000_000  # characters
 UNDONE = "undone"  # in a session's settings: files whose changes the user has taken back
@@ -37,7 +42,11 @@ def run_started(run_id: str, session: Session, path: SearchPath) -> dict[str, st
 
 
 def asked_data(
-    text: str, session: Session, replaces: int | None, plan: Mapping[str, Any] | None
+    text: str,
+    session: Session,
+    replaces: int | None,
+    plan: Mapping[str, Any] | None,
+    files: Sequence[Attachment] = (),
 ) -> dict[str, Any]:
     """Returns the data of `user_message`, with a note for the model on files that were undone."""
     data: dict[str, Any] = {"text": text}
@@ -46,6 +55,8 @@ def asked_data(
         data["replaces"] = replaces
     if plan:
         data["plan"] = plan["plan_id"]
+    if files:
+        data["attachments"] = [file.as_dict() for file in files]
     if undone:
         data["note"] = f"[{_TAKEN_BACK} {', '.join(undone)}]"
     return data
@@ -78,7 +89,7 @@ def checked(text: str) -> str:
 
 def title_of(text: str) -> str:
     """Makes the title of a session from its first question."""
-    line = " ".join(text.split())
+    line = " ".join(visible(text).split())
     return line if len(line) <= 60 else line[:59].rsplit(" ", 1)[0] + "…"
 
 

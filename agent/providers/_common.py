@@ -61,6 +61,7 @@ _BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
 _decode = json.JSONDecoder().decode  # faster than json.loads
 T = TypeVar("T")
+_Named = TypeVar("_Named", Source, Citation)
 
 
 def dump(value: Any) -> bytes:
@@ -431,9 +432,6 @@ class ShownAnswer:
             self._shown.append(text)
             self._length += len(text)
         return text
-
-
-_Named = TypeVar("_Named", Source, Citation)
 
 
 def _readable(named: _Named) -> _Named:

@@ -25,6 +25,7 @@ from searchloop.analysis.addresses import is_tracking
 
 # Perplexity writes [1] or [1, 2], xAI [[1]](address); both count the pages of one answer.
 _VENDOR_MARK = re.compile(r"\[\d+(?:[,;、，]\s?\d+)*\]|\[\[\d+\]\]\([^()\s]*\)", re.ASCII)
+_NUMBER = re.compile(r"\d+", re.ASCII)
 _CHECKED = 400  # marks of one answer that are compared with pages: a bound for the work
 _PASSAGE = 600  # characters of a page that a mark shows
 
@@ -99,7 +100,9 @@ def _renumbered(text: str, citations: Sequence[Citation]) -> tuple[str, tuple[Ci
     moved: list[tuple[int, int]] = []  # where a mark ended, and how far what follows it moves
     last = length = 0
     for span, cited in sorted(numbers.items()):
-        if span[0] < last:
+        written = text[slice(*span)]
+        same = written[1] != "[" and {int(n) for n in _NUMBER.findall(written)} == set(cited)
+        if span[0] < last or same:
             continue
         out.append(text[last : span[0]])
         length += len(out[-1])

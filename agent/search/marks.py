@@ -137,8 +137,10 @@ def _is_index(text: str, match: re.Match[str], word: str) -> bool:
         return False
     if not name[0].isalpha() or len(name[0]) == 1:
         return True
-    # A word that is indexed nearby too, or written as code, is a variable.
-    near = text[max(0, match.start() - 300) : match.end() + 300]
+    # A word that is indexed nearby too, or written as code, is a variable. Nothing behind the
+    # paragraph counts: a terminal has shown it by then.
+    end = text.find("\n\n", match.end(), match.end() + 300)
+    near = text[max(0, match.start() - 300) : match.end() + 300 if end < 0 else end]
     name_twice = rf"\b{re.escape(name[0])}(?:\[(?!{match[1]}\])[^\]\n]{{1,20}}\]|`)"
     return bool(re.search(name_twice, near))
 

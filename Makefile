@@ -7,7 +7,7 @@ PYTHON := $(shell for p in $(TRY); do $$p -c '$(NEW)' 2>/dev/null && echo $$p &&
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE := # compiled once, not at each start and each test
 
-.PHONY: run test integration check bench torture readme lock clean dev node
+.PHONY: run test integration check bench torture real readme lock clean dev node
 
 run: # start the page and open it in a browser, if there is one
 	@$(PYTHON) scripts/install.py run
@@ -27,7 +27,10 @@ bench: dev # our speed beside a bare HTTP client, in one run
 	@$(BIN)/python -m bench
 
 torture: dev # the suite with the slow tests in it and many more generated examples
-	@$(BIN)/python -m pytest -rs -m "not ollama" --hypothesis-profile=torture
+	@$(BIN)/python -m pytest -rs -m "not ollama and not real" --hypothesis-profile=torture
+
+real: dev # the openai-chat provider on a real llama.cpp server and model; gets 161 MB once
+	@$(BIN)/python scripts/real.py
 
 readme: dev # run the examples of the README and docs
 	@$(BIN)/python -m pytest -q -n auto tests/docs/test_examples.py

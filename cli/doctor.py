@@ -10,6 +10,7 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import aclosing, closing
 from dataclasses import asdict, dataclass
 from operator import itemgetter
@@ -25,6 +26,7 @@ from searchloop.agent.settings import Environment, Settings, default_home, load_
 from searchloop.agent.settings.removed import removed_settings
 from searchloop.agent.settings.secrets import masked
 from searchloop.agent.settings.usual_model import Choice
+from searchloop.agent.tools.backend import error_words
 from searchloop.agent.transport.trust import certificates, check_proxies
 from searchloop.agent.types import ModelInfo
 from searchloop.cli.arguments import number, one_line, output, tell
@@ -35,6 +37,7 @@ from searchloop.web.compose import find_plugins, listed_settings
 from searchloop.web.gate.access import KeptToken
 from searchloop.web.gate.exposure import exposures
 
+_PATIENCE = 15.0  # seconds for all engines, and for each MCP server
 _ROOMY = 16_384  # tokens: below this pages have to be shortened all the time
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "hint": "hint   "}
 _COMMAND = re.compile(r"`([^`]+)`")
@@ -224,14 +227,42 @@ def _search(settings: Settings) -> Iterator[Finding]:
         return
     usable = [e for e in engines if e["available"] and e["position"]]
     usable.sort(key=itemgetter("position"))
-    if usable:
-        yield Finding("ok", "Search", ", then ".join(e["name"] for e in usable))
+    faults = _asked([e["name"] for e in usable])
+    works = [e["name"] for e in usable if e["name"] not in faults]
+    if works:
+        yield Finding("ok", "Search", ", then ".join(works))
     else:
-        yield Finding("missing", "Search", "no engine can be used", "export SEARCH_ENGINES=ddg")
+        said = "no engine answers" if usable else "no engine can be used"
+        yield Finding("missing", "Search", said, "export SEARCH_ENGINES=ddg,library")
+    for name, said in faults.items():
+        yield Finding("hint", f"Search engine {name}", said, f"searchloop setup --engine {name}")
     more = [e for e in engines if e["missing"]]
     if more:
         said = ", ".join(f"{e['name']} ({' '.join(e['missing'])})" for e in more)
         yield Finding("hint", "More engines", said, f"searchloop setup --engine {more[0]['name']}")
+
+
+def _asked(names: list[str]) -> dict[str, str]:
+    """Asks each engine once, all at the same time; returns the faults by engine."""
+
+    def ask(name: str) -> str:
+        query = {"query": "searchloop", "max_results": 1, "engine": name}
+        try:
+            answer = ask_backend("/api/web-search", query)
+        except AgentError as error:
+            return f"{error.message} {error.remedy}".strip()
+        if answer["status"] in ("ok", "empty"):
+            return ""
+        said = [error_words(attempt.get("error")) for attempt in answer["attempts"]]
+        return next(filter(None, said), answer["status"])
+
+    pool = ThreadPoolExecutor(max_workers=len(names) or 1)
+    asked = {name: pool.submit(ask, name) for name in names}
+    wait(asked.values(), _PATIENCE)
+    pool.shutdown(wait=False, cancel_futures=True)
+    late = f"it gave no answer within {_PATIENCE:g} seconds"
+    said = {name: each.result() if each.done() else late for name, each in asked.items()}
+    return {name: words for name, words in said.items() if words}
 
 
 def _keys(settings: Settings) -> Iterator[Finding]:
@@ -254,7 +285,9 @@ def mcp_findings(settings: Settings) -> Iterator[Finding]:
     for told in asyncio.run(_tried(settings, names)):
         what, error = f"MCP server {told['name']}", told["error"]
         if error:
-            yield Finding("hint", what, f"{error['message']} {error['remedy']}")
+            said = f"{error['message']} {error['remedy']}"
+            mends = _command(error["remedy"]) or f"searchloop mcp test {told['name']}"
+            yield Finding("hint", what, said, mends)
         else:
             suspended = [tool["name"] for tool in told["tools"] if tool["suspended"]]
             said = number(sum(tool["enabled"] for tool in told["tools"]), "tool")

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
+import threading
 import webbrowser
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -217,7 +218,8 @@ async def _login(args: argparse.Namespace, settings: Settings) -> int:
     def show(address: str) -> None:
         warn(f"Log in here: {address}")
         if not args.no_browser:
-            webbrowser.open(address)
+            # A command in $BROWSER may end with the browser only.
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     await log_in(server, settings.home, show, offline=settings.offline)
     print("Logged in.")

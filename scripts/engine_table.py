@@ -64,7 +64,11 @@ def readers() -> str:
     """One line a reader: ours first."""
     rows = READERS_HEAD + LOCAL_READER
     for service in find_services().values():
-        cells = (f"`{service.name}`", f"{service.title}, elsewhere", *settings_of(service))
+        cells = (
+            f"`{service.name}`",
+            service.title if service.here else f"{service.title}, elsewhere",
+            *settings_of(service),
+        )
         rows += f"| {' | '.join(cells)} |\n"
     return rows
 

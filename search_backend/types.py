@@ -16,6 +16,7 @@ words; `detail` holds the true cause for the local log.
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, NamedTuple
 
@@ -287,10 +288,19 @@ class PageView:
         return shape
 
 
+_END = re.compile(r"""[.!?…:。！？؟][)\]"'”’»」`]*$""")
+
+
+def ended(message: str) -> str:
+    """Returns a message with a full stop if it has no end: a remedy may follow."""
+    return f"{message}." if (message := message.rstrip()) and not _END.search(message) else message
+
+
 class SearchBackendError(Exception):
     """An error with a `code` for programs, a `message` of one sentence and a `remedy`."""
 
     def __init__(self, code: str, message: str, remedy: str = "") -> None:
+        message = ended(message)
         super().__init__(message)
         self.code = code
         self.message = message

@@ -46,7 +46,7 @@ _ROOM = 4 << 30
 
 # The only modules of the search backend from which a connection or a look-up may come.
 BACKEND_DOORS = frozenset(
-    {"searchloop.search_backend.fetch.fetch", "searchloop.search_backend.fetch.engines"}
+    f"searchloop.search_backend.fetch.{name}" for name in ("fetch", "engines", "proxy")
 )
 
 
@@ -141,7 +141,9 @@ def _guard(event: str, args: tuple[Any, ...]) -> None:
     if event in _OUTGOING and (module := _round_the_doors()):
         attempt = f"{event} by {module}, round the doors"
         _attempts.append(attempt)
-        raise NetworkRefused(f"{attempt}: pages leave by fetch, engines by fetch.engines")
+        raise NetworkRefused(
+            f"{attempt}: pages leave by fetch or its proxy, engines by fetch.engines"
+        )
     if event in ("socket.connect", "socket.sendto"):
         address = args[1]
         if not isinstance(address, tuple) or _is_local(address[0]):

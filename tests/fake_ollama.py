@@ -19,6 +19,7 @@ from typing import Any
 from tests.fakes import End, FakeServer, Received, Reply, json_reply
 from tests.ollama_rules import check_abilities, check_body, count_tokens, refuse
 
+SUMMARISE = "You summarise the earlier part"
 CREATED = "2026-11-20T10:00:00.000000Z"
 
 
@@ -103,7 +104,8 @@ class FakeOllama(FakeServer):
 
     `answers`: the script, or a function from a request's body. `library`: what can be pulled; with
     `stalls` no pull comes further than half of its first layer. `cuts`: an older server, which cuts
-    a long prompt whatever the request says of it.
+    a long prompt whatever the request says of it. `summaries`: requests for one, which are answered
+    beside the script.
     """
 
     def __init__(
@@ -132,6 +134,7 @@ class FakeOllama(FakeServer):
         self._expires: dict[str, str] = {}
         self.chats: list[dict[str, Any]] = []
         self.prompt_tokens: list[int] = []
+        self.summaries: list[dict[str, Any]] = []
 
     def __enter__(self) -> FakeOllama:
         super().__enter__()
@@ -204,6 +207,9 @@ class FakeOllama(FakeServer):
                 sizes = f"request ({tokens} tokens) exceeds the available context size ({window}"
                 return refuse(400, f"{sizes} tokens), try increasing it")
             tokens = window // 2 + 2
+        if SUMMARISE in json.dumps(body):
+            self.summaries.append(self.chats.pop())
+            return play(model, say("The ferry leaves from pier four [1]."), tokens, True)
         self.prompt_tokens.append(tokens)
         answer = self._choose(body)
         if answer is None:

@@ -51,7 +51,8 @@ def check_options(body: Mapping[str, Any]) -> None:
         options = body["web_search_options"]
         assert set(options) <= {"search_context_size", "user_location"}, "unknown search option"
         place = options.get("user_location", {"type": "approximate", "approximate": {}})
-        assert set(place) == {"type", "approximate"}, "a location is nested"
+        nested = {"country"} if body["model"].startswith(("sonar", "perplexity/")) else set()
+        assert set(place) in ({"type", "approximate"}, nested), "a location is nested"
     tools = body.get("tools")
     assert tools is None or tools, "tools is not empty"
     assert "tool_choice" not in body or tools, "tool_choice needs tools"

@@ -75,7 +75,8 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     "socket": (
         *("agent.transport", "web.listen", "web.serve"),
         *("search_backend.fetch.fetch", "search_backend.fetch.engines"),
-        "search_backend.fetch.client",
+        # The way of the user's own browser, which sees no other network than the guard's.
+        *("search_backend.fetch.client", "search_backend.fetch.proxy"),
     ),
     "ssl": (
         *("agent.transport", "search_backend.fetch.fetch"),

@@ -9,10 +9,11 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log import EventLog
@@ -124,7 +125,7 @@ def sent_to(name: str) -> tuple[Address, ...]:
     return tuple(found.values())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Services:
     """The parts of a process: what the web side and the command line work with."""
 
@@ -137,13 +138,18 @@ class Services:
     metrics: Metrics
     files: SavedFiles
     watch: Instrumentation
+    people: WeakValueDictionary[str, Services] = field(default_factory=WeakValueDictionary)
     key_addresses = staticmethod(sent_to)
     declared = staticmethod(every_setting)
     check = staticmethod(check_settings)
 
     def secrets(self) -> list[str]:
-        """Returns the values of all settings with a secret's name: no log may hold them."""
-        return secrets_in(self.settings)
+        """Returns the values of all settings with a secret's name: no log may hold them.
+
+        Those of each person who is here are among them.
+        """
+        every = (self, *self.people.values())
+        return [secret for services in every for secret in secrets_in(services.settings)]
 
     def close(self) -> None:
         """Closes the log and sends the telemetry that is still waiting."""
@@ -159,7 +165,9 @@ class Services:
         if not (place / "name").exists():
             replace_private(place / "name", f"{name}\n")
         settings = Settings.load(self.settings.env.of_person(name, home))
-        return _assembled(settings, self.log.of_person(name), self.watch, self.metrics)
+        log = self.log.of_person(name)
+        made = self.people[name] = _assembled(settings, log, self.watch, self.metrics)
+        return made
 
     def forget_pages(self) -> None:
         """Removes every page and answer of a search that was kept. Raises ConfigError."""

@@ -36,6 +36,14 @@ def read_arguments(raw: Any) -> tuple[dict[str, Any], str | None]:
     return value, None
 
 
+def is_object(raw: Any) -> bool:
+    """Returns True for the JSON of an object, which servers want back as arguments."""
+    try:
+        return isinstance(raw, str) and isinstance(json.loads(raw), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def _reject(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 

@@ -45,11 +45,15 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The messages to send; `tokens` estimates them, `shortened` counts those that were cut."""
+    """The messages to send; `tokens` estimates them, `shortened` counts those that were cut.
+
+    `turns` counts the questions that were left out.
+    """
 
     messages: list[Message]
     tokens: int
     shortened: int = 0
+    turns: int = 0
 
 
 def tokens(text: str) -> int:
@@ -91,7 +95,8 @@ def fit(
     if cutting.total > budget.room:
         raise _too_large(cutting, budget)
     kept = [m for m in cutting.kept if m is not None]
-    return Fitted(kept, cutting.total + budget.fixed, cutting.shortened)
+    gone = sum(k is None and m.role == "user" for k, m in zip(cutting.kept, messages, strict=True))
+    return Fitted(kept, cutting.total + budget.fixed, cutting.shortened, gone)
 
 
 @dataclass
@@ -139,7 +144,8 @@ class _Cutting:
         low = int(room * _LOW)
         self._shorten_old(low)
         self._drop_steps(low, 0, self.question)
-        self._drop_turns(low)
+        if self.total > room:
+            self._drop_turns(low)
         self._drop_steps(low, self.question + 1, self.step)
         if self.total > room:
             self._shorten_last(room)
@@ -166,8 +172,8 @@ class _Cutting:
             self.brief_until = place + 1
 
     def _drop_turns(self, low: int) -> None:
-        """Drops the oldest questions, each with its answer."""
-        place = self.gone_until
+        """Drops the oldest questions, each with its answer; a summary stays."""
+        place = max(self.gone_until, int("summary" in self.full[0].details))
         while place < self.question and self.total > low:
             self._put(place, None)
             place += 1

@@ -61,7 +61,7 @@ _SELECT = {
     "ORDER BY ts_rank(terms, ?::tsquery) DESC, t.id DESC LIMIT ?",
 }
 _MOST_TERMS = {"sqlite": 100_000, "postgres": 16_000}  # of one part; positions end at 16,383
-_CANDIDATES = 400
+_CANDIDATES, _SECOND = 400, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,8 @@ class ChatSearch:
         if rows or len(words) < _LEAST_WORDS:
             return self._told(rows, words, limit)
         least = math.ceil(len(words) * _LEAST_SHARE)
-        return self._told(self._rows(person, words, " | "), words, limit, least)
+        rows = self._rows(person, words, " | ", _SECOND)  # those with most words rank first
+        return self._told(rows, words, limit, least)
 
     def _told(
         self, rows: Iterable[Sequence[Any]], words: Sequence[_Word], limit: int, least: int = 1
@@ -235,7 +236,9 @@ class ChatSearch:
             lexemes += (f"{_quoted(term)}:{n}{weight}" for n, term in enumerate(held, 1))
         return [" ".join(lexemes)]
 
-    def _rows(self, person: str, words: Sequence[_Word], how: str) -> list[Any]:
+    def _rows(
+        self, person: str, words: Sequence[_Word], how: str, most: int = _CANDIDATES
+    ) -> list[Any]:
         dialect = self._db.dialect
         if dialect == "sqlite":
             how = {" & ": " AND ", " | ": " OR "}[how]
@@ -243,7 +246,7 @@ class ChatSearch:
         else:
             query = how.join(f"({' | '.join(word.tsquery())})" for word in words)
         asked = (query,) if dialect == "sqlite" else (query, query)
-        return rows_of(self._db, _SELECT[dialect], (person, TEMPORARY, *asked, _CANDIDATES))
+        return rows_of(self._db, _SELECT[dialect], (person, TEMPORARY, *asked, most))
 
     def _scanned(self, person: str, words: Sequence[_Word]) -> list[tuple[str, int]]:
         """Looks through the newest chats of a store that can only be read, without an index."""

@@ -165,6 +165,8 @@ async def list_tools(client: Client) -> tuple[dict[str, Definition], tuple[str, 
         for each in page.tools:
             if each.name in found:
                 odd.append(f"It lists {line(each.name, 80)!r} twice; the first is used.")
+            elif each.execution and each.execution.task_support == "required":
+                odd.append(f"{line(each.name, 80)!r} runs as a task only; it is left out.")
             elif len(found) < TOOLS:
                 found[each.name] = _definition(each)
         cursor = page.next_cursor

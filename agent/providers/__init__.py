@@ -87,7 +87,8 @@ class Codec(Protocol):
 class Provider(Protocol):
     """Answers requests to models.
 
-    One that cuts its requests to the window by itself has an attribute `shortens`, which is true.
+    One that fits its requests into a window that only it knows has a coroutine `drops(request)`: it
+    returns True if turns would be left out, for which a summary is better.
     """
 
     name: str

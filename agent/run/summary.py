@@ -110,8 +110,14 @@ class Summariser:
         record = _record(older, max(space // 2, _SHORTEST))
         if self.provider.name == "builtin":
             return None, NOTHING
+        window = self.provider.capabilities(self.model).context
+        most = min(_LONGEST, window // 4) if window else _LONGEST
         request = Request(
-            self.model, [Message("user", record)], _SYSTEM, max_output_tokens=_LONGEST
+            self.model,
+            [Message("user", record)],
+            _SYSTEM,
+            max_output_tokens=most,
+            context_limit=window,  # another one would make a local server load the model again
         )
         usage, text = NOTHING, ""
         apart = current.set(None)  # what is recorded of the run are its own steps
@@ -175,8 +181,11 @@ class SummarisingProvider:
 
     async def _make_room(self, request: Request, *, refused: bool = False) -> Usage | None:
         """Summarises if the request is too long; returns what that took, None if it did not."""
-        if getattr(self.writer.provider, "shortens", False):
-            return None
+        drops = getattr(self.writer.provider, "drops", None)
+        if drops and not refused:
+            if not await drops(replace(request, messages=sent(self.messages))):
+                return None
+            refused = True  # it counts better than we do
         room = self.writer.room()
         if not (room or refused):
             return None

@@ -19,7 +19,7 @@ from concurrent.futures import Executor, Future
 from typing import Any, Protocol
 from wsgiref.util import setup_testing_defaults
 
-from searchloop.agent.errors import ProviderError, ToolError
+from searchloop.agent.errors import ProviderError, ToolError, ended
 from searchloop.agent.settings import Settings
 from searchloop.agent.transport.exchange import origin_of
 from searchloop.agent.transport.transport import Transport
@@ -193,7 +193,7 @@ async def stays_here(backend: Backend, url: str = "") -> bool:
 def error_words(error: Any) -> str:
     """Returns an error of the contract, {code, message, remedy} or text, as one sentence."""
     if isinstance(error, Mapping):
-        return f"{error.get('message', '')} {error.get('remedy', '')}".strip()
+        return f"{ended(str(error.get('message', '')))} {error.get('remedy', '')}".strip()
     return str(error or "")
 
 

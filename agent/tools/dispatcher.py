@@ -131,6 +131,8 @@ class Toolset:
         if place >= MOST_CALLS:
             return _error(call, f"Not run: one step may hold {MOST_CALLS} calls at the most.")
         known = self._all.get(call.name)
+        if known and known.origin == "mcp":  # its name was read in the list of `find_tool`
+            self._reveal((call.name,))
         effect = known.spec.effect if known and self._offered(known) else None
         if effect == "network" and known and known.origin == "mcp":
             effect = "read"  # a server may be polled until its work is done; steps are limited

@@ -19,6 +19,7 @@ import time
 from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,7 @@ from searchloop.search_backend.api import openapi, payload
 from searchloop.search_backend.cache.disk import Disk
 from searchloop.search_backend.cache.pages import PageCache
 from searchloop.search_backend.engines import Access, find_shelves
+from searchloop.search_backend.fetch.browser import fetch_rendered
 from searchloop.search_backend.fetch.fetch import fetch as guarded_fetch
 from searchloop.search_backend.fetch.fetch import system_resolver
 from searchloop.search_backend.fetch.host_check import vet
@@ -39,7 +41,7 @@ from searchloop.search_backend.pages.open_page import Pages
 from searchloop.search_backend.pages.reading import Fetch, Reading
 from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.pages.workers import WORKERS
-from searchloop.search_backend.readers import LOCAL, find_services
+from searchloop.search_backend.readers import LOCAL, Service, find_services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import Settings
 from searchloop.search_backend.types import PageView, Problem, SearchAnswer, SearchBackendError
@@ -137,7 +139,7 @@ def make_pages(
     reading = Reading(
         fetch or partial(guarded_fetch, allow_ranges=ranges),
         partial(vet, resolve=system_resolver, allow_ranges=ranges),
-        find_services(),
+        {name: _with_fetch(one, settings) for name, one in find_services().items()},
         ServiceCalls(settings.keys).read,
         settings.readers,
         PAGE_SECONDS,
@@ -151,6 +153,15 @@ def make_pages(
         offline=settings.offline,
         cache=PageCache(disk=disk),
     )
+
+
+def _with_fetch(service: Service, settings: Settings) -> Service:
+    """Gives a service that opens pages here the browser to do it with, if one is set up."""
+    if not service.here or service.missing(settings.keys):
+        return service
+    command = " ".join(settings.keys[name] for name in service.needs)
+    ranges = settings.allow_ranges
+    return replace(service, fetch=partial(fetch_rendered, command=command, allow_ranges=ranges))
 
 
 def describe_readers(settings: Settings) -> list[dict[str, Any]]:

@@ -268,6 +268,10 @@ class Library:
             if time.monotonic() < self._fresh_until:
                 return
             self._fresh_until = time.monotonic() + FRESH
+        with self._index.open() as connection:
+            query = "SELECT 1 FROM roots WHERE kind IN ('folder', 'file')"
+            if connection.execute(query).fetchone() is None:
+                return
         thread = threading.Thread(target=self._reread, name="library", daemon=True)
         thread.start()
         thread.join(patience)

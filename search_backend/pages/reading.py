@@ -181,7 +181,12 @@ class Reading:
         fragment = urldefrag(url).fragment
         if fragment.startswith(("/", "!")):  # no place on a page but the page's own address
             address += "#" + quote(fragment, safe="%/:@!$&'()*+,;=?-._~")
-        page = replace(self._ask(self._services[name], address), url=url)
+        service = self._services[name]
+        if service.fetch is not None:
+            page = read_fetched(service.fetch(address, host_allowed=_test(rules)), self._usual)
+        else:
+            page = self._ask(service, address)
+        page = replace(page, url=url)
         return page if page.status != "ok" else inside(page, rules)
 
 

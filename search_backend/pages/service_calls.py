@@ -10,7 +10,13 @@ from collections.abc import Mapping
 
 from searchloop.search_backend.fetch.client import run
 from searchloop.search_backend.fetch.engines import EngineHttp
-from searchloop.search_backend.plugin import HttpResponse, Keys, secrets_in, without_keys
+from searchloop.search_backend.plugin import (
+    HttpRequest,
+    HttpResponse,
+    Keys,
+    secrets_in,
+    without_keys,
+)
 from searchloop.search_backend.plugin.answers import judge
 from searchloop.search_backend.plugin.challenges import signs_in_words
 from searchloop.search_backend.readers import Service
@@ -47,7 +53,11 @@ class ServiceCalls:
             words = f"The reader {service.name} lacks {names}."
             return self._failed(url, Problem("missing_key", words, f"Set {names}."))
         try:
-            page = service.parse(self._ask(service, url), url, self._keys)
+            if service.request is None or service.parse is None:
+                raise TypeError(f"{service.name} asks nobody")
+            page = service.parse(
+                self._send(service, service.request(url, self._keys)), url, self._keys
+            )
         except EngineError as error:
             remedy = _REMEDIES.get(error.kind, "Try again later, or use another reader.")
             return self._failed(url, Problem(f"reader_{error.kind}", error.message, remedy))
@@ -59,8 +69,7 @@ class ServiceCalls:
         status, problem = judge(200, signs_in_words(page.title, page.text) == 2)
         return page if status == "ok" else failed_page(url, problem, status)
 
-    def _ask(self, service: Service, url: str) -> HttpResponse:
-        request = service.request(url, self._keys)
+    def _send(self, service: Service, request: HttpRequest) -> HttpResponse:
         try:
             return run(self._http.send(request, service.title), timeout=self._seconds)
         except TimeoutError:

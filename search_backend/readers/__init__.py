@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from searchloop.search_backend.plugin import HttpRequest, HttpResponse, Keys, Setting
 from searchloop.search_backend.plugin.entry_points import PluginPart, find_plugins
@@ -72,15 +72,22 @@ class Service:
 
     `request` takes a checked address and raises EngineError(config) for unusable settings. `parse`
     returns the page, with status error if the service reports that the page failed; it raises
-    EngineError for any other failure.
+    EngineError for any other failure. Without both, the page is opened on this machine by `fetch`,
+    which takes the address and `host_allowed` as the guarded fetch does; the composition sets it.
     """
 
     name: str
     title: str
-    request: Callable[[str, Keys], HttpRequest]
-    parse: Callable[[HttpResponse, str, Keys], Page]
+    request: Callable[[str, Keys], HttpRequest] | None = None
+    parse: Callable[[HttpResponse, str, Keys], Page] | None = None
     needs: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
+    fetch: Callable[..., Any] | None = None
+
+    @property
+    def here(self) -> bool:
+        """True if it opens pages on this machine."""
+        return self.request is None
 
     def missing(self, keys: Keys) -> tuple[str, ...]:
         """Returns the names of required settings without a value."""

@@ -112,6 +112,11 @@ def terms(text: str, lang: str | None = None) -> list[str]:
     return found
 
 
+def words(text: str) -> list[str]:
+    """Returns the words of a text as they are written; a run without spaces is one word."""
+    return _CHUNK.findall(text)
+
+
 def places(text: str, lang: str | None = None) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yields (start, end, terms) of each word, and of each term in a run without spaces."""
     lang = language(text) if lang is None else lang

@@ -50,7 +50,7 @@ def test_every_language_has_the_same_words(browser: Browser, house: House) -> No
     made = {"set", "settings", "theme", "mode", "step", "attempt", "effect", "export", "tools"}
     made |= {"error"}  # by code, see tests/web/words/test_error_words.py
     made |= {"approval", "source", "end", "doing", "done", "slash", "pull", "library", "sidebar"}
-    made |= {"list", "name", "origin", "attempt", "agents", "model", "switch"}
+    made |= {"list", "name", "origin", "attempt", "agents", "model", "switch", "privacy"}
     assert heads <= made | {"missing", "via", "badge"}, "a text that nobody says"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,6 +11,7 @@ from playwright.sync_api import JSHandle, Locator, Page, Route, expect
 
 from tests.browser.house import MODEL, STALL, House, LedOllama
 from tests.browser.steps import ask, last_turn, model, wait_for_answer
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -196,3 +198,35 @@ def test_older_chats_are_a_click_away(page: Page, house: House) -> None:
     expect(page.locator(".session")).to_have_count(205)
     expect(page.get_by_role("link", name="Chat 200", exact=True)).to_be_focused()
     expect(page.get_by_role("button", name="Show older chats")).to_have_count(0)
+
+
+def test_words_of_a_chat_are_found_and_lead_to_their_turn(
+    page: Page, house: House, ollama: LedOllama
+) -> None:
+    """Snippets with marked words; a click scrolls to the turn, also to another version of it."""
+    ollama.script = lambda messages: ["The samovar is hot. " + "It rains. " * 400]
+    chat = house.call("POST", "/api/sessions", {"model": f"ollama:{MODEL}"})
+    path = f"/api/sessions/{chat['id']}"
+    first = 0
+    for number, text in enumerate(("Where is the zeppelin?", "And tea?", "And then?")):
+        started = house.call("POST", f"{path}/messages", {"text": text})
+        first = first or started["seq"] + 1
+        until(lambda: not house.call("GET", path)["running"])
+        assert house.call("GET", path)["messages"] == number + 1
+    page.get_by_role("searchbox", name="Search chats").fill("zeppelins")
+    place = page.locator(".places a")
+    expect(place).to_have_count(1)
+    expect(place.locator("mark")).to_have_text("zeppelin")
+    expect(page.locator("#sessions h2")).to_have_text(["Found"])
+    place.click()
+    turn = page.locator(f'.turn[data-seq="{first}"]')
+    expect(turn).to_be_in_viewport()
+    expect(turn).to_have_class(re.compile("sought"))
+    house.call("POST", f"{path}/messages", {"text": "Another?", "replaces": first})
+    until(lambda: not house.call("GET", path)["running"])
+    expect(turn).to_have_count(0)
+    address = page.url.partition("#")[0]
+    page.goto("about:blank")
+    page.goto(f"{address}#/s/{chat['id']}/{first}")
+    expect(turn).to_be_in_viewport(timeout=10_000)
+    house.call("DELETE", path)

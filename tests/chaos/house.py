@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from searchloop.agent.errors import ended
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event
 from searchloop.agent.run.runner import Runner
@@ -197,4 +198,5 @@ def check_told(events: Sequence[Event]) -> None:
             assert end["reason"] in ("error", "incomplete")
             assert error["code"] != "internal"
             assert all(error[part].strip() for part in ("code", "message", "remedy")), error
+            assert ended(error["message"]) == error["message"], error
     assert KEY not in json.dumps([e.data for e in events], ensure_ascii=False)

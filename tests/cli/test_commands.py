@@ -73,3 +73,20 @@ def test_json_cannot_steer_the_terminal(text: str) -> None:
     assert json.loads(line) == {"title": text}
     assert safe(line) == line
     assert "\n" not in line
+
+
+def test_a_folder_is_added_with_patterns_paused_and_listed(cli: Cli, tmp_path: Path) -> None:
+    """What is left out or kept is counted; pausing what is not being read changes nothing."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name in ("a.md", "b.md"):
+        (folder / name).write_text("Zebras eat grass.")
+    added = cli("library", "add", "notes", "-x", "b.*")
+    assert added.out == "notes: 1 added, 0 updated, 0 unchanged, 0 removed, 1 skipped\n"
+    assert "  skipped: left out by your patterns: b.md" in added.err
+    assert cli("library", "pause", "notes").code == 0
+    assert "(1 skipped)" in cli("library", "list").out
+    folder.rename(tmp_path / "away")
+    assert "1 kept with their old text" in cli("library", "add", "notes").out
+    assert "1 with old text" in cli("library", "list").out
+    assert "[The file" in cli("search", "--engine", "library", "zebras").out

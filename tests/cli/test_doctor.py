@@ -195,9 +195,9 @@ def test_removed_settings_are_reported(cli: Cli) -> None:
 
 
 def test_addresses_are_listed_only_when_set(cli: Cli) -> None:
-    """One rule stands for all ..._BASE_URL, so the list has at most 31 lines beside the keys."""
+    """One rule stands for all ..._BASE_URL, so the list has at most 32 lines beside the keys."""
     listed = cli("config", "--origin").out
-    assert len([line for line in listed.splitlines() if "_API_KEY = " not in line]) <= 31
+    assert len([line for line in listed.splitlines() if "_API_KEY = " not in line]) <= 32
     assert "_BASE_URL" not in listed
     listed = cli("config", "--origin", BRAVE_BASE_URL="http://127.0.0.1:9").out
     assert "BRAVE_BASE_URL = http://127.0.0.1:9  # environment" in listed
@@ -212,6 +212,38 @@ def test_settings_are_printed_as_json(cli: Cli) -> None:
     assert rows["BRAVE_API_KEY"]["value"] == "(set, not shown)"
     assert rows["TAVILY_API_KEY"]["value"] is None
     assert "k-0123456789" not in told.out
+
+
+def test_each_engine_is_asked_once(cli: Cli) -> None:
+    """One that refuses or is down is named with what mends it; the others are the search."""
+    found_page = {"results": [{"url": "https://a.example/", "title": "A", "content": "a"}]}
+    with (
+        FakeServer(lambda received: json_reply(found_page)) as good,
+        FakeServer(lambda received: json_reply({"detail": "bad key"}, 401)) as bad,
+    ):
+        settings = {
+            "SEARCH_ENGINES": "searxng,brave,tavily",
+            "SEARXNG_URL": good.url,
+            "BRAVE_BASE_URL": bad.url,
+            "BRAVE_API_KEY": "k-0123456789",
+            "TAVILY_BASE_URL": closed_address(),
+            "TAVILY_API_KEY": "k-0123456789",
+            "SEARCHLOOP_OFFLINE": "",
+            "OLLAMA_HOST": closed_address(),
+        }
+        code, found = findings(cli, **settings)
+        only = {**settings, "SEARCH_ENGINES": "brave,tavily"}
+        none, without = findings(cli, **only)
+    assert (code, found["Search"]["said"]) == (0, "searxng")
+    assert len(good.requests) == 1
+    assert len(bad.requests) == 2, "once for each report"
+    for name in ("brave", "tavily"):
+        engine = found[f"Search engine {name}"]
+        assert (engine["state"], engine["command"]) == ("hint", f"searchloop setup --engine {name}")
+        assert engine["said"].endswith(".")
+        assert "k-0123456789" not in engine["said"]
+    assert (none, without["Search"]["state"]) == (1, "missing")
+    assert without["Search"]["command"] == "export SEARCH_ENGINES=ddg,library"
 
 
 def test_a_new_token_is_kept_and_not_shown(cli: Cli) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,9 @@ import pytest
 
 from searchloop.cli import doctor
 from searchloop.cli.main import main
+from tests.agent.mcp.http_server import site
 from tests.agent.mcp.served import HOSTILE, hostile, settings_of, write
+from tests.cli.conftest import Cli
 
 Mcp = Callable[..., tuple[int, str, str]]
 SERVER = (sys.executable, "-I", "-S", HOSTILE)
@@ -159,3 +163,17 @@ def test_doctor_tells_of_servers(tmp_path: Path) -> None:
     assert "exit code 4" in found["MCP server bad"].said
     assert "has no command" in found["MCP server none"].said
     assert not seen.exists()
+
+
+def test_a_browser_in_the_foreground_holds_up_no_login(cli: Cli, tmp_path: Path) -> None:
+    """`$BROWSER` may be a program that ends only when its user quits it."""
+    program, pid = tmp_path / "browser", tmp_path / "pid"
+    visit = f'{sys.executable} -c "import sys,urllib.request as u;u.urlopen(sys.argv[1])" "$1"'
+    program.write_text(f'#!/bin/sh\necho $$ > "{pid}"\n{visit}\nexec sleep 600\n')
+    program.chmod(0o755)
+    with site("login") as there:
+        write(tmp_path / "home", {"a": {"url": f"{there.url}/mcp"}})
+        ran = cli("mcp", "login", "a", SEARCHLOOP_OFFLINE="", BROWSER=str(program))
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert (ran.code, ran.out) == (0, "Logged in.\n")
+    assert "Log in here: http://127.0.0.1" in ran.err

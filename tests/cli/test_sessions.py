@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,27 @@ def test_what_a_dead_process_left_can_be_stopped(cli: Cli, left: str, tmp_path: 
     assert (end["reason"], end["answer"], end["session_id"]) == ("cancelled", "Half", left)
     assert cli("sessions", "cancel", left).out == "Nothing was running.\n"
     assert cli("sessions", "cancel", "nobody").code != 0
+
+
+def test_chats_are_found_by_what_was_said(cli: Cli, tmp_path: Path) -> None:
+    """By `find` and by words alone; the places are shown, and told in JSON."""
+    with closing(EventLog(tmp_path / "home" / "sessions.sqlite3")) as log:
+        session = log.create_session(model="m:x").id
+        said = {"text": "A samovar boils.", "sources": []}
+        log.append(session, [("user_message", {"text": "Tea?"}), ("message", said)])
+    for way in (["find", "samovars"], ["samovars"]):
+        shown = cli("sessions", *way).out.splitlines()
+        assert shown[0].startswith(session)
+        assert shown[1] == "    answer: A samovar boils."
+    [told] = cli("sessions", "find", "samovar", "-o", "json").json["sessions"]
+    assert told["found"] == [
+        {
+            "turn": 1,
+            "part": "answer",
+            "snippet": "A samovar boils.",
+            "marks": [[2, 9]],
+            "words": ["samovar"],
+        }
+    ]
+    assert cli("sessions", "find", "zeppelin").out == "No sessions.\n"
+    assert cli("sessions", "find").code == 2

@@ -473,6 +473,18 @@ def test_a_persons_own_key_goes_before_everybodys(tmp_path: Path) -> None:
     assert env["BRAVE_API_KEY"] == "for all"
 
 
+def test_a_persons_key_is_known_to_the_log(tmp_path: Path) -> None:
+    """What no log of the server may hold includes the keys of people, saved now or before."""
+    services = open_services(Environment({"flag": {"SEARCHLOOP_HOME": str(tmp_path)}}))
+    anna = services.of_person("anna")
+    assert "annas-own-key" not in services.secrets()
+    store = anna.settings.env.key_store
+    assert store
+    store.save("BRAVE_API_KEY", "annas-own-key", (), anna.settings.env, file=True)
+    assert "annas-own-key" in services.secrets()
+    services.close()
+
+
 def test_settings_for_all_are_read_by_all(tmp_path: Path) -> None:
     """The server's config.toml lies below each person's own."""
     env = Environment({"config.toml": {"SEARCHLOOP_MODEL": "m:all", "SEARCHLOOP_SEARCH": "auto"}})

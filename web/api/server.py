@@ -7,7 +7,7 @@ from contextlib import suppress
 from searchloop.agent import __version__
 from searchloop.agent.errors import ConfigError, Conflict
 from searchloop.agent.observe.metrics import CONTENT_TYPE
-from searchloop.agent.tools.workspace import Workspace
+from searchloop.agent.run.undo import delete_session
 from searchloop.web.api.calls import Call, Handlers, LoopBridge, Reply
 from searchloop.web.api.openapi import document, route
 from searchloop.web.compose import Services
@@ -67,14 +67,16 @@ class ServerApi(Handlers):
 
     @route("delete", "/api/sessions", "Deleted")
     def delete_all(self, call: Call) -> Reply:
-        """Stops every run, then deletes all chats of the person, and all pages that were kept."""
+        """Stops every run, then deletes all chats of the person, and all pages that were kept.
+
+        Folders of the library, keys, settings, agents and rules stay.
+        """
         services, count = self._services, 0
-        files = Workspace.of(services.settings)
         for session in services.log.sessions(limit=_EVERY):
             with suppress(Conflict):  # deleted meanwhile
                 self._on_loop(services.runner.cancel(session.id))
-            services.log.delete_session(session.id)
-            files.forget(session.id)
+            parts = services.log, services.settings, services.backend
+            self._on_loop(delete_session(*parts, session.id))
             count += 1
         services.forget_pages()
         return Reply({"deleted": count})

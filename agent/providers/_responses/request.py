@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from searchloop.agent.calls.arguments import is_object, read_arguments
 from searchloop.agent.providers._common import (
     dump,
     function_name,
@@ -124,7 +125,8 @@ def _replayable(item: Item, answered: set[str]) -> bool:
             return bool(item.get("id") and item.get("action"))
         case "function_call":
             name = item.get("name") or ""
-            return item.get("call_id") in answered and name == function_name(name)
+            known = item.get("call_id") in answered and name == function_name(name)
+            return known and is_object(item.get("arguments"))
         case "message":
             return bool(item.get("id"))
         case "custom_tool_call" | "x_search_call":
@@ -165,7 +167,10 @@ def _flat(group: list[Item], answered: set[str]) -> Iterator[Item]:
             if text:
                 yield {"role": "assistant", "content": text, **phase}
         elif item.get("type") == "function_call" and item.get("call_id") in answered:
-            call = _call(item["call_id"], item.get("name") or "", item.get("arguments") or "{}")
+            arguments: str = item.get("arguments") or "{}"
+            if not is_object(arguments):  # an object inside a string, or broken JSON
+                arguments = json.dumps(read_arguments(arguments)[0], ensure_ascii=False)
+            call = _call(item["call_id"], item.get("name") or "", arguments)
             namespace = item.get("namespace")
             yield {**call, "namespace": namespace} if namespace else call
 

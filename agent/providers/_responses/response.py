@@ -65,6 +65,10 @@ class ResponseText(ShownAnswer):
         self._open: _Part | None = None
         self._last_item: int | None = None
 
+    def keys(self, index: int) -> list[Key]:
+        """Lists the parts of an item in order; not every server counts them from 0."""
+        return sorted(key for key in self._parts if key[0] == index)
+
     def add(self, key: Key, piece: str) -> str:
         """Adds a piece to a part."""
         part = self._parts.get(key) or self._parts.setdefault(key, _Part())
@@ -310,6 +314,8 @@ class ResponsesDecoder(DecoderBase):
         return said(self._text.add(_key(event), event["delta"]))
 
     def _part_done(self, event: Event) -> Iterable[StreamEvent]:
+        if (event.get("part") or {}).get("type") == "reasoning_text":
+            return ()  # other servers of this API end their thinking in this way
         return said(self._finish_part(_key(event), event.get("part") or {}))
 
     def _finish_part(self, key: tuple[int, int], part: Event) -> str:
@@ -336,9 +342,10 @@ class ResponsesDecoder(DecoderBase):
         self._items[index] = item
         match item.get("type"):
             case "message":
-                text = ""
+                text, known = "", self._text.keys(index)
                 for number, part in enumerate(item.get("content") or ()):
-                    text += self._finish_part((index, number), part)
+                    key = known[number] if number < len(known) else (index, number)
+                    text += self._finish_part(key, part)
                 yield from said(text)
             case "reasoning" if index not in self._thought:
                 parts = item.get("summary") or item.get("content") or ()
@@ -362,9 +369,11 @@ class ResponsesDecoder(DecoderBase):
         """Reads items that only the terminal event contains."""
         known = {item.get("id") for item in self._items.values()}
         for index, item in enumerate(output):
-            own = item.get("id")
-            if (own in known) if own else (index in self._items):
+            own, there = item.get("id"), self._items.get(index)
+            if (own in known) if own else there is not None:
                 continue
+            if there is not None and {**there, "id": own} == item:
+                continue  # the same with another id
             free = index if index not in self._items else max(self._items) + 1
             yield from self._item_done({"output_index": free, "item": item})
 

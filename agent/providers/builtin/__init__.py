@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from searchloop.agent.errors import ConfigError
 from searchloop.agent.log.events import asked
 from searchloop.agent.providers import Features
-from searchloop.agent.providers.builtin.quotes import best_quotes, language_of, quoted
+from searchloop.agent.providers.builtin.quotes import best_quotes, quoted
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
@@ -33,10 +33,8 @@ from searchloop.agent.types import (
     ToolCall,
     Usage,
 )
-from searchloop.analysis.terms import folded, stop_words
-
-_WORD = re.compile(r"\w+")
-
+from searchloop.analysis.language import language
+from searchloop.analysis.terms import folded, stop_words, words
 
 _FILE = Path(__file__).with_name("words.toml")
 SENTENCES: Mapping[str, SimpleNamespace] = {
@@ -44,15 +42,15 @@ SENTENCES: Mapping[str, SimpleNamespace] = {
     for lang, words in tomllib.loads(_FILE.read_text("utf-8")).items()
 }
 _ASKS = {lang: frozenset(say.asks.split()) for lang, say in SENTENCES.items()}
-_SPARE = frozenset(map(folded, frozenset().union(*_ASKS.values())))
+_SPARE = frozenset().union(*_ASKS.values())
 
 
 def sentences_for(question: str) -> SimpleNamespace:
     """Returns the words in the question's language, told by its script and commonest words."""
-    lang = language_of(question)
+    lang = language(question)
     if not lang:
-        words = map(folded, _WORD.findall(question))
-        lang = next((known for w in words for known, asks in _ASKS.items() if w in asks), "en")
+        asked = [word.casefold() for word in words(question)]
+        lang = next((known for w in asked for known, asks in _ASKS.items() if w in asks), "en")
     say = SENTENCES.get(lang, SENTENCES["en"])
     return SENTENCES["en"] if set(question) & set(say.foreign) else say
 
@@ -135,10 +133,10 @@ def _next_calls(question: str, turn: list[Message], request: Request) -> tuple[T
 
 def query_of(question: str) -> str:
     """The words of a question worth searching for."""
-    lang = language_of(question)
-    stops = stop_words(lang or "en") | _SPARE
-    words = [word for word in _WORD.findall(question) if folded(word) not in stops]
-    return " ".join(words[:24]) or " ".join(question.split())[:200]
+    lang = language(question)
+    stops = stop_words(lang or "en")
+    telling = [word for word in words(question) if folded(word) not in stops]
+    return " ".join(telling[:24]) or " ".join(question.split())[:200]
 
 
 def _answer(question: str, turn: list[Message], searched: bool) -> str:

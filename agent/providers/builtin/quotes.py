@@ -3,7 +3,7 @@
 Each word of the question counts by how rare it is in what was read, names and numbers more. It
 counts whole in the sentence itself, less beside it or in the heading, least further away. Words
 are compared by the groups of three letters that they share, so that endings, articles and compounds
-of any language match; scripts without spaces are compared by pairs of letters.
+of any language match; Arabic and scripts without spaces are compared by the terms of a search.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from searchloop.agent.verdicts.check import check
 from searchloop.agent.verdicts.page import Page
 from searchloop.agent.verdicts.text import Token, blanked, tokens
 from searchloop.analysis.language import language
+from searchloop.analysis.terms import terms, wanted
 
 _QUOTES = 5
 _WORSE = 0.5  # what scores less than this share of the best is not quoted
@@ -27,10 +28,13 @@ _ALIKE = 0.5  # share of common letter groups from which on two words count as o
 _SHORT = 3  # letters of a word that is compared as a whole
 _KINDS = ("word", "number", "letter")
 _OWN, _NEAR, _WIDE = 0.5, 0.2, 0.3
-# The score from which on a sentence answers, measured with bench.extractive. Pairs of Chinese
-# letters seldom repeat by chance, those of Thai and the syllables of Vietnamese often.
-_ENOUGH, _ENOUGH_IN = 0.29, {"ar": 0.24, "hi": 0.33, "ja": 0.18, "th": 0.58, "vi": 0.4, "zh": 0.16}
-_KANA, _VIETNAMESE = re.compile("[\u3041-\u30fa]"), re.compile("[\u1ea0-\u1ef9]")
+_BY_TERMS = frozenset(("ar", "ja", "km", "lo", "my", "th", "zh"))
+_LETTER = 0.4  # what a letter counts beside the pairs that it is part of
+# The score from which on a sentence answers, measured with bench.extractive.
+_LEAST = (
+    "ar:.31 de:.29 el:.16 en:.32 es:.29 hi:.18 ja:.25 ro:.21 ru:.23 th:.53 tr:.26 vi:.31 zh:.23"
+)
+_ENOUGH, _ENOUGH_IN = 0.29, {pair[:2]: float(pair[3:]) for pair in _LEAST.split()}
 _WORDS = re.compile(r"\w+")
 _MARKS = re.compile(
     r"^\s*(?:>+|[-*+]|\d+[.)]|\|)\s*|\s*\|\s*$"
@@ -65,14 +69,26 @@ def best_quotes(
 
     `spare` are words of the question that no answer holds.
     """
+    lang, rows, scored = _scored(question, pages, spare)
+    chosen: dict[frozenset[str], int] = {}  # by words: the same sentence once
+    sources = {n: Page(text) for n, text in pages}
+    for score, place in scored:
+        least, row = max(_ENOUGH_IN.get(lang, _ENOUGH), scored[0][0] * _WORSE), rows[place]
+        if score < least or len(chosen) == _QUOTES:
+            break
+        if row.own not in chosen and _stands_in(sources[row.n], row.text):
+            chosen[row.own] = place
+    return [Quote(rows[place].n, rows[place].text) for place in sorted(chosen.values())]
+
+
+def _scored(
+    question: str, pages: Sequence[tuple[int, str]], spare: frozenset[str]
+) -> tuple[str, list[_Row], list[tuple[float, int]]]:
+    """Returns the language asked in, the sentences, and (score, place) of each, the best first."""
     read = [(n, Page(_plain(text))) for n, text in pages]
     rows = [row for n, page in read for row in _rows(n, page)]
-    lang = language_of(question) or min((page.lang for _, page in read), default="")
-    asked = {
-        token.word or token.key: _worth(token)
-        for token in tokens(question, lang)
-        if token.kind in _KINDS and token.word not in spare
-    }
+    lang = language(question) or min((page.lang for _, page in read), default="")
+    asked = _asked(question, lang, spare)
     hits = _hits(asked, frozenset().union(*(row.own for row in rows)))
     counts: Counter[str] = Counter()
     for row in rows:
@@ -85,16 +101,24 @@ def best_quotes(
         if (score := _score(row, hits, asked, weights)) and _quotable(row.text)
         if not _repeats(words, row.text)
     ]
-    scored.sort(key=lambda pair: (-pair[0], pair[1]))
-    chosen: dict[frozenset[str], int] = {}  # by words: the same sentence once
-    sources = {n: Page(text) for n, text in pages}
-    for score, place in scored:
-        least, row = max(_ENOUGH_IN.get(lang, _ENOUGH), scored[0][0] * _WORSE), rows[place]
-        if score < least or len(chosen) == _QUOTES:
-            break
-        if row.own not in chosen and _stands_in(sources[row.n], row.text):
-            chosen[row.own] = place
-    return [Quote(rows[place].n, rows[place].text) for place in sorted(chosen.values())]
+    return lang, rows, sorted(scored, key=lambda pair: (-pair[0], pair[1]))
+
+
+def _asked(question: str, lang: str, spare: frozenset[str]) -> dict[str, float]:
+    """Returns the words of a question and what each is worth."""
+    if lang in _BY_TERMS:
+        return {word.terms[0]: _worth_of_term(word.terms[0]) for word in wanted(question)}
+    return {
+        token.word or token.key: _worth(token)
+        for token in tokens(question, lang)
+        if token.kind in _KINDS and token.word not in spare
+    }
+
+
+def _worth_of_term(term: str) -> float:
+    if term.isascii():
+        return 2.0
+    return 1.0 if len(term) > 1 else _LETTER
 
 
 def _stands_in(page: Page, text: str) -> bool:
@@ -112,14 +136,6 @@ def _worth(token: Token) -> float:
     if token.named or token.number:
         return 2.0
     return 0.5 if token.kind == "word" and len(token.word) <= _SHORT else 1.0
-
-
-def language_of(text: str) -> str:
-    """Returns the code of the text's language, "" for an unknown one."""
-    found = language(text)
-    if found in ("", "it") and _VIETNAMESE.search(text):
-        return "vi"
-    return found
 
 
 def _plain(text: str) -> str:
@@ -154,6 +170,8 @@ def _quotable(text: str) -> bool:
 
 def _rows(n: int, page: Page) -> Iterable[_Row]:
     keys = page.keys
+    if page.lang in _BY_TERMS:
+        keys = [frozenset(terms(page.text[slice(*span)], page.lang)) for span in page.spans]
     heading = title = keys[0] if keys else frozenset()
     for j, span in enumerate(page.spans):
         said = page.text[slice(*span)]

@@ -45,7 +45,6 @@ class Ollama:
     """See `Provider` and `Hosts`. `check` raises `problem`, the error of a wrong setting."""
 
     name = "ollama"
-    shortens = True
 
     def __init__(
         self, config: Config, transport: Transport, home: Path, problem: ConfigError | None = None
@@ -84,6 +83,10 @@ class Ollama:
         if self._config.local_only:
             return self._stream_local(request)
         return self._steps.stream(request)
+
+    async def drops(self, request: Request) -> bool:
+        """Returns True if the window has no room for all turns of the request."""
+        return await self._steps.drops(request)
 
     async def server(self) -> ModelServer:
         version = None

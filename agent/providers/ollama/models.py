@@ -104,7 +104,8 @@ class ModelCatalog:
 
     def loaded(self, model: str) -> Loaded | None:
         """Returns its size and window in memory at the last look, None if it was not loaded."""
-        return self._loaded.get(full_name(model))
+        by_name = self._loaded.get(full_name(model))
+        return by_name or self._loaded.get(f"@{self.digest(model)}")
 
     async def look_loaded(self) -> None:
         """Asks which models are loaded now, and with which windows."""
@@ -209,18 +210,23 @@ def read_trained(body: Any) -> int | None:
 
 
 def read_loaded(body: Any) -> dict[str, Loaded]:
-    """Reads the loaded models in the answer of `/api/ps`, by full name."""
-    listed = member(body, "models")
-    return {
-        full_name(str(entry.get("model") or entry.get("name"))): Loaded(
-            size=_count(entry.get("size")) or 0,
-            gpu=_count(entry.get("size_vram")) or 0,
-            window=_count(entry.get("context_length")),
-            until=_epoch(entry.get("expires_at")),
-        )
-        for entry in (listed if isinstance(listed, list) else [])
-        if isinstance(entry, Mapping)
-    }
+    """Reads the loaded models in the answer of `/api/ps`, by full name and by `@digest`.
+
+    Of names that share their weights the server lists one. A size may be 0.
+    """
+    listed, found = member(body, "models"), {}
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, Mapping):
+            loaded = Loaded(
+                size=_count(entry.get("size")) or 0,
+                gpu=_count(entry.get("size_vram")) or 0,
+                window=_count(entry.get("context_length")),
+                until=_epoch(entry.get("expires_at")),
+            )
+            found[full_name(str(entry.get("model") or entry.get("name")))] = loaded
+            if digest := entry.get("digest"):
+                found[f"@{digest}"] = loaded
+    return found
 
 
 def read_cloud(body: Any) -> bool | None:

@@ -144,6 +144,11 @@ class Plan:
         return replace(request, messages=self._fitted.messages, context_limit=window)
 
     @property
+    def dropped(self) -> bool:
+        """Returns True if the last request lost turns."""
+        return self._fitted.turns > 0
+
+    @property
     def estimate(self) -> int:
         """The tokens of the last request."""
         return self._fitted.tokens
@@ -282,6 +287,17 @@ class Steps:
                     plan.rung = rung
                 self._keep(request.model, rung, plan)
 
+    async def drops(self, request: Request) -> bool:
+        """Returns True if the request would lose turns to fit the window."""
+        plan = self._plan(request)
+        with suppress(ProviderError):  # a question that is too long is no matter of older turns
+            plan.fit(request, words=plan.words)
+            if plan.window is None and plan.estimate > _SAFE:
+                await self._find_window(request, plan)
+                plan.fit(request, words=plan.words)
+            return plan.dropped
+        return False
+
     def _priced(self, end: Finished, model: str) -> Finished:
         """Says that an answer costs nothing if its model runs on this machine."""
         cloud = names_cloud(model) or self._catalog.is_remote(model)
@@ -416,3 +432,5 @@ class Steps:
                 plan.tried = 0
                 await self._find_window(request, plan)  # the model is loaded now
                 plan.window = plan.window or _SMALLEST
+                if await self.drops(request):
+                    raise ProviderError("context_length", error.message, error.remedy) from error

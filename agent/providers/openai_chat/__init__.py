@@ -36,6 +36,7 @@ from searchloop.agent.types import (
     Finished,
     ModelInfo,
     NativeSearch,
+    Notice,
     Request,
     StreamEvent,
     ToolSpec,
@@ -82,19 +83,21 @@ class OpenAIChat:
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """See `Provider.stream`. Tries again without what the server refused."""
-        learnt = False
-        while True:
+        learnt = shown = False
+        while not shown:
             sent = await self._window.fitted(request) if self._server.own else request
             try:
                 async with aclosing(self._http.stream(sent)) as events:
                     async for event in events:
+                        shown = shown or type(event) is not Notice
                         last = event if type(event) is Finished and self._server.own else None
                         if last and (notice := await self._window.check(sent, last)):
                             yield notice
                         yield event
                 return
             except ProviderError as error:
-                # A refusal comes before any event, so nothing is shown twice.
+                if shown:  # no refusal, but the end of an answer
+                    raise
                 said = f"{error.code} {error.message}"
                 if error.status and self._codec.dialects.learn(request.model, said):
                     continue
@@ -186,7 +189,7 @@ class ChatCodec(CodecBase):
         tools = [_function(tool) for tool in request.tools]
         if request.native_search is not None:
             if dialect.search == "options":
-                head["web_search_options"] = _search_options(request.native_search)
+                head |= _search_options(request.native_search, dialect)
             elif not dialect.always:
                 tools.append(_search_tool(dialect.search, request.native_search))
         if tools:
@@ -220,20 +223,28 @@ def _check_switch(request: Request, dialect: Dialect) -> None:
     if search is not None and not dialect.search:
         what = f"{request.model} is not known to search the web by itself."
         raise ConfigError("no_native_search", what, "Choose local search, which is our own.")
-    if dialect.always and search and (search.allowed_domains or search.blocked_domains):
+    if search is None or not dialect.always:
+        return
+    both = search.allowed_domains and search.blocked_domains
+    if both or (not dialect.domains and (search.allowed_domains or search.blocked_domains)):
         what = f"{request.model} cannot restrict its search to domains."
         remedy = "Leave the domains out, or choose local search."
+        if both and dialect.domains:
+            what = f"{request.model} takes either allowed or forbidden domains, not both."
         raise ConfigError("no_domain_filter", what, remedy)
 
 
-def _search_options(search: NativeSearch) -> dict[str, Any]:
+def _search_options(search: NativeSearch, dialect: Dialect) -> dict[str, Any]:
+    """Returns the members that steer a search which the model makes anyway."""
     options: dict[str, Any] = {}
     if search.context_size:
         options["search_context_size"] = search.context_size
     if search.country:
         place = {"country": search.country}
-        options["user_location"] = {"type": "approximate", "approximate": place}
-    return options
+        nested = {"type": "approximate", "approximate": place}
+        options["user_location"] = place if dialect.flat_place else nested
+    domains = [*search.allowed_domains, *(f"-{domain}" for domain in search.blocked_domains)]
+    return {"web_search_options": options, **({dialect.domains: domains} if domains else {})}
 
 
 def _search_tool(kind: str, search: NativeSearch) -> dict[str, Any]:

@@ -13,8 +13,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from searchloop.agent.calls.arguments import read_arguments
-from searchloop.agent.transport.sse import document_of
+from searchloop.agent.calls.arguments import is_object, read_arguments
 from searchloop.agent.types import ToolCall
 
 _KNOWN = frozenset({"id", "type", "function", "index"})
@@ -106,11 +105,6 @@ def _is_repetition(pending: _Pending, given: str, name: str, arguments: str) -> 
     """Returns True for the same call, sent a second time."""
     same = bool(given) and given == pending.id and name == pending.name
     return same and arguments == pending.arguments
-
-
-def is_object(text: Any) -> bool:
-    """Returns True for the JSON of an object."""
-    return isinstance(text, str) and isinstance(document_of(text.encode("utf-8", "replace")), dict)
 
 
 def _string(value: Any) -> str:

@@ -22,7 +22,9 @@ class Dialect:
 
     `search`: how it searches the web by itself. "" does not, "always" does so with every answer,
     "options" too and takes `web_search_options`; any other value is the type of the server's tool.
-    `marks`: its `[1]` name the pages that the answer lists.
+    `domains`: the member with the domains of its search, each forbidden one behind a minus.
+    `flat_place`: the user's country is not nested. `marks`: its `[1]` name the pages that it
+    lists.
     `id_length`: ids of calls have exactly so many letters and digits. `user_after_tool`: a question
     may follow a result. `reasoning`: the member that each message with calls must have.
     `opened`: its thinking begins in the prompt. `prints`: a call may stand in the text.
@@ -30,6 +32,8 @@ class Dialect:
     """
 
     search: str = ""
+    domains: str = ""
+    flat_place: bool = False
     marks: bool = False
     id_length: int = 0
     user_after_tool: bool = True

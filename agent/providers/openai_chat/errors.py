@@ -30,7 +30,8 @@ _MODEL = re.compile(
 )
 _OPAQUE = re.compile(
     r"thought[\s_-]*signature|encrypted[ _]content|reasoning_(?:content|details)"
-    r"|(?:invalid|corrupted) [`'\"]?signature",
+    r"|(?:invalid|corrupted) [`'\"]?signature"
+    r"|\breasoning\b[`'\"]{0,2}:? (?:is )?(?:unsupported|not (?:supported|allowed|permitted))",
     re.IGNORECASE,
 )
 # Words of a model's call that its own server could not read: another try may go well.

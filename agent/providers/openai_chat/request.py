@@ -18,6 +18,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any
 
+from searchloop.agent.calls.arguments import is_object
 from searchloop.agent.providers._common import (
     dump,
     function_name,
@@ -27,7 +28,6 @@ from searchloop.agent.providers._common import (
     steps,
     stray_text,
 )
-from searchloop.agent.providers.openai_chat.calls import is_object
 from searchloop.agent.providers.openai_chat.dialects import Dialect
 from searchloop.agent.types import Message, Request, ToolCall
 

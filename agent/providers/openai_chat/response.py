@@ -388,8 +388,10 @@ class ChatDecoder(DecoderBase):
         yield from self._finish()
 
     def _read(self, event: Any) -> Iterable[StreamEvent]:
-        if event.get("error") or event.get("object") == "error":
-            raise self._codec.refused(find_error(event) or {})
+        # An error behind the reason for the end takes nothing away: routers send both.
+        bare = "choices" not in event and text_in(event, "message")
+        if (bare or event.get("error") or event.get("object") == "error") and not self._ended:
+            raise self._codec.refused(find_error(event, failed=True) or {})
         if not _NOTED.isdisjoint(event):
             self._answer.note(event)
         for choice in event.get("choices") or ():
@@ -400,10 +402,10 @@ class ChatDecoder(DecoderBase):
         if self._search == "due":
             self._search = "begun"
             yield SearchStarted()
-        delta, message = choice.get("delta"), choice.get("message")
-        shown = self._answer.add(delta, whole=False) if isinstance(delta, dict) else []
-        if isinstance(message, dict):
-            shown += self._answer.complete(message)
+        delta = choice.get("delta")
+        shown = self._answer.add(delta, whole=False) if type(delta) is dict else []
+        if "message" in choice and isinstance(choice["message"], dict):
+            shown += self._answer.complete(choice["message"])
         if shown or self._answer.annotated:
             yield from self._searched()
         yield from shown

@@ -73,6 +73,10 @@ class Handler(BaseHTTPRequestHandler):
                     "code_challenge_methods_supported": ["S256"],
                 }
             )
+        elif path == "/oauth/authorize":  # a user who is logged in here already
+            asked = {k: v[0] for k, v in parse_qs(self.path.partition("?")[2]).items()}
+            back = f"{asked['redirect_uri']}?code=c1&state={asked['state']}"
+            self.answer(None, 302, location=back)
         else:
             self.answer({}, 405)
 
@@ -126,7 +130,7 @@ class Handler(BaseHTTPRequestHandler):
         about = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "h", "version": "1"}}
         results = {
             "initialize": {**about, "capabilities": {"tools": {}}},
-            "tools/list": {"tools": [{"name": "say", "inputSchema": {"type": "object"}}]},
+            "tools/list": {"tools": [{"name": "say", "inputSchema": {"type": "object"}}, *TASKS]},
             "tools/call": {"content": [{"type": "text", "text": "said"}]},
         }
         if method not in results:
@@ -137,6 +141,12 @@ class Handler(BaseHTTPRequestHandler):
             self.answer({"jsonrpc": "2.0", "id": ask["id"], "result": text})
         else:
             self.answer({"jsonrpc": "2.0", "id": ask["id"], "result": results[method]})
+
+
+TASKS = [
+    {"name": f"task_{how}", "inputSchema": {"type": "object"}, "execution": {"taskSupport": how}}
+    for how in ("required", "optional", "forbidden")
+]
 
 
 class Server(ThreadingHTTPServer):

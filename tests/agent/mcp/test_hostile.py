@@ -17,8 +17,11 @@ from searchloop.agent.mcp.manager import PATIENCE
 from searchloop.agent.mcp.server import has_hidden
 from searchloop.agent.run.prompts import NamedAgent
 from searchloop.agent.run.prompts import settings_of as settings_for
+from searchloop.agent.search.source_numbers import SourceTable
 from searchloop.agent.tools import Tool
+from searchloop.agent.tools.dispatcher import Toolset
 from tests.agent.mcp.served import Chat, Told, by_name, hostile, run, serving, write
+from tests.agent.scripted import Memory, call
 from tests.waiting import eventually
 
 
@@ -447,6 +450,11 @@ def test_above_a_share_of_the_context_tools_have_to_be_found(tmp_path: Path) -> 
             again = listed(by_name(await source.tools(Chat())))
             assert {"find_tool", "mcp_a_tool_7", "mcp_b_echo", "mcp_b_env"} <= again
             assert "mcp_a_tool_9" not in again
+            offered = Toolset(tools.values(), "agent", SourceTable())
+            asked = (call("mcp_b_echo", 1, text="hi"), call("mcp_b_echoo", 2), call("read_more", 3))
+            results = await offered.call_all(asked, Memory())
+            assert [r.is_error for r in results] == [False, True, True]
+            assert "mcp_b_echo" in {spec.name for spec in offered.specs}
             assert listed(by_name(await source.tools(Chat(id="s2")))) == {"find_tool"}
         async with serving(tmp_path, servers, window=1_000_000) as source:
             tools = by_name(await source.tools(Chat()))

@@ -233,3 +233,19 @@ def test_a_client_registered_by_hand_is_used(tmp_path: Path) -> None:
         query = parse_qs(urlsplit(shown).query)
         assert query["client_id"] == ["mine"]
         assert there.registered == {}
+
+
+def test_what_runs_as_a_task_only_is_not_offered(tmp_path: Path) -> None:
+    """A tool that could never work is left out, with a word on why; others stay."""
+
+    async def scenario(there: Site) -> None:
+        async with serving(tmp_path, {"a": {"url": f"{there.url}/mcp"}}) as source:
+            tools = by_name(await source.tools(Chat()))
+            assert set(tools) == {"mcp_a_say", "mcp_a_task_optional", "mcp_a_task_forbidden"}
+            (report,) = source.status()
+            assert list(report["oddities"]) == [
+                "'task_required' runs as a task only; it is left out."
+            ]
+
+    with site() as there:
+        asyncio.run(scenario(there))

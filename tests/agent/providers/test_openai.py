@@ -293,6 +293,19 @@ def test_a_call_that_never_got_its_result() -> None:
     assert "42" in sent[-1]["content"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [('"{\\"n\\": 1}"', {"n": 1}), ('{"n": 1}', {"n": 1}), ('{"n": ', {}), ("", {}), ("[1]", {})],
+)
+def test_arguments_go_back_as_one_object(arguments: str, sent: dict[str, Any]) -> None:
+    """Servers of this API parse what they get back: an object, never one inside a string."""
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f"}
+    data = completed([{**call, "arguments": arguments, "status": "completed"}])
+    message = finished(events_of(data)).message
+    back = ask(USER, message, *results(message))["input"][1]
+    assert json.loads(back["arguments"]) == sent
+
+
 def test_ids_and_names_of_other_makers() -> None:
     """What would break the rules for names here is made to fit, the same way on both sides."""
     call = Message("assistant", "", tool_calls=(ToolCall("x" * 90, "functions.lookup", {"a": 1}),))
@@ -472,6 +485,17 @@ def test_failed_and_empty_searches_differ() -> None:
     assert {"type": "quantum_call", "id": "zz_1"}.items() <= (
         last.message.provider_data.blocks[2].items()
     )
+
+
+def test_reasoning_in_content_parts_is_no_answer() -> None:
+    """Other servers number parts in their own ways, and end reasoning after the text."""
+    events = decode(stream_of("reasoning_parts_stream"))
+    message = finished(stream_of("reasoning_parts_stream")).message
+    assert message.content == "High water is at 07:40."
+    assert message.thinking == "The table says 07:40."
+    assert "".join(e.text for e in events if isinstance(e, ThinkingDelta)) == message.thinking
+    assert message.provider_data is not None
+    assert [b["type"] for b in message.provider_data.blocks] == ["reasoning", "message"]
 
 
 def test_leaked_marks_are_gone() -> None:

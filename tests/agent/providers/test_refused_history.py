@@ -120,6 +120,8 @@ REFUSALS: dict[str, list[Any]] = {
     "openai-chat": [
         {"message": "Function call is missing a thought_signature in functionCall parts."},
         {"message": "Corrupted thought signature."},
+        {"message": "property 'reasoning_content' is unsupported"},
+        {"message": "messages.2: property 'reasoning' is unsupported"},
         {"code": "invalid_encrypted_content", "message": "The encrypted content is not valid."},
     ],
 }

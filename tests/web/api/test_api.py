@@ -84,6 +84,9 @@ def test_a_session_from_its_start_to_its_end(tmp_path: Path) -> None:
         assert (renamed.data["title"], renamed.data["search"]) == ("A title", "local")
         found = await ask("GET", "/api/sessions?q=Why")
         assert [s["id"] for s in found.data["sessions"]] == [session["id"]]
+        [place] = found.data["sessions"][0]["found"]
+        assert (place["turn"], place["part"]) == (started.data["seq"] + 1, "question")
+        assert (place["snippet"], place["marks"], place["words"]) == ("Why?", [[0, 3]], ["Why"])
         assert (await ask("GET", "/api/sessions?q=nothing")).data == {"sessions": []}
         assert (await ask("GET", path)).data == renamed.data
         gone = await ask("DELETE", path)

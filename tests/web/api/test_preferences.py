@@ -113,6 +113,37 @@ def test_folders_of_the_library(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_reading_a_folder_can_be_paused_and_leaves_out_patterns(tmp_path: Path) -> None:
+    """The list has the state of each folder; what is not read or kept is named."""
+    house = make_house(tmp_path / "home")
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name in ("a.md", "b.md", "c.png"):
+        (folder / name).write_text("They run at night.", "utf-8")
+
+    async def scenario() -> None:
+        async with living(house) as app:
+            path = {"path": str(folder)}
+            body = {**path, "exclude": ["b.*"]}
+            added = (await request(app, "POST", "/api/library", body=body)).data
+            assert (added["state"], added["added"], added["kept"]) == ("", 1, 0)
+            told = {each["path"]: each["why"] for each in added["skipped_files"]}
+            assert told == {
+                "b.md": "left out by your patterns",
+                "c.png": "not a kind of file that is read",
+            }
+            paused = await request(app, "PATCH", "/api/library", body={**path, "paused": True})
+            assert (paused.status, paused.data) == (200, path)
+            listed = (await request(app, "GET", "/api/library")).data["collections"]
+            [row] = [c for c in listed if c["path"] == str(folder)]
+            assert (row["state"], row["skipped"], row["exclude"]) == ("", 2, ["b.*"])
+            folder.rename(tmp_path / "away")
+            again = (await request(app, "POST", "/api/library", body=path)).data
+            assert (again["kept"], again["kept_files"][0]["path"]) == (1, "a.md")
+
+    asyncio.run(scenario())
+
+
 def test_keys_are_bound_to_the_addresses_of_their_owners() -> None:
     """Every key that is sent anywhere says where; a key of two owners is bound to both."""
     bound = {s.name: [a.names[0] for a in sent_to(s.name)] for s in every_setting() if s.secret}

@@ -687,6 +687,7 @@ export default {
   "error.duplicate_server": "Two servers of one name.",
   "error.asked_sites": "Also asked sites that fit the question.",
   "error.asked_sites.1": "Also asked: {asked}.",
+  "error.browser": "The browser could not show the page.",
   "error.broken_plugin": "A plugin of another package is not used.",
   "error.broken_plugin.1": "The plugin {name} of {package} is not used. {why}",
   "error.earlier_search": "These results are of an earlier search.",

@@ -60,6 +60,7 @@ def test_a_long_research_session_in_a_small_window(tmp_path: Path, native: bool)
         check(body)
         assert body["truncate"] is False
     assert not session.notices()
+    assert not server.summaries, "old pages and calls are enough"
     reused = [d["prefix_reused"] for d in session.details() if "prefix_reused" in d]
     assert reused.count(1.0) >= len(reused) // 3, reused
     assert any(d.get("shortened") for d in session.details())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -32,7 +33,7 @@ from searchloop.agent.types import (
     ToolSpec,
 )
 from tests.fake_ollama import Answer, FakeOllama, Model, call, call_part, say, slip, think
-from tests.fakes import FakeServer, Reply, json_reply
+from tests.fakes import FakeServer, Received, Reply, json_reply
 from tests.ports import closed_address
 
 RECORDINGS = Path(__file__).parents[3] / "recordings" / "ollama"
@@ -596,3 +597,29 @@ def test_recorded_streams_drive_the_loop(tmp_path: Path) -> None:
     ids = [item["id"] for item in sent[2]["tool_calls"]]
     assert [m["tool_call_id"] for m in sent[3:]] == ids
     assert len(set(ids)) == 2
+
+
+@pytest.mark.parametrize("size", [0, None, "6 GB", 6_000_000_000])
+def test_names_that_share_weights_are_loaded_together(size: Any) -> None:
+    """The server lists one of them, and may not know its size; both are in memory."""
+    digest = "sha256:aa"
+    tags = [{"name": name, "model": name, "digest": digest} for name in ("a:1b", "b:latest")]
+    running = {"name": "a:1b", "model": "a:1b", "digest": digest, "size": size}
+    answers = {
+        "/api/tags": {"models": [*tags, {"name": "c:1b", "digest": "sha256:bb"}]},
+        "/api/ps": {"models": [{**running, "context_length": 8192}]},
+    }
+
+    async def scenario(url: str) -> None:
+        async with aclosing(Transport()) as transport:
+            provider = load("ollama", {"OLLAMA_HOST": url}, transport)
+            listed = {m.id: m.loaded for m in await provider.models()}
+        there = Loaded(size if isinstance(size, int) else 0, window=8192)
+        assert listed == {"ollama:a:1b": there, "ollama:b:latest": there, "ollama:c:1b": None}
+
+    def answer(received: Received) -> Reply:
+        known = answers.get(received.path)
+        return json_reply(known) if known else json_reply({"error": "not found"}, 404)
+
+    with FakeServer(answer) as server:
+        asyncio.run(scenario(server.url))

@@ -8,17 +8,20 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from searchloop import Agent, Settings
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.providers import load
 from searchloop.agent.providers.openai_chat import ChatCodec
 from searchloop.agent.providers.openai_chat.dialects import Dialect, Dialects
 from searchloop.agent.providers.openai_chat.models import ChatServer, ListedModels
+from searchloop.agent.settings import load_environment
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Finished,
@@ -89,6 +92,8 @@ def whole(message: Mapping[str, Any], **more: Any) -> bytes:
 
 # --- the table ---
 
+SONAR: dict[str, Any] = {"search": "options", "marks": True, "flat_place": True}
+
 
 @pytest.mark.parametrize(
     ("host", "model", "traits"),
@@ -98,8 +103,8 @@ def whole(message: Mapping[str, Any], **more: Any) -> bytes:
         ("gpu-box", "Ministral-8B.gguf", {"id_length": 9, "user_after_tool": False}),
         ("openrouter.ai", "tide/finder", {"search": "openrouter:web_search"}),
         ("openrouter.ai", "tide/finder:online", {"search": "always"}),
-        ("openrouter.ai", "perplexity/sonar", {"search": "options", "marks": True}),
-        ("api.perplexity.ai", "sonar-pro", {"search": "options", "marks": True}),
+        ("openrouter.ai", "perplexity/sonar", SONAR),
+        ("api.perplexity.ai", "sonar-pro", SONAR | {"domains": "search_domain_filter"}),
         ("api.groq.com", "groq/compound-mini", {"search": "always"}),
         ("api.deepseek.com", "deepseek-chat", {"reasoning": "reasoning_content"}),
         ("llm.example", "moonshotai/Kimi-K2.5", {"reasoning": "reasoning_content"}),
@@ -232,6 +237,22 @@ def test_what_models_of_openrouter_can() -> None:
     ]
 
 
+def test_perplexity_restricts_its_search() -> None:
+    """To the user's country and domains, in its own words; not to both kinds of domains at once."""
+    sent = body("sonar", native_search=NativeSearch(("a.example",), country="DK"))
+    assert sent["web_search_options"] == {"user_location": {"country": "DK"}}
+    assert sent["search_domain_filter"] == ["a.example"]
+    sent = body("sonar", native_search=NativeSearch((), ("b.example", "c.example")))
+    assert sent["search_domain_filter"] == ["-b.example", "-c.example"]
+    for model, search in (
+        ("sonar", NativeSearch(("a.example",), ("b.example",))),
+        ("perplexity/sonar", NativeSearch(("a.example",))),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            codec().encode(Request(model, (USER,), native_search=search))
+        assert caught.value.code == "no_domain_filter"
+
+
 @pytest.mark.parametrize("model", ["sonar", "sonar-deep-research", "groq/compound", "a/b:online"])
 def test_a_model_that_always_searches_is_refused_with_the_switch_off(model: str) -> None:
     """It could not obey."""
@@ -321,6 +342,31 @@ def test_the_marks_of_perplexity_are_citations(shape: str) -> None:
     }
     assert [c.n for c in message.citations] == [1, 2, 3]
     assert {c.title for c in message.citations} == {"Page 0", "Page 1", "Page 2"}
+
+
+def test_marks_of_several_turns_count_on(tmp_path: Path) -> None:
+    """End to end: a second answer counts its own pages from 1 again, the session does not."""
+    first = whole({"content": "At 07:40.[2][1]"}, citations=PAGES)
+    second = whole({"content": "No.[1][2]"}, citations=[PAGES[2], PAGES[1]])
+    replies = [json_reply(json.loads(first)), json_reply(json.loads(second))]
+    with FakeServer(replies) as server:
+        flags = {"SEARCHLOOP_HOME": str(tmp_path), "OPENAI_CHAT_BASE_URL": f"{server.url}/v1"}
+        settings = Settings.load(load_environment(flags, {}, tmp_path))
+        with Agent(settings, search_backend=None) as agent:
+            one = agent.ask("When?", model="openai-chat:sonar", search="auto")
+            two = agent.ask("On Sunday, too?", session=one.session_id)
+            off = agent.ask("And now?", session=one.session_id, search="off")
+    assert (one.text, [(c.n, c.url) for c in one.citations]) == (
+        "At 07:40.[1][2]",
+        [(1, PAGES[1]), (2, PAGES[0])],
+    )
+    assert (two.text, [(c.n, c.url) for c in two.citations]) == (
+        "No.[3][1]",
+        [(3, PAGES[2]), (1, PAGES[1])],
+    )
+    assert off.error is not None
+    assert off.error["code"] == "always_searches"
+    assert len(server.requests) == 2
 
 
 def test_the_cost_of_perplexity() -> None:
@@ -458,6 +504,14 @@ def test_words_wherever_they_stand(status: int, answer: Any, code: str, words: s
     assert words in error.message
     assert "{" not in error.message
     assert error.retryable == (code == "tool_call_slip")
+
+
+def test_an_error_behind_the_end_takes_nothing_away() -> None:
+    """A router tells the reason first, and then its own error: the answer is cut, not refused."""
+    error = {"error": {"code": 400, "message": "Token limit reached"}, "choices": []}
+    data = chunk({"content": "At "}) + chunk({}, "length")
+    end = finished(decode(data + b"data: " + json.dumps(error).encode() + b"\n\n" + DONE))
+    assert (end.stop_reason, end.message.content) == ("length", "At ")
 
 
 def test_an_error_in_a_field_of_its_own() -> None:

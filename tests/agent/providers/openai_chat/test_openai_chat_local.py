@@ -451,18 +451,47 @@ def test_the_window_of_a_vendor_is_noted() -> None:
     words = VLLM.format(n=65_536, asked=90_000)
     refused = json_reply({"error": {"message": words}}, 400)
     with FakeServer([refused]) as server:
-        provider = OpenAIChat(Elsewhere(f"{server.url}/v1"), Transport())
+        transport = Transport()
+        provider = OpenAIChat(Elsewhere(f"{server.url}/v1"), transport)
         assert provider.capabilities("m").context is None
 
         async def main() -> None:
-            async for _ in provider.stream(Request("m", (Message("user", "Hi"),))):
-                pass
+            try:
+                async for _ in provider.stream(Request("m", (Message("user", "Hi"),))):
+                    pass
+            finally:
+                await transport.aclose()
 
         with pytest.raises(ProviderError) as caught:
             asyncio.run(main())
     assert caught.value.code == "context_length"
     assert provider.capabilities("m").context == 65_536
     assert len(server.requests) == 1
+
+
+def test_an_answer_that_breaks_off_for_its_length_is_not_begun_again() -> None:
+    """llama.cpp runs out of room while it writes: what was shown stays, once."""
+    begun = {"choices": [{"index": 0, "delta": {"content": "High water."}}]}
+    error = (
+        b'error: {"code":500,"message":"failed to decode, try increasing context size 4096"}\n\n'
+    )
+    events: list[StreamEvent] = []
+
+    async def main(url: str) -> None:
+        transport = Transport()
+        try:
+            provider = load("openai-chat", {"OPENAI_CHAT_BASE_URL": f"{url}/v1"}, transport)
+            async for event in provider.stream(Request("m", (Message("user", "Hi"),))):
+                events.append(event)
+        finally:
+            await transport.aclose()
+
+    with FakeServer([sse_reply([begun, error])]) as server:
+        with pytest.raises(ProviderError) as caught:
+            asyncio.run(main(server.url))
+        assert len(server.requests) == 1
+    assert caught.value.code == "context_length"
+    assert events == [TextDelta("High water.")]
 
 
 class Elsewhere(ChatServer):

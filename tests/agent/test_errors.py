@@ -1,0 +1,53 @@
+"""Errors of both sides: a message ends before its remedy begins, whoever wrote it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchloop.agent.errors import AgentError, ConfigError, IncompleteError, ProviderError
+from searchloop.agent.tools.backend import error_words
+from searchloop.search_backend.types import EngineError, SearchBackendError
+
+KINDS = (AgentError, ConfigError, IncompleteError, ProviderError, SearchBackendError, EngineError)
+WHOLE = (
+    "It is.",
+    "Is it?",
+    "No!",
+    "So…",
+    'It says "No."',
+    "(It is.)",
+    "没有。",
+    "Here:",
+    "`a`.",
+    "",
+)
+OPEN = (
+    "unexpected EOF",
+    "exit code 2",
+    "no such file 'x'",
+    "it is (really)",
+    "没有",
+    "EOF \n",
+    "a,",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("message", [*WHOLE, *OPEN])
+def test_a_message_ends_before_its_remedy(kind: type[AgentError], message: str) -> None:
+    """A full stop is added where there is no end, and nowhere else."""
+    error = kind("code", message, "Try again.")
+    expected = message if message in WHOLE else f"{message.rstrip()}."
+    assert (error.message, str(error)) == (expected, expected)
+    told = error_words({"message": message, "remedy": "Try again."})
+    assert told == f"{expected} Try again.".strip()
+
+
+@given(st.text())
+def test_no_message_gets_two_ends(message: str) -> None:
+    """What has an end keeps it; made once more, an error says the same."""
+    once = AgentError("code", message).message
+    assert AgentError("code", once).message == once
+    assert once.rstrip(".") == message.rstrip().rstrip(".") or once == message.rstrip()

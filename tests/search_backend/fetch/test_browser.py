@@ -1,0 +1,403 @@
+"""The reader `browser`: what scripts write is read, and no request gets past the guard."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from searchloop.search_backend.fetch.browser import fetch_rendered
+from searchloop.search_backend.fetch.client import run
+from searchloop.search_backend.fetch.ip_addresses import why_refused
+from searchloop.search_backend.fetch.proxy import GuardedProxy
+from searchloop.search_backend.pages.reading import Reading, read_fetched
+from searchloop.search_backend.pages.service_calls import ServiceCalls
+from searchloop.search_backend.readers.browser import SERVICE
+from searchloop.search_backend.types import FetchFailed, FetchRefused, Page
+from tests.search_backend.fetch.test_addresses import REFUSED
+from tests.search_backend.hostile import PUBLIC, Internet, answer, serving
+from tests.waiting import LATE
+
+URL = "http://page.example/"
+
+
+@contextmanager
+def proxied(net: Internet, **rules: object) -> Iterator[GuardedProxy]:
+    """A running proxy to this internet."""
+    proxy = GuardedProxy(resolve=net.resolve, sockets=net.sockets, **rules)  # type: ignore[arg-type]
+    run(proxy.start(), timeout=LATE)
+    yield proxy
+    run(proxy.close(), timeout=LATE)
+
+
+def told(proxy: GuardedProxy, request: bytes) -> bytes:
+    """Everything that comes back for these bytes, until the proxy hangs up."""
+    with socket.create_connection(("127.0.0.1", proxy.port), LATE) as link:
+        link.settimeout(LATE)
+        link.sendall(request)
+        return b"".join(iter(lambda: link.recv(65_536), b""))
+
+
+def bracketed(address: str) -> str:
+    """The address as it stands in a URL."""
+    return f"[{address}]" if ":" in address else address
+
+
+@pytest.mark.parametrize("form", ["GET http://{}/ HTTP/1.1", "CONNECT {}:443 HTTP/1.1"])
+def test_the_proxy_refuses_every_denied_address(form: str) -> None:
+    """Written as an address or as a name that leads there, for a page and for a tunnel: 403, and
+    nobody is connected to."""
+    # A resolver may give an address of a translator (64:ff9b::8.8.8.8) to a public server.
+    lead_there = [address for address in REFUSED if why_refused(address, resolved=True)]
+    names = {f"n{n}.example": (address,) for n, address in enumerate(lead_there)}
+    net = Internet(9, names)
+    hosts = (*map(bracketed, REFUSED), *names, "localhost", "printer.local", "2130706433")
+    with proxied(net) as proxy:
+        for host in hosts:
+            request = f"{form.format(host)}\r\nHost: {host}\r\n\r\n".encode()
+            assert told(proxy, request).startswith(b"HTTP/1.1 403 "), host
+        assert len(proxy.refused) == len(hosts)
+    assert net.connected == []
+
+
+def test_the_proxy_passes_on_what_is_allowed_and_hangs_up() -> None:
+    """One request a connection: a second one, meant for another host, reaches nobody."""
+    page = answer(b"Tea", "Connection: keep-alive", "Content-Length: 3")
+    with serving({"/a?b=1": page}) as server:
+        net = Internet(server.port)
+        with proxied(net) as proxy:
+            first = (
+                b"GET http://page.example/a?b=1 HTTP/1.1\r\nHost: evil.example\r\nProxy-X: y\r\n"
+            )
+            second = b"Connection: keep-alive\r\n\r\nGET http://other.example/ HTTP/1.1\r\n\r\n"
+            got = told(proxy, first + second)
+    assert got.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert got.endswith(b"Connection: close\r\n\r\nTea")
+    assert b"keep-alive" not in got
+    (request,) = server.requests
+    assert request.startswith(b"GET /a?b=1 HTTP/1.1\r\nHost: page.example\r\n")
+    assert b"evil.example" not in request
+    assert b"Proxy-X" not in request
+    assert net.looked_up == ["page.example"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET file:///etc/passwd HTTP/1.1\r\n\r\n",
+        b"GET http://a.example@127.0.0.1/ HTTP/1.1\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"\x00\xff\r\n\r\n",
+        b"CONNECT page.example:22 HTTP/1.1\r\n\r\n",
+        b"POST http://page.example/ HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n",
+        b"POST http://page.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET http://page.example/ HTTP/1.1\r\n" + b"X: " + b"y" * 100_000 + b"\r\n\r\n",
+    ],
+)
+def test_the_proxy_bears_anything(request_: bytes) -> None:
+    """Nothing is sent to anybody, and the connection ends."""
+    with serving({}) as server, proxied(Internet(server.port)) as proxy:
+        assert told(proxy, request_)[:13] in (b"", b"HTTP/1.1 403 ")
+        assert server.requests == []
+
+
+def test_the_proxy_keeps_rules_for_domains() -> None:
+    """A blocked site is none of the requests of a page either."""
+    net = Internet(9)
+    with proxied(net, host_allowed=lambda host: host != "bad.example") as proxy:
+        assert b" 403 " in told(proxy, b"CONNECT bad.example:443 HTTP/1.1\r\n\r\n")
+    assert (net.looked_up, net.connected) == ([], [])
+
+
+def test_an_address_that_the_guard_refuses_starts_no_browser() -> None:
+    """Neither does one outside the rules."""
+    for url in ("http://127.0.0.1/", "file:///etc/passwd", "http://[::1]/", "chrome://gpu"):
+        with pytest.raises(FetchRefused):
+            fetch_rendered(url, "/no/such/browser")
+    with pytest.raises(FetchRefused):
+        fetch_rendered(URL, "/no/such/browser", host_allowed=lambda host: False)
+
+
+def test_a_browser_that_does_not_start_is_said_so() -> None:
+    """With the setting to look at."""
+    with pytest.raises(FetchFailed, match="could not show the page") as caught:
+        fetch_rendered(URL, "/bin/false", resolve=lambda host, port: [PUBLIC])
+    assert caught.value.code == "browser"
+    assert "SEARCH_BROWSER" in caught.value.remedy
+
+
+# From here on a real Chromium.
+
+TEXTS = (
+    "The harbour bridge was opened in 1932 and carries eight lanes of traffic and two of rail.",
+    "Green tea is steamed at harvest, which keeps its leaves green and its taste fresh.",
+    "Das Museum wurde 1903 gegründet und zeigt Werke aus Naturwissenschaft und Technik.",
+)
+# How scripts bring a text onto a page; TEXT is its JSON, /text.txt and /text.json hold it too.
+WAYS = (
+    "out.textContent = TEXT",
+    "out.innerHTML = '<p>' + TEXT + '</p>'",
+    "document.write('<main><p>' + TEXT + '</p></main>')",
+    "setTimeout(() => { out.textContent = TEXT }, 200)",
+    "requestAnimationFrame(() => { out.append(TEXT) })",
+    "Promise.resolve(TEXT).then(t => out.append(t))",
+    "fetch('/text.txt').then(r => r.text()).then(t => out.append(t))",
+    "fetch('/text.json').then(r => r.json()).then(j => { out.textContent = j.text })",
+    "const x = new XMLHttpRequest(); x.open('GET', '/text.txt'); x.onload = () => "
+    "out.append(x.responseText); x.send()",
+    "import('/module.js').then(m => out.append(m.text))",
+    "const s = document.createElement('script'); s.src = '/script.js'; document.body.append(s)",
+    "class T extends HTMLElement { connectedCallback() { this.textContent = TEXT } }; "
+    "customElements.define('t-t', T); out.append(document.createElement('t-t'))",
+    "class S extends HTMLElement { connectedCallback() { this.attachShadow({mode: 'open'})"
+    ".innerHTML = '<p>' + TEXT + '</p>' } }; customElements.define('s-s', S); "
+    "out.append(document.createElement('s-s'))",
+    "const w = new Worker(URL.createObjectURL(new Blob(['postMessage(' + JSON.stringify(TEXT) + "
+    "')']))); w.onmessage = e => out.append(e.data)",
+    "history.pushState({}, '', '/view'); out.append(TEXT)",
+    "location.hash = '#/view'; addEventListener('hashchange', () => out.append(TEXT))",
+    "new MutationObserver(() => { if (!done) { done = 1; out.append(TEXT) } })"
+    ".observe(out, {attributes: true}); let done = 0; out.title = 'x'",
+    "new IntersectionObserver(e => { if (!out.textContent) out.append(TEXT) }).observe(out)",
+    "(async () => { const a = await (await fetch('/text.txt')).text(); await new Promise(r => "
+    "setTimeout(r, 100)); out.append(a) })()",
+    "if (!location.search) location.replace('/?two'); else out.append(TEXT)",
+)
+
+
+def shell(way: str, text: str) -> dict[str, bytes]:
+    """A site whose page holds a script and no text."""
+    code = way.replace("TEXT", json.dumps(text))
+    page = f"<!doctype html><title>Page</title><main id=out></main><script>{code}</script>"
+    utf8 = "text/html; charset=utf-8"
+    words = json.dumps(text)
+    kinds = "text/javascript; charset=utf-8"
+    append = f"document.getElementById('out').append({words})"
+    return {
+        **dict.fromkeys(("/", "/?two", "/view"), answer(page.encode(), kind=utf8)),
+        "/text.txt": answer(text.encode(), kind="text/plain; charset=utf-8"),
+        "/text.json": answer(json.dumps({"text": text}).encode(), kind="application/json"),
+        "/module.js": answer(f"export const text = {words}".encode(), kind=kinds),
+        "/script.js": answer(append.encode(), kind=kinds),
+    }
+
+
+def f1(found: str, wanted: str) -> float:
+    """Of words, each as often as it stands there."""
+    a, b = (Counter(re.findall(r"\w+", text.lower())) for text in (found, wanted))
+    both = sum((a & b).values())
+    return 2 * both / (sum(a.values()) + sum(b.values()) or 1)
+
+
+@pytest.fixture(scope="session")
+def command(chromium: str) -> str:
+    """The system's Chromium, which in a container is started without its own sandbox."""
+    return f"{chromium} --no-sandbox" if os.geteuid() == 0 else chromium
+
+
+def rendered(command: str, net: Internet, seconds: float = LATE, **options: object) -> Page:
+    """The page as a reader gives it."""
+    fetched = fetch_rendered(
+        *(URL, command),
+        resolve=net.resolve,
+        sockets=net.sockets,
+        seconds=seconds,
+        **options,  # type: ignore[arg-type]
+    )
+    return read_fetched(fetched)
+
+
+@pytest.mark.integration
+def test_pages_that_need_scripts_are_read(command: str) -> None:
+    """Twenty ways by which scripts write, three texts each: F1 of .9 for 95 % of them."""
+
+    def score(case: tuple[str, str]) -> float:
+        way, text = case
+        with serving(shell(way, text)) as server:
+            return f1(rendered(command, Internet(server.port)).text, text)
+
+    cases = [(way, text) for way in WAYS for text in TEXTS]
+    assert len(cases) == 60
+    with ThreadPoolExecutor(2) as pool:
+        scores = dict(zip(cases, pool.map(score, cases), strict=True))
+    low = {way: value for (way, _), value in scores.items() if value < 0.9}
+    assert sum(value >= 0.9 for value in scores.values()) >= 57, low
+
+
+class Ear:
+    """Listens on this machine by TCP and UDP, and counts whoever comes."""
+
+    def __init__(self) -> None:
+        self.heard = 0
+        self._tcp = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._tcp.getsockname()[1]
+        self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._udp.bind(("127.0.0.1", self.port))
+        for wait in (self._tcp.accept, lambda: self._udp.recvfrom(99)):
+            threading.Thread(target=self._listen, args=(wait,), daemon=True).start()
+
+    def _listen(self, wait: object) -> None:
+        try:
+            wait()  # type: ignore[operator]
+            self.heard += 1
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        """Stops listening."""
+        for end in (self._tcp, self._udp):
+            end.close()
+
+
+# A page that tries to reach HOST in every way there is.
+EVERY_WAY = """<!doctype html><title>x</title>
+<link rel=preconnect href=//HOST><link rel=dns-prefetch href=//HOST>
+<link rel=prefetch href=http://HOST/p><link rel=stylesheet href=http://HOST/s.css>
+<link rel=icon href=http://HOST/i.ico><link rel=manifest href=http://HOST/m.json>
+<link rel=modulepreload href=http://HOST/m.js><script src=http://HOST/s.js></script>
+<style>body{background:url(http://HOST/b.png)}@font-face{font-family:f;src:url(http://HOST/f)}
+p{font-family:f}</style><p>x<img src=http://HOST/i.png srcset="https://HOST/i2.png 2x">
+<iframe src=http://HOST/frame></iframe><iframe srcdoc="<img src=http://HOST/inner>"></iframe>
+<object data=http://HOST/o></object><embed src=http://HOST/e><video src=http://HOST/v></video>
+<audio src=http://HOST/a></audio><form id=f action=http://HOST/form target=t></form>
+<a id=a href=http://HOST/link ping=http://HOST/ping target=u>x</a><iframe name=t></iframe>
+<script>
+const go = f => { try { Promise.resolve(f()).catch(() => {}) } catch { } };
+go(() => fetch('http://HOST/fetch', {mode: 'no-cors'}));
+go(() => fetch('https://HOST/tls', {mode: 'no-cors', keepalive: true}));
+go(() => { const x = new XMLHttpRequest(); x.open('POST', 'http://HOST/xhr'); x.send('x') });
+go(() => new WebSocket('ws://HOST/ws')); go(() => new WebSocket('wss://HOST/wss'));
+go(() => new EventSource('http://HOST/events')); go(() => navigator.sendBeacon('http://HOST/b'));
+go(() => new Worker(URL.createObjectURL(new Blob(["importScripts('http://HOST/w.js')"]))));
+go(() => new Worker(URL.createObjectURL(new Blob(["fetch('http://HOST/wf')"]))));
+go(() => import('http://HOST/mod.js')); go(() => window.open('http://HOST/popup'));
+go(() => new Image().src = 'http://HOST/image'); go(() => f.submit()); go(() => a.click());
+go(() => { const c = new RTCPeerConnection({iceServers: [{urls: 'stun:HOST'}]});
+  c.createDataChannel('x'); return c.createOffer().then(o => c.setLocalDescription(o)) });
+go(() => new WebTransport('https://HOST/wt'));
+</script>"""
+
+
+@pytest.mark.integration
+def test_no_part_of_a_page_reaches_a_denied_address(command: str) -> None:
+    """Every denied address as an image, and this machine in each way a page has, also as a name:
+    nothing is connected to but the page's own server."""
+    ear = Ear()
+    here = [
+        f"127.0.0.1:{ear.port}",
+        f"localhost:{ear.port}",
+        f"[::1]:{ear.port}",
+        "169.254.169.254",
+    ]
+    images = "".join(f"<img src=http://{bracketed(a)}/i{n}>" for n, a in enumerate(REFUSED))
+    pages = [answer(EVERY_WAY.replace("HOST", host).encode()) for host in (*here, "inner.example")]
+    pages.append(answer(f"<!doctype html><title>x</title>{images}".encode()))
+    for page in pages:
+        with serving({"/": page}) as server:
+            net = Internet(server.port, {"page.example": (PUBLIC,), "inner.example": ("10.0.0.1",)})
+            rendered(command, net, 8.0)
+            assert {address for address, _ in net.connected} == {PUBLIC}
+            assert set(net.looked_up) <= {"page.example", "inner.example"}
+            own = {request.split(b" ")[1] for request in server.requests}
+            assert own <= {b"/", b"/favicon.ico"}
+    ear.close()
+    assert ear.heard == 0
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "leads",
+    [
+        "<meta http-equiv=refresh content='0;url=http://{}/'>",
+        "<script>location = 'http://{}/'</script>",
+        "<script>location.replace('https://{}/')</script>",
+        "<form action=http://{}/ id=f></form><script>f.submit()</script>",
+    ],
+)
+def test_a_page_cannot_lead_to_a_denied_address(command: str, leads: str) -> None:
+    """Navigation is checked like any other request."""
+    ear = Ear()
+    body = leads.format(f"127.0.0.1:{ear.port}")
+    with serving({"/": answer(f"<title>x</title><p>Here.{body}".encode())}) as server:
+        net = Internet(server.port)
+        with pytest.raises((FetchRefused, FetchFailed)):
+            rendered(command, net, 8.0)
+        assert {address for address, _ in net.connected} == {PUBLIC}
+    ear.close()
+    assert ear.heard == 0
+
+
+@pytest.mark.integration
+def test_the_reader_browser_gives_pages(command: str) -> None:
+    """As one of the chain of readers."""
+    text = TEXTS[0]
+    with serving(shell(WAYS[6], text)) as server:
+        net = Internet(server.port)
+        opened = partial(
+            fetch_rendered, command=command, resolve=net.resolve, sockets=net.sockets, seconds=LATE
+        )
+        services = {"browser": replace(SERVICE, fetch=opened)}
+        calls = ServiceCalls({})
+        reading = Reading(opened, lambda url, **_: url, services, calls.read, ("browser",))
+        page = reading.page(URL)
+    assert (page.reader, page.status) == ("browser", "ok")
+    assert text in page.text
+
+
+def group_of(marker: str) -> list[int]:
+    """The processes whose command line names this."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if marker.encode() in entry.read_bytes():
+                found.append(int(entry.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
+@pytest.mark.parametrize(
+    ("body", "options", "code"),
+    [
+        ("<script>for (;;) {}</script>", {"seconds": 5.0}, "timeout"),
+        ("<script>alert(1); confirm(2)</script><p>x", {"seconds": 6.0}, None),
+        ("<p>x", {"seconds": LATE, "memory": 2**20}, "browser"),
+    ],
+)
+def test_a_page_that_takes_too_much_is_killed(
+    command: str, body: str, options: dict[str, object], code: str | None
+) -> None:
+    """A loop without end, questions without an answer, too much memory: no process is left."""
+    marked = f"{command} --searchloop-test={os.getpid()}"
+    with serving({"/": answer(f"<title>x</title>{body}".encode())}) as server:
+        net = Internet(server.port)
+        if code is None:
+            assert rendered(marked, net, **options).status == "ok"  # type: ignore[arg-type]
+        else:
+            with pytest.raises(FetchFailed) as caught:
+                rendered(marked, net, **options)  # type: ignore[arg-type]
+            assert caught.value.code == code
+    assert group_of(f"--searchloop-test={os.getpid()}") == []
+
+
+@pytest.mark.integration
+def test_nothing_is_downloaded(command: str, tmp_path: Path) -> None:
+    """An attachment is no page."""
+    attached = answer(b"x" * 1000, "Content-Disposition: attachment; filename=a.bin", kind="x/y")
+    with serving({"/": attached}) as server, pytest.raises(FetchFailed):
+        rendered(command, Internet(server.port))
+    assert list(tmp_path.iterdir()) == []

@@ -224,8 +224,6 @@ EARLY_TREES = 12
 CLEAR = 2.2
 # A page in more blocks is looked at once: the second look would take as long again.
 MOST_FOR_SECOND = 2_000
-# Nor does it change a page of which so little text has a score so near to nought: every third one.
-UNSURE, LEAST_UNSURE = 1.5, 0.05
 ARTICLE = GENRES.index("article")
 # An article that promises less is hardly one.
 LEAST_FOR_ARTICLE = 0.55
@@ -337,7 +335,7 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
     parts = roles(page, wrapped)
     found = columns(page, guesses, ways, (about.kind, *sort)) + parts
     first = scores = list(map(by.first, *found))
-    if len(page.blocks) <= MOST_FOR_SECOND and _is_unsure(page, first):
+    if len(page.blocks) <= MOST_FOR_SECOND:
         second = map(by.second, *found, *context(page, likelihoods(first), ways))
         # Each look errs where the other does not.
         scores = [(one + other) / 2 for one, other in zip(first, second, strict=True)]
@@ -350,12 +348,6 @@ def chosen(page: Layout, about: About, by: Model | None = None) -> Choice:
     if sort[ARTICLE] > SURE_ARTICLE:
         kept = without_comments(page, kept, parts[COMMENTS])
     return Choice(kept, hope)
-
-
-def _is_unsure(page: Layout, scores: Sequence[float]) -> bool:
-    both = zip(scores, page.blocks, strict=True)
-    unsure = sum(block.words for score, block in both if -UNSURE < score < UNSURE)
-    return unsure > LEAST_UNSURE * sum(block.words for block in page.blocks)
 
 
 def alike(page: Layout, scores: list[float], ways: Sequence[int]) -> list[float]:

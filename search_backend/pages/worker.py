@@ -46,9 +46,7 @@ def main() -> None:
     seconds, idle = int(sys.argv[1]), float(sys.argv[2])
     warm_up()
     most = bound_memory() + MOST_KEPT
-    # Looking for cycles again and again is a tenth of the time, and what is loaded stays anyway.
-    gc.freeze()
-    gc.disable()
+    gc.freeze()  # what is loaded stays, and is not looked through again and again
     target.write(READY)
     target.flush()
     while has_work(source, idle) and (request := take(source)) is not None:
@@ -61,7 +59,7 @@ def main() -> None:
         target.write(ANSWERED.pack(len(answer)) + answer)
         target.flush()
         del page, told, answer
-        if memory() > most and (not gc.collect() or memory() > most):
+        if memory() > most:
             break
 
 

@@ -33,7 +33,7 @@ const openSettings = later(() =>
     made.settingsDialog(el("settings"), { facts: () => facts, changed: settingsChanged, newChat: (temporary) => openSession(null, { temporary }) }),
   ),
 );
-const openReader = later(() => import("./sources/reader.js").then((made) => made.reader(el("reader"))));
+const openReader = later(() => import("./sources/reader.js").then((made) => made.reader(el("reader"), () => facts.session.id)));
 const { chip, hide: hideCard } = chips(el("card"), openReader);
 const ask = asking(facts, {
   draw,
@@ -45,7 +45,7 @@ const ask = asking(facts, {
 });
 const chat = chatView(
   { scroller: el("scroller"), turns: el("turns"), latest: el("latest"), announcer: el("announcer") },
-  { ...ask, again: thenWrite(ask.again), edit: thenWrite(ask.edit), keep: (text) => box.giveBack(text), chip, open: openReader, models, changed: chatChanged, connection, refused, version: ask.show },
+  { ...ask, again: thenWrite(ask.again), edit: thenWrite(ask.edit), keep: (text) => box.giveBack(text), chip, open: openReader, models, fileUrl: (digest) => api.fileUrl(facts.session.id, digest), changed: chatChanged, connection, refused, version: ask.show },
 );
 const box = composer(el, {
   change: ask.changeSettings,
@@ -53,11 +53,13 @@ const box = composer(el, {
   stop: ask.stop,
   tooLong: ask.tooLong,
   complain,
+  say: (text) => (el("announcer").textContent = text),
   newChat: (temporary) => openSession(null, { temporary }),
   settings: (name) => openSettings(name),
   exportAs: ask.exportAs,
   runPlan: () => ask.runNewest(chat.shown()),
   undo: ask.undoNewest,
+  compact: () => compact(chat.shown()),
   recall: chat.lastQuestion,
 });
 const sidebar = sessionList(el("sessions"), { open: openSession, change, remove, older });
@@ -69,6 +71,21 @@ function thenWrite(act) {
     if (!matchMedia("(pointer: coarse)").matches) box.focus();
     return act(...given);
   };
+}
+
+// The answer to it is an event of the chat, which shows the summary.
+async function compact(turns) {
+  if (await ask.compact(turns)) el("chat-menu").setAttribute("aria-busy", "true");
+}
+
+async function openChatMenu() {
+  const { openChat } = await import("./settings/chat_setup.js");
+  openChat(el("chat-menu"), chat.shown(), { compact, editSummary: ask.editSummary });
+}
+
+function summarised() {
+  el("chat-menu").removeAttribute("aria-busy");
+  el("announcer").append(h("p", {}, t("compact.done")));
 }
 
 /** A part of the page that is fetched when it is first used. */
@@ -89,6 +106,7 @@ function draw() {
   const { messages, pending } = facts.session;
   const empty = !messages && !pending && !facts.running && chat.turns() === 0;
   el("welcome").hidden = !empty;
+  el("chat-menu").hidden = empty;
   drawRemoved(chat.removed());
   if (empty) drawWelcome(el("welcome"), facts, askWithSearch, openSettings);
 }
@@ -116,6 +134,7 @@ function calm() {
 
 function chatChanged(state, events) {
   learn(facts, state, events);
+  if (el("chat-menu").ariaBusy && events.some((e) => e.type === "summary")) summarised();
   const telling = ["user_message", "run_started", "run_finished"];
   if (events.some((e) => telling.includes(e.type))) refresh();
   if (events.some((e) => e.type === "run_finished" && e.search_path?.startsWith("local"))) lookAtEngines();
@@ -157,6 +176,7 @@ async function openSession(id, { push = true, temporary = false, turn = null } =
   connection("live");
   hideCard();
   calm();
+  el("chat-menu").removeAttribute("aria-busy");
   facts.running = false;
   turnTo(facts, facts.list.sessions.find((s) => s.id === id) ?? draft(facts, id));
   if (temporary) facts.session.settings = { temporary: true };
@@ -353,6 +373,7 @@ async function load() {
   draw();
 }
 
+el("chat-menu").addEventListener("click", openChatMenu);
 el("open-settings").addEventListener("click", () => openSettings());
 el("skip").addEventListener("click", (event) => {
   event.preventDefault(); // an address of its own would be another chat's

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Hashable
+from contextlib import suppress
 
 # With `item` empty: this chat was forgotten.
 CHAT_TABLES = (
@@ -16,6 +17,7 @@ CHAT_TABLES = (
     " PRIMARY KEY (chat, item)) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS chats_item ON chats(item)",
 )
+_SMALL = 64 * 2**20  # bytes
 _ALONE = """SELECT item FROM chats AS own WHERE chat = ? AND item != '' AND NOT EXISTS
     (SELECT 1 FROM chats AS other WHERE other.item = own.item AND other.chat != own.chat)"""
 
@@ -40,8 +42,12 @@ def unmark(connection: sqlite3.Connection, chat: str) -> list[str]:
 
 
 def leave_nothing(connection: sqlite3.Connection) -> None:
-    """Empties the write-ahead log, which holds what was deleted. Others may still be reading it:
-    then it goes when the last of them closes the file."""
+    """Writes a small file anew, as pages that were split keep copies of what was deleted, and
+    empties the log of writes; that goes when the last one closes the file who reads it now."""
+    size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+    with suppress(sqlite3.OperationalError):  # another process writes
+        if connection.execute(size).fetchone()[0] <= _SMALL:
+            connection.execute("VACUUM")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

@@ -8,6 +8,7 @@ status 0 between two documents if it was idle for a while or has grown.
 
 from __future__ import annotations
 
+import gc
 import json
 import mmap
 import os
@@ -45,6 +46,7 @@ def main() -> None:
     seconds, idle = int(sys.argv[1]), float(sys.argv[2])
     warm_up()
     most = bound_memory() + MOST_KEPT
+    gc.freeze()  # what is loaded stays, and is not looked through again and again
     target.write(READY)
     target.flush()
     while has_work(source, idle) and (request := take(source)) is not None:

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from searchloop.agent.log.sqlite_file import (
 _PATIENCE = 10.0  # seconds to wait for another writer
 _PAUSE = 0.005
 _TRIES = 100  # at emptying the write-ahead log
+_SMALL = 128 * 2**20  # bytes that are written in about a second
 _RECENT = 64  # sessions that other processes are likely to write to
 
 
@@ -211,9 +212,15 @@ class SqliteDatabase:
             return dict(db.execute(recent).fetchall()), [row[0] for row in signals]
 
     def leave_nothing(self) -> None:
-        """Empties the write-ahead log. What is freed in the file was overwritten before."""
+        """Merges the index of words, writes a small file anew, as pages that were split keep
+        copies, and empties the log of writes. What is freed in a larger one was overwritten."""
+        size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
         with self._noticing(), self._lock:
             for _ in range(_TRIES):
+                with suppress(sqlite3.OperationalError):  # another process writes
+                    self._write.execute("INSERT INTO found_terms(found_terms) VALUES ('optimize')")
+                    if self._write.execute(size).fetchone()[0] <= _SMALL:
+                        self._write.execute("VACUUM")
                 # (0, ...) when nobody was reading from it
                 if not self._write.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                     return

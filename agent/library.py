@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
@@ -20,6 +21,7 @@ from searchloop.agent.log import EventLog
 from searchloop.agent.log.events import Event, citation_from
 from searchloop.agent.observe.watch import Instrumentation
 from searchloop.agent.providers import Provider
+from searchloop.agent.run.question.files import NewFile
 from searchloop.agent.run.runner import Runner
 from searchloop.agent.run.undo import delete_session
 from searchloop.agent.settings import Settings
@@ -71,7 +73,7 @@ class Turn(TypedDict, total=False):
 
     `approve` decides about calls that need the user: `never` refuses them (the default), `auto`
     runs them unless something would leak, `ask` waits for `decide`. `plan` is the data of the plan
-    that the question carries out.
+    that the question carries out. `files` come with the question: paths, or `NewFile`s.
     """
 
     model: str | None
@@ -81,6 +83,7 @@ class Turn(TypedDict, total=False):
     options: NativeSearch | None
     approve: Approve
     plan: Mapping[str, Any] | None
+    files: Sequence[NewFile | str | Path]
 
 
 _UNATTENDED: Turn = {"approve": "never"}  # a program has no user to ask
@@ -126,7 +129,7 @@ class BareAgent:
 
         async def answered() -> Event:
             try:
-                await self.runner.start(known, question, **_UNATTENDED | turn)
+                await self._starting(known, question, turn)
             except BaseException:
                 self._discard(fresh)
                 raise
@@ -149,7 +152,7 @@ class BareAgent:
         fresh = None if session else self._new_session(turn.get("model"))
         known = session or fresh or ""
         after = self.log.last_seq(known) or 0
-        starting = self.runner.start(known, question, **_UNATTENDED | turn)
+        starting = self._starting(known, question, turn)
         batches: SimpleQueue[list[Event] | None] = SimpleQueue()
         begun: Future[str] = Future()
         feeding = self._submit(self._feed(known, after, starting, begun, batches))
@@ -161,6 +164,13 @@ class BareAgent:
             self._discard(fresh)
             raise
         return self._handed_over(known, batches, feeding)
+
+    async def _starting(self, session: str, question: str, turn: Turn) -> str:
+        """Starts the run, with its files read from their paths."""
+        given = turn.get("files", ())
+        files = [await asyncio.to_thread(NewFile.of, each) for each in given]
+        options: Any = {**_UNATTENDED, **turn, "files": files}
+        return await self.runner.start(session, question, **options)
 
     async def _feed(
         self,

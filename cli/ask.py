@@ -21,6 +21,7 @@ from searchloop.agent.mcp import McpServers
 from searchloop.agent.observe.logs import configure_if_asked
 from searchloop.agent.observe.watch import secrets_in
 from searchloop.agent.run.question import change_session, open_session
+from searchloop.agent.run.question.files import MOST_DOCUMENT, NewFile
 from searchloop.agent.run.undo import plan_to_run
 from searchloop.agent.search.options import domains, search_options
 from searchloop.agent.settings import Settings
@@ -62,6 +63,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("question", nargs="*", metavar="QUESTION")
     session_arguments(parser)
+    what = "send an image, a PDF or a document along (repeatable; - for standard input)"
+    add("-f", "--file", action="append", default=[], metavar="FILE", dest="files", help=what)
     add("--domain", action="append", metavar="D", help="search only this site (repeatable)")
     add("--block-domain", action="append", metavar="D", help="never use this site (repeatable)")
     add("--run-plan", action="store_true", help="carry out the session's plan, in agent mode")
@@ -95,7 +98,9 @@ def session_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Asks, shows what happens while it happens, and returns the exit code."""
-    question = "" if args.run_plan else _question(" ".join(args.question))
+    files = [_file(name) for name in args.files]
+    words = " ".join(args.question)
+    question = "" if args.run_plan else words if "-" in args.files else _question(words)
     settings = Settings.load()
     with agent_with_tools(settings) as agent:
         approve = settled(args.approve, args.output)
@@ -109,6 +114,7 @@ def run(args: argparse.Namespace) -> int:
             model = _told(agent.usual_model(), args.output)
         turn: Turn = {"model": model, "mode": args.mode, "search": args.search}
         turn |= {"limits": limits, "options": options, "approve": approve, "plan": plan}
+        turn["files"] = files
         fresh, known = session is None, session
         if args.agent or args.workspace:
             choices = {"agent": args.agent, "workspace": args.workspace}
@@ -194,6 +200,13 @@ def _question(words: str) -> str:
     if words.strip() in ("", "-"):
         return piped
     return f"{words}\n\n{piped}" if piped.strip() else words
+
+
+def _file(name: str) -> NewFile:
+    """Reads a file that is to be sent along. Raises ConfigError."""
+    if name != "-":
+        return NewFile.of(name)
+    return NewFile("stdin", sys.stdin.buffer.read(MOST_DOCUMENT + 1))
 
 
 def _piped(*, wait: bool) -> str:

@@ -18,9 +18,11 @@ from searchloop.agent.library import BareAgent, Turn
 from searchloop.agent.log.events import Event
 from searchloop.agent.run.prompts import NamedAgents
 from searchloop.agent.run.question import change_session, open_session
+from searchloop.agent.run.question.files import NewFile
 from searchloop.agent.run.undo import plan_to_run, undo_files
 from searchloop.agent.settings import Settings
 from searchloop.agent.tools.present_plan import run_text
+from searchloop.agent.types.attachments import size_words
 from searchloop.cli.agents import agent_line
 from searchloop.cli.arguments import MODES, SEARCHES, one_line, undone, warn
 from searchloop.cli.ask import (
@@ -67,6 +69,7 @@ class Chat:
         self._session = session
         self._approve: Approve = approve
         self._over = False
+        self._files: list[NewFile] = []  # to be sent with the next question
         self._commands: dict[str, tuple[Callable[[str], None], str]] = {
             "search": (self._choose("search"), "on | off | native | local: search the web, or not"),
             "mode": (self._choose("mode"), "ask | plan | agent: what may be done"),
@@ -74,6 +77,7 @@ class Chat:
             "agent": (self._choose("agent"), "NAME or none: a preset"),
             "agents": (self._agents, "the presets there are"),
             "workspace": (self._choose("workspace"), "DIR or none: the folder for file tools"),
+            "file": (self._file, "PATH or none: send a file with the next question"),
             "sources": (self._sources, "the sources met so far"),
             "run": (self._run, "carry out the plan, in agent mode"),
             "undo": (self._undo, "take back what the last answer did to files"),
@@ -125,8 +129,9 @@ class Chat:
     def _ask(self, text: str, **more: Unpack[Turn]) -> None:
         events: Iterator[Event] = iter(())
         try:
-            turn: Turn = {"approve": self._approve, **more}
+            turn: Turn = {"approve": self._approve, "files": self._files, **more}
             events = self._agent.stream(text, session=self._session, **turn)
+            self._files = []
             shown = asking(self._agent, events) if self._approve == "ask" else events
             before = self._agent.log.read(self._session) if sys.stdout.isatty() else ()
             as_text(shown, numbers=sys.stderr.isatty(), before=before)
@@ -169,6 +174,14 @@ class Chat:
         elif value == "none":
             return None
         return os.path.abspath(os.path.expanduser(value)) if name == "workspace" else value
+
+    def _file(self, path: str) -> None:
+        if path == "none":
+            self._files = []
+        elif path:
+            self._files.append(NewFile.of(path.strip("'\"")))
+        names = ", ".join(f"{file.name} ({size_words(len(file.data))})" for file in self._files)
+        warn(f"With the next question: {names or 'no file'}.")
 
     def _agents(self, _: str) -> None:
         for preset in NamedAgents(self._agent.settings.home).all():

@@ -195,7 +195,8 @@ class Page:
 
     `cut`: the source was longer than the limits, so `text` is a part of it. `invisible` counts the
     invisible characters removed. `attempts` are set if `reader` was not the first one asked.
-    `redirects` are the addresses that led to `final_url`, as far as known.
+    `redirects` are the addresses that led to `final_url`, as far as known. `breaks` are the offsets
+    in `text` where the pages of a document begin, also of one whose pages hold no text.
     """
 
     url: str
@@ -214,6 +215,7 @@ class Page:
     attempts: tuple[ReaderAttempt, ...] = ()
     freshness: Freshness = Freshness()
     redirects: tuple[str, ...] = ()
+    breaks: tuple[int, ...] = ()
 
 
 def failed_page(url: str, problem: Problem | None, status: PageStatus = "error") -> Page:

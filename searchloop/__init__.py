@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from searchloop.agent.mcp.manager import McpServers
     from searchloop.agent.providers import HttpProvider
     from searchloop.agent.run.question import open_session
+    from searchloop.agent.run.question.files import NewFile
     from searchloop.agent.run.turn_tools import StandardTools
     from searchloop.agent.run.undo import undo_files
     from searchloop.agent.settings import Setting, Settings
@@ -81,6 +82,7 @@ _HOMES = {
     "searchloop.agent.run.undo": "undo_files",
     "searchloop.agent.run.turn_tools": "StandardTools",
     "searchloop.agent.run.question": "open_session",
+    "searchloop.agent.run.question.files": "NewFile",
     "searchloop.agent.settings": "Setting, Settings",
     "searchloop.agent.tools": "Tool, tool",
     "searchloop.agent.tools.workspace": "Workspace",
@@ -126,6 +128,7 @@ __all__ = [
     "Message",
     "ModelInfo",
     "NdjsonSplitter",
+    "NewFile",
     "Page",
     "ProviderError",
     "Query",

@@ -5,6 +5,7 @@ https://github.com/ollama/ollama/blob/main/server/routes.go
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,12 @@ def check_body(body: Mapping[str, Any]) -> Reply | None:
             return refuse(400, "json: cannot unmarshal array into Go struct field .content")
         if str(message.get("role", "")).lower() not in {"system", "user", "assistant", "tool"}:
             return refuse(400, f"invalid role: {message.get('role')}")
+        for image in message.get("images") or []:
+            try:
+                if not base64.b64decode(image, validate=True):
+                    return refuse(400, "invalid image input")
+            except ValueError:
+                return refuse(400, "illegal base64 data at input byte 0")
         for item in message.get("tool_calls") or []:
             if not isinstance(item["function"].get("arguments"), dict):
                 return refuse(400, "json: cannot unmarshal string into Go struct field .arguments")
@@ -53,6 +60,9 @@ def check_abilities(
         return refuse(400, f'"{name}" does not support chat')
     if body.get("think") and "thinking" not in capabilities:
         return refuse(400, f'"{name}" does not support thinking')
+    pictures = any(message.get("images") for message in body.get("messages") or [])
+    if pictures and "vision" not in capabilities:
+        return refuse(500, "this model is missing data required for image input")
     if body.get("tools") and "tools" not in capabilities:
         return refuse(400, f"registry.ollama.ai/library/{name} does not support tools")
     return None

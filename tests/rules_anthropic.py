@@ -8,6 +8,7 @@ they do for the server.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -35,6 +36,7 @@ _TOP = {
 }
 _THINKING = ("thinking", "redacted_thinking")
 _IN_USER = {"text", "image", "document", "search_result", "tool_result", "container_upload"}
+_IMAGES = {f"image/{kind}" for kind in ("png", "jpeg", "webp", "gif")}
 _NO_XHIGH = ("claude-opus-4-5", "claude-opus-4-6", "claude-sonnet-4-6")
 
 
@@ -152,6 +154,8 @@ def _check_block(role: str, block: Block) -> None:
         _check_web_result(block)
     elif kind == "search_result":
         _check_search_result(block)
+    elif kind in ("image", "document"):
+        _check_file(block)
     elif kind == "tool_result":
         content = block.get("content")
         inner = [] if isinstance(content, str) or content is None else content
@@ -164,6 +168,22 @@ def _check_block(role: str, block: Block) -> None:
     else:
         refused = ("tool_result", "search_result", "document", "image")
         assert kind not in refused, f"{kind}: not permitted in an assistant message"
+
+
+def _check_file(block: Block) -> None:
+    """`ImageBlockParam` and `DocumentBlockParam` with a source in base64."""
+    allowed = {"type", "source", "cache_control"}
+    allowed |= {"title", "context", "citations"} if block["type"] == "document" else set()
+    assert set(block) <= allowed, f"{set(block) - allowed}: Extra inputs are not permitted"
+    source = block["source"]
+    assert set(source) == {"type", "media_type", "data"}, "source: Extra inputs"
+    assert source["type"] == "base64", "source.type"
+    kinds = _IMAGES if block["type"] == "image" else {"application/pdf"}
+    assert source["media_type"] in kinds, f"media_type: {source['media_type']!r}"
+    assert base64.b64decode(source["data"], validate=True), "source.data: Base64 failed"
+    large = block["type"] == "image" and len(source["data"]) > 5 * 2**20  # as it is sent
+    assert not large, "source.base64: image exceeds 5 MB maximum"
+    assert "title" not in block or 0 < len(block["title"]) <= 500, "title"
 
 
 def _check_citations(block: Block) -> None:
@@ -266,12 +286,13 @@ def _check_end(messages: list[tuple[str, list[Block]]], tools: list[Block]) -> N
 
 def _check_local_results(messages: list[tuple[str, list[Block]]], tools: list[Block]) -> None:
     blocks = [block for _, content in messages for block in _inside(content)]
-    cited = [
-        bool((block.get("citations") or {}).get("enabled"))
-        for block in blocks
-        if block["type"] == "search_result"
-    ]
-    assert len(set(cited)) < 2, "citations are enabled for all search_result blocks or for none"
+    for kind in ("document", "search_result"):
+        cited = [
+            bool((block.get("citations") or {}).get("enabled"))
+            for block in blocks
+            if block["type"] == kind
+        ]
+        assert len(set(cited)) < 2, f"citations are enabled for all {kind} blocks or for none"
     searching = any(tool.get("type") in _SEARCHES for tool in tools)
     assert all(cited) or not searching, "with web_search citations must be enabled"
 

@@ -23,6 +23,8 @@ PAYLOADS = {
     *("text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode"),
     *("codeExecutionResult", "toolCall", "toolResponse"),
 }
+# https://ai.google.dev/gemini-api/docs/image-understanding#supported-formats
+BLOBS = {*(f"image/{kind}" for kind in ("png", "jpeg", "webp", "heic", "heif")), "application/pdf"}
 SIDE = {"thought", "thoughtSignature", "partMetadata", "videoMetadata"}
 SERVER_TOOLS = {"googleSearch", "urlContext", "codeExecution", "googleMaps", "fileSearch"}
 SCHEMA = {
@@ -77,6 +79,12 @@ def _content(content: Body) -> None:
         if payloads == {"text"}:
             assert isinstance(part["text"], str)
             assert part["text"] or part.get("thoughtSignature"), "part without text"
+        if "inlineData" in part:
+            assert content.get("role", "user") == "user", "files come from the user"
+            blob = part["inlineData"]
+            assert set(blob) == {"mimeType", "data"}, "a Blob has mimeType and data"
+            assert blob["mimeType"] in BLOBS, f"Unsupported MIME type: {blob['mimeType']}"
+            assert base64.b64decode(blob["data"], validate=True), "Invalid value: Base64 failed"
         signature = part.get("thoughtSignature")
         if signature is not None:
             _decodes(signature)

@@ -34,6 +34,29 @@ def search_tools(body: Mapping[str, Any]) -> list[str]:
     return [t["type"] for t in body.get("tools") or [] if t["type"].startswith("web_search")]
 
 
+PART = {
+    "input_text": {"type", "text"},
+    "input_image": {"type", "image_url", "file_id", "detail"},
+    "input_file": {"type", "filename", "file_data", "file_id", "file_url", "detail"},
+}
+DATA_URL = re.compile(r"data:(image/(?:png|jpeg|webp|gif)|application/pdf);base64,[A-Za-z0-9+/]+=*")
+
+
+def check_parts(parts: Sequence[Mapping[str, Any]]) -> None:
+    """`InputTextContent`, `InputImageContent` (`detail` is required) and `InputFileContent`."""
+    assert parts, "content is not empty"
+    for part in parts:
+        assert set(part) <= PART[part["type"]], f"Unknown parameter: {set(part)}"
+        if part["type"] == "input_text":
+            assert isinstance(part["text"], str)
+        elif part["type"] == "input_image":
+            assert part["detail"] in ("low", "high", "auto", "original")
+            assert DATA_URL.fullmatch(part["image_url"])[1] != "application/pdf"  # type: ignore[index]
+        else:
+            assert part["filename"], "a file has a name"
+            assert DATA_URL.fullmatch(part["file_data"])[1] == "application/pdf"  # type: ignore[index]
+
+
 def check_items(items: Sequence[Mapping[str, Any]], *, searching: bool = True) -> None:
     """The rules for the items of `input`: what must come together, in which order, with what."""
     calls: list[str] = []
@@ -66,6 +89,8 @@ def check_items(items: Sequence[Mapping[str, Any]], *, searching: bool = True) -
             calls.remove(item["call_id"])
             calls.append(f"answered {item['call_id']}")
         else:
+            if item.get("role") == "user" and not isinstance(item["content"], str):
+                check_parts(item["content"])
             open_calls = [c for c in calls if not c.startswith("answered ")]
             assert kind == "message" or not open_calls or item.get("role") == "assistant"
         previous = item

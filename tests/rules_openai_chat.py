@@ -13,6 +13,7 @@ from typing import Any
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 SEARCHES = re.compile(r"search-api|search-preview|:online$|^perplexity/|^sonar")
+DATA_URL = re.compile(r"data:(image/(?:png|jpeg|webp|gif)|application/pdf);base64,[A-Za-z0-9+/]+=*")
 NOT_WITH_SEARCH = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
 
 
@@ -37,7 +38,28 @@ def check(body: Mapping[str, Any]) -> None:
             assert message.get("content") is None or isinstance(message["content"], str)
         else:
             assert isinstance(message.get("content"), str | list), "content is text or parts"
+            if isinstance(message["content"], list):
+                assert role == "user", "only the user sends parts"
+                check_parts(message["content"])
     assert not waiting, "tool_calls must be followed by tool messages for each tool_call_id"
+
+
+def check_parts(parts: list[Any]) -> None:
+    """Text, `image_url` and `file` parts of a user message."""
+    assert parts, "content is not empty"
+    for part in parts:
+        kind = part["type"]
+        assert set(part) == {"type", kind}, f"a part has only its {kind}"
+        if kind == "text":
+            assert part["text"], "a text is not empty"
+        elif kind == "image_url":
+            assert set(part[kind]) <= {"url", "detail"}, "unknown field of an image"
+            assert DATA_URL.fullmatch(part[kind]["url"])[1] != "application/pdf"  # type: ignore[index]
+        else:
+            assert kind == "file", f"Invalid value: {kind!r}"
+            assert set(part[kind]) <= {"filename", "file_data", "file_id"}, "unknown field"
+            assert part[kind]["filename"], "a file has a name"
+            assert DATA_URL.fullmatch(part[kind]["file_data"])[1] == "application/pdf"  # type: ignore[index]
 
 
 def check_options(body: Mapping[str, Any]) -> None:

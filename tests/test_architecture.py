@@ -220,13 +220,14 @@ def test_the_loop_stands_on_values_only() -> None:
 
 def test_types_import_the_standard_library_only() -> None:
     """The nouns depend on nothing, so everything may depend on them."""
-    types = [m for m in modules() if m.path.endswith("/types.py")]
-    assert {m.path for m in types} >= {"agent/types.py", "search_backend/types.py"}
+    types = [m for m in modules() if "/types" in m.path]
+    assert {m.path for m in types} >= {"agent/types/__init__.py", "search_backend/types.py"}
     problems = [
         f"{module.at(line.line)} imports {line.target}"
         for module in types
         for line in module.imports
         if line.target.partition(".")[0] not in sys.stdlib_module_names
+        and line.target != "agent.types.attachments"  # which does the same
     ]
     report(problems, "types.py imports the standard library only.")
 

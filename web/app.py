@@ -17,7 +17,7 @@ from searchloop.web.api import Api, status_of
 from searchloop.web.api.calls import LoopBridge
 from searchloop.web.compose import Services
 from searchloop.web.flask_side import SEARCH_PATHS, create_flask
-from searchloop.web.gate import PERSON, Gate, Receive, Refusal, Scope, Send, refuse
+from searchloop.web.gate import MAX_FILES, PERSON, Gate, Receive, Refusal, Scope, Send, refuse
 from searchloop.web.gate.access import Access
 from searchloop.web.stream.streams import Streams
 from searchloop.web.wsgi import OnThreads
@@ -52,7 +52,10 @@ class Room:
         self.local_models = api.local_models
         self.flask = create_flask(api.handlers(), services.search_app)
         self.streams = streams.of(services.log)
-        self._pools = OnThreads(self.flask, pools[0]), OnThreads(self.flask, pools[1])
+        self._pools = (
+            OnThreads(self.flask, pools[0], MAX_FILES),
+            OnThreads(self.flask, pools[1]),
+        )
         self._inside = 0
         self._left = time.monotonic()
 

@@ -7,10 +7,12 @@ import gzip
 import hashlib
 import json
 import logging
+import re
 import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from flask import Flask, Response, abort, request
 from werkzeug.exceptions import HTTPException
@@ -98,10 +100,15 @@ def _response(reply: Reply) -> Response:
     if reply.file is None and reply.kind == "application/json":
         text = json.dumps(reply.data, ensure_ascii=False, separators=(",", ":"))
         return Response(text.encode("utf-8", "replace"), reply.status, cookie, mimetype=reply.kind)
-    name = f'attachment; filename="{reply.file}"'
-    headers = {"Content-Disposition": name} if reply.file else {}
-    text = reply.data.encode("utf-8", "replace")
-    return Response(text, reply.status, headers, mimetype=reply.kind)
+    data = reply.data if isinstance(reply.data, bytes) else reply.data.encode("utf-8", "replace")
+    return Response(data, reply.status, _saved_as(reply.file), mimetype=reply.kind)
+
+
+def _saved_as(name: str | None) -> dict[str, str]:
+    """Returns the header for a file to save (RFC 6266); any name is safe in it."""
+    plain = re.sub(r"[^\w.-]", "_", name or "", flags=re.ASCII)
+    other = "" if plain == name else f"; filename*=UTF-8''{quote(name or '')}"
+    return {"Content-Disposition": f'attachment; filename="{plain}"{other}'} if name else {}
 
 
 def _page() -> Response:

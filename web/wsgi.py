@@ -46,15 +46,18 @@ class LazyApp:
 
 
 class OnThreads:
-    """An ASGI application that calls `app` on one of `workers` threads, or on those of a pool."""
+    """An ASGI application that calls `app` on one of `workers` threads, or on those of a pool.
 
-    def __init__(self, app: Wsgi, workers: int | ThreadPoolExecutor) -> None:
-        self._app = app
+    It gets `most` bytes of a body.
+    """
+
+    def __init__(self, app: Wsgi, workers: int | ThreadPoolExecutor, most: int = MAX_BYTES) -> None:
+        self._app, self._most = app, most
         self._pool = ThreadPoolExecutor(workers, "wsgi") if isinstance(workers, int) else workers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request. Raises whatever `app` raises."""
-        body = await _read_body(receive)
+        body = await _read_body(receive, self._most)
         if body is None:
             return
         loop = asyncio.get_running_loop()
@@ -80,10 +83,10 @@ class OnThreads:
         return int(status[:3]), raw, b"".join(written)
 
 
-async def _read_body(receive: Receive) -> bytes | None:
-    """Returns the body, up to MAX_BYTES, or None when the client has gone."""
+async def _read_body(receive: Receive, most: int) -> bytes | None:
+    """Returns the body, up to `most` bytes, or None when the client has gone."""
     body = bytearray()
-    while len(body) < MAX_BYTES:
+    while len(body) < most:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None

@@ -58,6 +58,7 @@ class Exposure:
             if message.role == "user":
                 self._open.append(message.content)
                 self._typed.update(_secrets_typed(message.content))
+                self.untrusted = self.untrusted or any(f.pages for f in message.attachments)
             elif message.role == "tool":
                 details = message.details
                 if details.get("private"):

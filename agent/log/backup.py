@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from searchloop.agent.errors import ConfigError, StoreError
-from searchloop.agent.log.contract import STEPS, Database, rows_of
+from searchloop.agent.log.contract import STEPS, AttachmentStore, Database, rows_of
 from searchloop.agent.log.events import data_in
 from searchloop.agent.log.log import open_store
 from searchloop.agent.log.sqlite.repair import ReadOnlyFile
@@ -225,6 +225,7 @@ def _copied(source: Database, target: Database, session: Sequence[Any]) -> int:
         for event in _events(source, session[0]):
             if event[0] <= session[10]:
                 db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (session[0], *event))
+        AttachmentStore(source).copy(session[0], db)
     return 1
 
 

@@ -65,7 +65,7 @@ def tokens(text: str) -> int:
 def size_of(message: Message) -> int:
     """Estimates the tokens of a message without its thinking."""
     calls = sum(tokens(f"{c.name}{c.arguments}") + 12 for c in message.tool_calls)
-    return tokens(message.content) + calls
+    return tokens(message.content) + calls + sum(file.tokens for file in message.attachments)
 
 
 _USUAL = tuple(1 << power for power in range(11, 19))  # windows that servers have by default

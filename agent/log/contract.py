@@ -5,8 +5,9 @@ Its users write SQL that every store understands, with `?` for values.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 from searchloop.agent.errors import StoreError
 from searchloop.agent.log.events import Event
 from searchloop.agent.text import column_text, plain, to_json
+from searchloop.agent.types.attachments import Attachment
 
 Steps = Sequence[Sequence[str]]
 Heard = Callable[[Mapping[str, Any]], None]
@@ -219,7 +221,19 @@ _FOUND = (
   title, question, answer, sources, tokenize = "ascii tokenchars '_.@&,+#'")""",
 )
 
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST, _SETTINGS, _LEASES, _CHECKSUMS, _PEOPLE, _FOUND)
+# See `AttachmentStore`; `pages` is a JSON list of texts.
+_ATTACHMENTS = (
+    """CREATE TABLE IF NOT EXISTS files (
+  digest TEXT PRIMARY KEY, data BLOB NOT NULL, pages TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS attachments (
+  session TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (session, digest)) WITHOUT ROWID""",
+    "CREATE INDEX IF NOT EXISTS attachments_digest ON attachments(digest)",
+)
+
+STEPS: tuple[tuple[str, ...], ...] = (
+    *(_FIRST, _SETTINGS, _LEASES, _CHECKSUMS, _PEOPLE, _FOUND),
+    _ATTACHMENTS,
+)
 
 
 def forget(db: Statements, session: str, begin: int = 0, *, title_only: bool = False) -> None:
@@ -265,3 +279,83 @@ def used(db: Database, person: str | None) -> list[dict[str, Any]]:
     query = f"SELECT owner, day, {', '.join(_SUMS)} FROM used{where} ORDER BY day DESC, owner"
     names = ("person", "day", *_SUMS)
     return [dict(zip(names, row, strict=True)) for row in rows_of(db, query, values)]
+
+
+_FILE = "digest, data, pages"
+_HELD = "SELECT digest FROM attachments WHERE session = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedFile:
+    """A file with its content and, for a document, the text of each page."""
+
+    attachment: Attachment
+    data: bytes
+    texts: tuple[str, ...] = ()
+
+
+class AttachmentStore:
+    """The files of the sessions of a store that somebody `owns`."""
+
+    def __init__(self, db: Database, owns: Callable[[str], bool] = bool) -> None:
+        self._db, self._owns = db, owns
+
+    def put(self, session_id: str, files: Iterable[AttachedFile]) -> None:
+        """Stores the files of a question; returns once no power cut can lose them."""
+        rows = [(f.attachment.digest, f.data, to_json(f.texts)) for f in files]
+        if rows:
+            with self._db.transaction(durable=True) as db:
+                insert_files(db, session_id, rows)
+
+    def data(self, session_id: str, digest: str) -> bytes | None:
+        """Returns the content of a file that this session holds, or None."""
+        found = self._row("data", session_id, digest)
+        return None if found is None else bytes(found[0])
+
+    def texts(self, session_id: str, digest: str) -> list[str]:
+        """Returns the text of each page of a document; empty if it is not there."""
+        found = self._row("pages", session_id, digest)
+        return list(json.loads(found[0])) if found else []
+
+    def copy(self, session_id: str, target: Statements) -> None:
+        """Copies the files of a session into another store."""
+        for (digest,) in rows_of(self._db, _HELD, (session_id,)):
+            if row := self._row(_FILE, session_id, digest):
+                insert_files(target, session_id, [row])
+
+    def _row(self, columns: str, session_id: str, digest: str) -> Sequence[Any] | None:
+        if not self._owns(session_id):
+            return None
+        query = f"SELECT {columns} FROM files WHERE digest = ? AND digest IN ({_HELD})"
+        return next(iter(rows_of(self._db, query, (digest, session_id))), None)
+
+
+def insert_files(db: Statements, session_id: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Adds files (digest, data, pages) to a session, inside a transaction."""
+    for row in rows:
+        # The update locks a row that is there: `delete_files` in another transaction waits for us.
+        db.execute(
+            f"INSERT INTO files ({_FILE}) VALUES (?, ?, ?)"
+            " ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest",
+            row,
+        )
+        db.execute(
+            "INSERT INTO attachments (session, digest) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            (session_id, row[0]),
+        )
+
+
+def delete_files(db: Statements, session_id: str) -> None:
+    """Deletes the files of a session that no other session holds, inside a transaction."""
+    held = [row[0] for row in db.execute(_HELD, (session_id,)).fetchall()]
+    for digest in held:
+        db.execute(
+            "UPDATE files SET digest = digest WHERE digest = ?", (digest,)
+        )  # see `insert_files`
+    db.execute("DELETE FROM attachments WHERE session = ?", (session_id,))
+    for digest in held:
+        db.execute(
+            "DELETE FROM files WHERE digest = ? AND NOT EXISTS"
+            " (SELECT 1 FROM attachments WHERE attachments.digest = files.digest)",
+            (digest,),
+        )

@@ -5,6 +5,7 @@ The prompt and the page are both folds of this log; the program saves nothing el
 | type | data |
 |---|---|
 | user_message | text, replaces? (the question that this one stands beside), note?, plan? (its id) |
+| | attachments? (what is known of each file, see `agent.types.attachments`; never its bytes) |
 | branch_chosen, turn_removed, turn_restored | turn (see `agent.log.branches`) |
 | run_resumed | run_id, takeovers (another process goes on; deltas before it do not count) |
 | run_started | run_id, session_id, model, mode, search, search_path |
@@ -38,7 +39,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from functools import lru_cache
 from json import JSONDecoder
@@ -47,7 +48,7 @@ from zlib import crc32
 
 from searchloop.agent.log.branches import shown, summary_of
 from searchloop.agent.log.session import Event as Event
-from searchloop.agent.text import object_in
+from searchloop.agent.text import neutral, object_in
 from searchloop.agent.types import (
     Citation,
     Mark,
@@ -59,6 +60,7 @@ from searchloop.agent.types import (
     ToolResult,
     Usage,
 )
+from searchloop.agent.types.attachments import Attachment
 
 DELTAS = frozenset({"text_delta", "thinking_delta"})
 _OPAQUE = frozenset({"provider_data", "body", "base64"})
@@ -162,9 +164,27 @@ def result_message(result: ToolResult) -> Message:
     )
 
 
-def question_text(data: Mapping[str, Any]) -> str:
-    """Returns a `user_message` for a model: the program's own note, then the user's words."""
-    return f"{data['note']}\n\n{data['text']}" if "note" in data else str(data["text"])
+def question_message(data: Mapping[str, Any], at: float, before: Sequence[Message]) -> Message:
+    """Returns a `user_message` of time `at` for a model, behind the transcript `before`.
+
+    It has the program's own note, the user's words, and the names of the files; each page of a
+    document is a source.
+    """
+    text = f"{data['note']}\n\n{data['text']}" if "note" in data else str(data["text"])
+    message = dated_question(text, day_of(at), before)
+    files = tuple(Attachment(**each) for each in data.get("attachments", ()))
+    if not files:
+        return message
+    content = f"{message.content}\n\n[Attached: {neutral('; '.join(f.label() for f in files))}]"
+    sources = tuple(
+        Source(f.url(page), f.title(page), "opened", f.n + page - 1)
+        for f in files
+        for page in range(1, f.pages + 1)
+    )
+    details = {"asked": message.content, **message.details}
+    return replace(
+        message, content=content, details=details, attachments=files, sources=sources, encoded={}
+    )
 
 
 _RECORD = (
@@ -214,7 +234,7 @@ def messages_from(events: Iterable[Event], *, before: int | None = None) -> list
             _close(transcript, waiting, partial)
             if summary and event.seq == following:
                 transcript.append(summary_message(summary.data["text"]))
-            transcript.append(dated_question(question_text(data), day_of(event.at), transcript))
+            transcript.append(question_message(data, event.at, transcript))
         elif event.type == "text_delta":
             partial.append(data["text"])
         elif event.type == "message":

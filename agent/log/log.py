@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from searchloop.agent.errors import ConfigError, Conflict, StoreError
 from searchloop.agent.log.contract import (
     STEPS,
+    AttachmentStore,
     Batch,
     Database,
     Heard,
@@ -27,6 +28,7 @@ from searchloop.agent.log.contract import (
     RunDeltas,
     batch_of,
     count_used,
+    delete_files,
     forget_all,
     rows_of,
     used,
@@ -53,8 +55,8 @@ _TEMPORARY = '%"temporary":true%'
 _PINNED = '%"pinned":true%'  # as `to_json` writes it into settings
 _OWNER = "SELECT owner FROM sessions WHERE id = ?"
 _KNOWN = 10_000  # sessions of a person that are remembered
-_POLL = 2.0  # seconds without news after which a follower reads the store
-_POLL_NOTIFIED = 20.0  # the same for a store that notifies
+# Seconds without news after which a follower reads the store, and one that notifies.
+_POLL, _POLL_NOTIFIED = 2.0, 20.0
 _PAGE = 500  # events that a follower reads at a time
 
 
@@ -63,11 +65,10 @@ class EventLog:
 
     def __init__(self, where: Path | str) -> None:
         """Opens the store at a path or at a `postgresql://` address; see `open_store`."""
-        self._person = ""
-        self._mine: set[str] = set()  # sessions that are known to be this person's
+        self._person, self._mine = "", set[str]()  # sessions that are known to be this person's
         self._db = open_store(where)
         self.where = self._db.where
-        self.leases = Leases(self._db)
+        self.leases, self.attachments = Leases(self._db), AttachmentStore(self._db, self.owns)
         self._search: list[ChatSearch] = []  # shared by all persons
         self._followers = Followers()
         self._hearing: list[Heard] = []
@@ -76,7 +77,7 @@ class EventLog:
         """Returns this log as a person sees it: nobody else's session is there."""
         log = copy.copy(self)
         log._person, log._mine = name, set()
-        log.leases = Leases(self._db, name)
+        log.leases, log.attachments = Leases(self._db, name), AttachmentStore(self._db, log.owns)
         return log
 
     def owns(self, session_id: str, *, writing: bool = False) -> bool:
@@ -181,10 +182,11 @@ class EventLog:
         return self.session(session_id)
 
     def delete_session(self, session_id: str) -> None:
-        """Deletes the session, its events and its run; no power cut brings them back."""
+        """Deletes the session, its events, files and run; no power cut brings them back."""
         if not self.owns(session_id):
             return
         with self._db.transaction(durable=True) as db:
+            delete_files(db, session_id)
             for table in ("events", "deltas", "runs", "signals"):
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
             forget_all(db, session_id)

@@ -25,7 +25,7 @@ from searchloop.agent.calls.arguments import with_own_ids
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
 from searchloop.agent.settings import Setting
 from searchloop.agent.settings.plugins import Plugin, find_plugins
-from searchloop.agent.transport.refusals import Delays, blaming_search, with_delay
+from searchloop.agent.transport.refusals import Delays, blaming_files, blaming_search, with_delay
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import (
     Capabilities,
@@ -88,7 +88,8 @@ class Provider(Protocol):
     """Answers requests to models.
 
     One that fits its requests into a window that only it knows has a coroutine `drops(request)`: it
-    returns True if turns would be left out, for which a summary is better.
+    returns True if turns would be left out, for which a summary is better. One whose API takes
+    files has the method `takes` that `media_types` calls.
     """
 
     name: str
@@ -104,6 +105,13 @@ class Provider(Protocol):
 
     async def models(self) -> list[ModelInfo]:
         """Lists models for the picker. Never raises: an entry names what is missing."""
+
+
+async def media_types(provider: object, model: str) -> frozenset[str]:
+    """Returns the media types of files that go to this model as they are, with a question."""
+    takes = getattr(provider, "takes", None)
+    found: frozenset[str] = await takes(model) if takes else frozenset()
+    return found
 
 
 class HttpProvider:
@@ -165,6 +173,8 @@ class HttpProvider:
             if response.status >= 400:
                 said = await response.read()
                 error = codec.error(response.status, response.headers, said)
+                if any(message.attachments for message in request.messages):
+                    error = blaming_files(error, said)
                 raise blaming_search(error, said) if request.native_search else error
             decoder = codec.decoder(request, response.headers.get("content-type", ""))
             chunks = aiter(response.chunks())

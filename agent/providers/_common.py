@@ -37,6 +37,7 @@ from searchloop.agent.types import (
     ThinkingDelta,
     ToolCall,
 )
+from searchloop.agent.types.attachments import IMAGES, PDF
 from searchloop.analysis.characters import visible
 
 LOST = "No result: the call was interrupted."
@@ -60,6 +61,7 @@ _BAD_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
 _decode = json.JSONDecoder().decode  # faster than json.loads
 T = TypeVar("T")
+_Named = TypeVar("_Named", Source, Citation)
 
 
 def dump(value: Any) -> bytes:
@@ -264,13 +266,14 @@ class KeyedProvider:
     """Base of a `Provider` whose vendor requires a key; a subclass adds `capabilities`.
 
     `list_path` is the address of the server's list of models; `offered` maps names to titles, for
-    the picker while the server lists none.
+    the picker while the server lists none. `media` are the types of files that its API takes.
     """
 
     name: ClassVar[str]
     key_setting: ClassVar[str]
     offered: ClassVar[Mapping[str, str]]
     list_path: ClassVar[str] = "models"
+    media: ClassVar[frozenset[str]] = IMAGES | {PDF}
 
     def __init__(self, codec: CodecBase, transport: Transport) -> None:
         self._codec = codec
@@ -281,6 +284,10 @@ class KeyedProvider:
 
     def capabilities(self, model: str) -> Capabilities:
         raise NotImplementedError
+
+    async def takes(self, model: str) -> frozenset[str]:
+        """See `providers.media_types`."""
+        return self.media if self.capabilities(model).vision else frozenset()
 
     def check(self, model: str) -> None:
         if not self._ready:
@@ -425,9 +432,6 @@ class ShownAnswer:
             self._shown.append(text)
             self._length += len(text)
         return text
-
-
-_Named = TypeVar("_Named", Source, Citation)
 
 
 def _readable(named: _Named) -> _Named:

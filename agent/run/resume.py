@@ -13,10 +13,8 @@ from typing import Any
 
 from searchloop.agent.log.events import (
     Event,
-    dated_question,
-    day_of,
     messages_from,
-    question_text,
+    question_message,
     result_data,
     result_from,
 )
@@ -101,9 +99,7 @@ class Past:
         asked = self.question.seq
         earlier = [event for event in events if event.seq < asked or event.type == "summary"]
         said = messages_from(earlier, before=self.question.data.get("replaces"))
-        return said, dated_question(
-            question_text(self.question.data), day_of(self.question.at), said
-        )
+        return said, question_message(self.question.data, self.question.at, said)
 
 
 def _steps(

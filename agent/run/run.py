@@ -28,6 +28,7 @@ from searchloop.agent.loop import Outcome, run_agent_loop
 from searchloop.agent.observe import ObservedProvider, Running, begin
 from searchloop.agent.providers import Provider
 from searchloop.agent.run.prompts import agent_in, system_text
+from searchloop.agent.run.question.attached import AttachingProvider, read_into
 from searchloop.agent.run.recorder import BatchWriter, Recorder
 from searchloop.agent.run.resume import Past, ResumedRun
 from searchloop.agent.run.summary import Summariser, SummarisingProvider
@@ -98,6 +99,7 @@ class Run:
     clean: bool = False
     leaving: bool = False
     rejected: bool = False  # the provider has refused its own search
+    unseen: set[tuple[str, str]] = field(default_factory=set)  # see `AttachingProvider.refused`
     running: Running = field(init=False)
     asked: int = 0  # how many messages there were when the question was asked
 
@@ -149,6 +151,9 @@ class Run:
             self.table.begin_turn(self.messages[-1])
         for message in self._replayed():
             self.table.remember(message)
+        with_files = [message for message in self.messages if message.attachments]
+        if with_files:
+            read_into(self.table, self.batches.log, self.question.session.id, with_files)
         return self.table
 
     async def _attempt(self, recorder: Recorder, table: SourceTable) -> Outcome:
@@ -198,9 +203,9 @@ class Run:
             native_search=path.native,
             session_id=session.id,
         )
-        observed = ObservedProvider(question.provider, self.running)
-        log, priced = self.batches.log, question.price
-        writer = Summariser(question.provider, question.model, log, session.id, priced)
+        log = self.batches.log
+        observed = ObservedProvider(self._attaching(), self.running)
+        writer = Summariser(question.provider, question.model, log, session.id, question.price)
         provider: Streams = SummarisingProvider(
             GuardedProvider(observed, guard, recorder), writer, self.messages, recorder
         )
@@ -217,6 +222,14 @@ class Run:
             limits=question.limits,
             price=question.price,
         )
+
+    def _attaching(self) -> Streams:
+        """Returns the provider, behind one that adds the files of a chat that has any."""
+        question, log = self.question, self.batches.log
+        if not any(message.attachments for message in self.messages):
+            return question.provider
+        session = question.session.id
+        return AttachingProvider(question.provider, question.model, log, session, self.unseen)
 
     def _replayed(self) -> tuple[Message, ...]:
         """Returns the messages of this run from before it was taken over."""

@@ -19,7 +19,7 @@ from searchloop.agent.guard.guard import GuardFactory
 from searchloop.agent.guard.policy import holds_private
 from searchloop.agent.log import EventLog
 from searchloop.agent.log.contract import Pending
-from searchloop.agent.log.events import Event, dated_question, day_of, messages_from, question_text
+from searchloop.agent.log.events import Event, messages_from, question_message
 from searchloop.agent.log.leases import Lease
 from searchloop.agent.log.session import Session
 from searchloop.agent.providers import Provider, ProviderRegistry
@@ -35,10 +35,11 @@ from searchloop.agent.run.question import (
     turn_data,
     turn_from,
 )
+from searchloop.agent.run.question.files import NewFile, attach
 from searchloop.agent.run.recorder import BatchWriter
 from searchloop.agent.run.resume import Past
 from searchloop.agent.run.run import HandedOver, Question, Run
-from searchloop.agent.run.second_reading import marks_of, second_reading
+from searchloop.agent.run.second_reading import marks_of, recorded, second_reading
 from searchloop.agent.run.summary import Summariser
 from searchloop.agent.run.takeover import LeaseRenewal, close_run
 from searchloop.agent.run.turn_tools import NONE, gathered
@@ -87,6 +88,7 @@ class Runner:
         self._starting: dict[str, Start] = {}  # sessions whose run has no task yet
         self._leaving = False  # another process is to go on with what is under way
         self._readings: dict[str, asyncio.Task[None]] = {}  # second readings, by answer
+        self._unseen: set[tuple[str, str]] = set()  # see `AttachingProvider.refused`
         self._rejecting: dict[str, float] = {}  # models that reject their provider's search: until
 
     def use(self, settings: Settings) -> None:
@@ -110,6 +112,7 @@ class Runner:
         approve: Approve = "ask",
         replaces: int | None = None,
         plan: Mapping[str, Any] | None = None,
+        files: Sequence[NewFile] = (),
     ) -> str:
         """Stores the question, starts answering it and returns the run's id at once.
 
@@ -131,7 +134,9 @@ class Runner:
             try:
                 question = await self._question(*turn)
                 before, table = self._transcripts.take(session_id, replaces)
-                said = asked_data(text, session, replaces, plan)
+                to = (question.provider, question.model, self._backend, self._log, session_id)
+                attached = await attach(files, replaces, before, *to) if files or replaces else []
+                said = asked_data(text, session, replaces, plan, attached)
                 question = await self._stored(question, lease, changes, before, said)
             except BaseException as error:
                 self._leases.forget(lease)
@@ -140,7 +145,7 @@ class Runner:
                 raise
             question = replace(question, touches=tuple(plan["files"]) if plan else ())
             start = (question, lease, self._batches, self._backend, before, self._guards)
-            run = Run(*start, table=table)
+            run = Run(*start, table=table, unseen=self._unseen)
             await self._begin(run)
         return run_id
 
@@ -195,7 +200,7 @@ class Runner:
         events += [("notice", path.notice)] if path.notice else []
         events += question.gathered.notices
         stored = await log.aside(log.append, session.id, events, durable=True, fence=lease.fence)
-        before.append(dated_question(question_text(asked), day_of(stored[0].at), before))
+        before.append(question_message(asked, stored[0].at, before))
         return replace(question, path=path)
 
     async def _path(
@@ -224,30 +229,19 @@ class Runner:
         Each of its verdicts becomes an event `second_reading`, the last one with `left` 0. Returns
         {model, marks} at once. Raises ConfigError where there is nothing to judge.
         """
-        log = self._log
-        wanted = model or log.session(session_id).model
-        reads = marks_of(await log.aside(log.read, session_id), turn)
+        wanted = model or self._log.session(session_id).model
+        reads = marks_of(await self._log.aside(self._log.read, session_id), turn)
         provider, name = self.provider(wanted)
         provider.check(name)
         if provider.name == "builtin":
             words = f"{wanted} is no language model."
             raise ConfigError("no_model", words, "Choose a model that can read.")
         price = pricer(wanted, load_prices(self._settings.home))
-
-        async def read() -> None:
-            left, data = len(reads), {"turn": turn, "model": wanted}
-            try:
-                async for said in second_reading(reads, provider, name, price):
-                    left -= 1
-                    said = {**data, **said, "left": left}
-                    await log.aside(log.append, session_id, [("second_reading", said)])
-            except AgentError as error:
-                failed = {**data, "left": 0, "error": error.as_dict()}
-                await log.aside(log.append, session_id, [("second_reading", failed)])
-
-        key = f"{session_id} {turn}"
+        data, key = {"turn": turn, "model": wanted, "left": len(reads)}, f"{session_id} {turn}"
         if key not in self._readings:
-            self._readings[key] = asyncio.create_task(read())
+            judged = second_reading(reads, provider, name, price)
+            reading = recorded(self._log, session_id, data, judged)
+            self._readings[key] = asyncio.create_task(reading)
             self._readings[key].add_done_callback(lambda _: self._readings.pop(key))
         return {"model": wanted, "marks": len(reads)}
 
@@ -368,7 +362,8 @@ class Runner:
         path = await self._path(question, before, rejected=past.fell_back)
         question = replace(question, path=path)
         messages = [*before, asked]
-        return Run(question, lease, self._batches, self._backend, messages, self._guards, past)
+        start = (question, lease, self._batches, self._backend, messages, self._guards)
+        return Run(*start, past, unseen=self._unseen)
 
     async def aclose(self, *, hand_over: bool = False) -> None:
         """Stops all runs. With `hand_over` another process resumes them, else they end."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
-from searchloop.agent.errors import ConfigError
+from searchloop.agent.errors import AgentError, ConfigError
+from searchloop.agent.log import EventLog
 from searchloop.agent.log.session import Event
 from searchloop.agent.text import neutral
 from searchloop.agent.types import (
@@ -100,6 +101,21 @@ async def second_reading(
     finally:
         for task in tasks:
             task.cancel()
+
+
+async def recorded(
+    log: EventLog, session: str, data: Mapping[str, Any], judged: AsyncGenerator[dict[str, Any]]
+) -> None:
+    """Appends an event for each verdict; the last one has `left` 0, also where the model fails."""
+    left = data["left"]
+    try:
+        async for said in judged:
+            left -= 1
+            said = {**data, **said, "left": left}
+            await log.aside(log.append, session, [("second_reading", said)])
+    except AgentError as error:
+        failed = {**data, "left": 0, "error": error.as_dict()}
+        await log.aside(log.append, session, [("second_reading", failed)])
 
 
 async def _asked(read: Read, provider: Streams, model: str) -> Finished:

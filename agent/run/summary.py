@@ -192,16 +192,17 @@ class SummarisingProvider:
         offered = "".join(f"{t.name}{t.description}{t.parameters}" for t in request.tools)
         kept = sent(self.messages)
         length = len(request.system) + len(offered) + sum(len(m.content) for m in kept)
+        length += sum(file.tokens for m in kept for file in m.attachments)
         if not refused and room and length <= room:
             return None  # no text has more tokens than characters
-        total = _total(kept)
+        total = _total(kept, room)
         space = room - tokens(request.system) - tokens(offered) if room else total
         if not refused and total <= space:
             return None
         if refused:  # by a server that counts more than we do
             space = min(space, total) // 2
         for keep in range(_WHOLE, 0, -1):
-            if keep > 1 and _total(_last_turns(kept, keep)) > space * 3 // 4:
+            if keep > 1 and _total(_last_turns(kept, keep), room) > space * 3 // 4:
                 continue
             if data := await self.writer.cover(self.messages, keep, space):
                 await self.emit.event("summary", data)
@@ -231,8 +232,10 @@ def _most(space: int) -> int:
     return min(_LONGEST, max(space, _SHORTEST) // 4)
 
 
-def _total(messages: Sequence[Message]) -> int:
-    return sum(map(size_of, messages))
+def _total(messages: Sequence[Message], room: int = 0) -> int:
+    """Adds up tokens; files are cut to what a window has room for."""
+    sizes = ((size_of(message), message) for message in messages)
+    return sum(min(n, room // 2) if message.attachments and room else n for n, message in sizes)
 
 
 def _last_turns(messages: Sequence[Message], count: int) -> Sequence[Message]:

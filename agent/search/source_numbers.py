@@ -51,6 +51,8 @@ class SourceTable:
             self.see(urls_in(message.content))
         for source in message.sources:
             self.restore(source)
+            if message.role == "user":  # a page of a file: of many, only the cited ones are shown
+                del self._touched[url_key(source.url)]
         if message.role == "tool":
             self.see(message.details.get("links", ()))
             start, end = message.details.get("text", (0, 0))

@@ -18,11 +18,17 @@ from searchloop.agent.errors import NativeSearchRejected, ProviderError
 from searchloop.analysis.redaction import redacted
 
 _KEY_LIKE = re.compile(
-    r"\b(?:sk|rk|pk|sess|key|gsk|xai)-[\w*.\-]{6,}|\bAIza[\w\-]{6,}|\bAQ\.[\w\-]{6,}"
+    r"\b(?:sk|rk|pk|sess|key|gsk|[a-z]ai)-[\w*.\-]{6,}|\bAIza[\w\-]{6,}|\bAQ\.[\w\-]{6,}"
     r"|\bBearer\s+\S+|\bkey=[^\s&]+",
     re.IGNORECASE,
 )
 _TOOL = re.compile(r"tool|function|search|grounding|url.?context", re.IGNORECASE)
+_FILES = re.compile(
+    r"image|vision|multi.?modal|mmproj|input_file|\bpdf\b|\bfiles?\b|document|media.?type"
+    r"|inlinedata|unknown variant|not.{0,12}string"
+    r"|content.{0,20}(?:must|should|expected).{0,20}(?:string|text)",
+    re.IGNORECASE | re.DOTALL,
+)
 _CHOSEN = re.compile(r"domain|country|invalid schema for function", re.IGNORECASE)
 _HTML = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
 _QUOTE = 240
@@ -142,6 +148,18 @@ def blaming_search(error: ProviderError, body: bytes) -> ProviderError:
     return NativeSearchRejected(
         "native_search_rejected", error.message, remedy, status=error.status
     )
+
+
+def blaming_files(error: ProviderError, body: bytes) -> ProviderError:
+    """Returns the error for a request with images or PDFs, which `body` may blame.
+
+    Servers word this in their own ways. A wrong guess costs one try without them.
+    """
+    kept = error.code in _LIMITS or error.status in (401, 402, 403)
+    if kept or not _FILES.search(body.decode("utf-8", "replace")):
+        return error
+    remedy = "Choose another model, or send the question without the files."
+    return ProviderError("files_refused", error.message, remedy, status=error.status)
 
 
 def with_wishes(error: ProviderError, headers: Mapping[str, str]) -> ProviderError:

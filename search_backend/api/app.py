@@ -1,9 +1,9 @@
 """The search backend's WSGI application, alone or inside another process.
 
-POST /api/web-search, POST /api/open-page, GET /api/engines, GET /api/library/PATH, GET /api/health
-and the routes of `shapes`. Every answer is JSON; an error is {"error": {code, message, remedy}} and
-never a traceback. A token and a quota protect a backend that other machines reach; a wrong token
-counts against the quota, so guessing is slow.
+POST /api/web-search, POST /api/open-page, POST /api/read-file, GET /api/engines,
+GET /api/library/PATH, GET /api/health and the routes of `shapes`. Every answer is JSON; an error is
+{"error": {code, message, remedy}} and never a traceback. A token and a quota protect a backend that
+other machines reach; a wrong token counts against the quota, so guessing is slow.
 
 Spec: RFC 6750 2.1; RFC 7617, for clients that can only put a secret into an address
 """
@@ -38,7 +38,7 @@ from searchloop.search_backend.library import Library
 from searchloop.search_backend.library.roots import SCHEME
 from searchloop.search_backend.other_apis import Contract, Route, error_at, find_shapes
 from searchloop.search_backend.pages.open_page import Pages
-from searchloop.search_backend.pages.reading import Fetch, Reading
+from searchloop.search_backend.pages.reading import Fetch, Reading, file_pages
 from searchloop.search_backend.pages.service_calls import ServiceCalls
 from searchloop.search_backend.pages.workers import WORKERS
 from searchloop.search_backend.readers import LOCAL, Service, find_services
@@ -49,6 +49,7 @@ from searchloop.search_backend.types import PageView, Problem, SearchAnswer, Sea
 MOST_CLIENTS = 10_000
 _GUESSES = 10.0  # wrong tokens of a client at once, and a minute
 PAGE_SECONDS = 900.0  # a page that does not say how long it stays fresh
+READ_FILE = "/api/read-file"
 _ROUNDING = 1e-6
 MOST_BYTES = 2**20
 _STATUSES = {
@@ -259,6 +260,11 @@ def _add_routes(app: Flask, contract: Contract, library: Library, secured: bool)
     @app.post("/api/open-page")
     def open_page() -> Response:
         return jsonify(contract.open_page(_body()).as_json())
+
+    @app.post(READ_FILE)
+    def read_file() -> Response:
+        request.max_content_length = 2 * payload.MOST_FILE
+        return jsonify(file_pages(*payload.read_file(_body())))
 
     @app.get("/api/engines")
     def engines() -> Response:

@@ -129,6 +129,25 @@ _SCHEMAS: Mapping[str, Schema] = {
         *("url", "final_url", "content", "content_length", "original_length", "truncated"),
         *("next_offset", "status", "error"),
     ),
+    "ReadFile": _CLOSED
+    | _asked(
+        {
+            "data": {**TEXT, "contentEncoding": "base64"},
+            "name": {**TEXT, "minLength": 1, "maxLength": 300},
+            "media_type": {**TEXT, "minLength": 1, "maxLength": 200},
+        },
+        "data",
+    ),
+    "FilePages": record(
+        {
+            "title": TEXT,
+            "pages": _TEXTS,
+            "cut": _FLAG,
+            "status": {**TEXT, "enum": ["ok", "error"]},
+            "error": {"anyOf": [_PROBLEM, {"type": "null"}]},
+        },
+        *("title", "pages", "cut", "status", "error"),
+    ),
     "Engines": record(
         {"engines": {"type": "array"}, "readers": {"type": "array"}, "offline": _FLAG},
         *("engines", "readers", "offline"),
@@ -143,6 +162,7 @@ _SCHEMAS: Mapping[str, Schema] = {
 _OWN: tuple[tuple[str, str, str, str | None, str], ...] = (
     ("post", "/api/web-search", "Search the web", "WebSearch", "SearchAnswer"),
     ("post", "/api/open-page", "Read a page", "OpenPage", "Page"),
+    ("post", "/api/read-file", "Read a file, which is kept nowhere", "ReadFile", "FilePages"),
     ("post", "/api/forget", "Remove what only this chat brought", "Forget", "Forgotten"),
     ("get", "/api/engines", "Engines, and what each one lacks", None, "Engines"),
     ("get", "/api/library/{path}", "A document of the library", None, "Document"),

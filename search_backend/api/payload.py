@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -23,6 +24,7 @@ ANY_TIME = "all"  # what people write for no time range
 LONGEST_QUERY = 2_000
 LONGEST_URL = 8_192
 LONGEST_FIND = 500
+MOST_FILE = 20 * 2**20  # bytes of a file that is read
 LONGEST_CHAT = 100
 DEFAULT_RESULTS = 8
 TIME_RANGES = ("d", "w", "m", "y")
@@ -134,6 +136,20 @@ def open_page(data: Mapping[str, Any]) -> OpenPage:
         reader=reader.strip().lower() if reader else None,
         chat=_chat(values),
     )
+
+
+def read_file(data: Mapping[str, Any]) -> tuple[str, str, bytes]:
+    """Returns name, media type and content of a file to read. Raises BadRequest."""
+    checks = {"name": _text(300), "media_type": _text(200), "data": _text(2 * MOST_FILE)}
+    values = _checked(data, checks, needed="data")
+    try:
+        body = b64decode(values["data"], validate=True)
+    except ValueError:
+        raise BadRequest("data is not base64.", "Send the bytes in base64 (RFC 4648).") from None
+    if len(body) > MOST_FILE:
+        remedy = "Send the part that matters."
+        raise BadRequest(f"The file is larger than {MOST_FILE // 2**20} MB.", remedy, "too_large")
+    return values.get("name") or "file", values.get("media_type") or "", body
 
 
 def _checked(data: Mapping[str, Any], checks: Mapping[str, Check], needed: str) -> dict[str, Any]:

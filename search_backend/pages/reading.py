@@ -11,7 +11,9 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from itertools import pairwise
+from mimetypes import guess_type
+from typing import Any, Protocol
 from urllib.parse import quote, urldefrag
 
 from searchloop.search_backend.cache.pages import conditions, freshness
@@ -222,6 +224,26 @@ def read_fetched(fetched: Fetched, usual: float = USUAL) -> Page:
     if page.status == "ok" and not page.text:
         return replace(page, status="error", error=_NO_TEXT)
     return page
+
+
+def file_pages(name: str, media_type: str, body: bytes) -> dict[str, Any]:
+    """Reads a file that is kept nowhere; returns {title, pages: [text], cut, status, error}.
+
+    A kind without pages has one. A PDF of pictures has status error and pages without text.
+    """
+    kind = media_type or guess_type(name)[0] or ""
+    page = WORKERS.read(body, url=f"file:///{quote(name)}", content_type=kind)
+    places = [*page.breaks, len(page.text)] if page.breaks else [0, len(page.text)]
+    texts = [page.text[start:end].strip() for start, end in pairwise(places)]
+    if page.status == "ok" and not page.text.strip():
+        page = replace(page, status="error", error=_NO_TEXT)
+    return {
+        "title": page.title,
+        "pages": texts if page.breaks or page.status == "ok" else [],
+        "cut": page.cut,
+        "status": page.status,
+        "error": page.error.as_json() if page.error else None,
+    }
 
 
 def inside(page: Page, rules: Rules) -> Page:

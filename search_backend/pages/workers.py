@@ -181,7 +181,7 @@ def _page(answer: bytes) -> Page | None:
         return None
     data = json.loads(answer)
     error = data.pop("error")
-    data["links"] = tuple(data["links"])
+    data["links"], data["breaks"] = tuple(data["links"]), tuple(data["breaks"])
     return Page(**data, error=Problem(**error) if error else None)
 
 

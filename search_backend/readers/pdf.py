@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -29,26 +31,39 @@ def read(body: bytes, url: str, _charset: str | None) -> Page:
         except pypdfium2.PdfiumError:
             return failed_page(url, _BAD)
         try:
-            texts, length = list[str](), 0
+            texts, read, length = list[str](), 0, 0
             for number in range(min(len(document), MOST_PAGES)):
+                texts.append("")
                 # A page that is damaged, or a page tree that lies, is no reason to lose the others.
                 with suppress(pypdfium2.PdfiumError):
-                    texts.append(_page_text(document, number))
-                    length += len(texts[-1])
+                    texts[-1] = _page_text(document, number)
+                    read, length = read + 1, length + len(texts[-1])
                 if length > MOST_CHARACTERS:
                     break
             title = document.get_metadata_dict().get("Title", "")
-            cut = len(texts) < len(document)
+            cut = read < len(document)
         finally:
             document.close()
     name = PurePosixPath(unquote(urlsplit(url).path)).name
-    text, unseen = cleaned("\n\n".join(map(str.strip, texts)))
-    text = text.strip()
-    if not texts:
+    if not read:
         return failed_page(url, _BAD)
+    pages = [cleaned(text.strip()) for text in texts]
+    text, breaks = _joined([seen.strip() for seen, _ in pages])
     if not text:
-        return failed_page(url, _NO_TEXT)
-    return Page(url, url, one_line(title or name), text, cut=cut, invisible=unseen)
+        return replace(failed_page(url, _NO_TEXT), breaks=breaks)
+    unseen = sum(count for _, count in pages)
+    title = one_line(title or name)
+    return Page(url, url, title, text, cut=cut, invisible=unseen, breaks=breaks)
+
+
+def _joined(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    """Joins the pages; returns where each begins as well."""
+    text, breaks = "", list[int]()
+    for page in pages:
+        text += "\n\n" if text and page else ""
+        breaks.append(len(text))
+        text += page
+    return text, tuple(breaks)
 
 
 def _page_text(document: Any, number: int) -> str:

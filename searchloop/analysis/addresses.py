@@ -43,7 +43,7 @@ def url_key(url: str) -> str:
     url = url.strip()
     found = _WEB.fullmatch(url if "://" in url else f"https://{url}")
     if found is None or found[1].count("[") != found[1].count("]"):
-        return url if url.startswith("library:") else url.partition("#")[0]
+        return url if url.startswith(("library:", "attachment:")) else url.partition("#")[0]
     authority, path, query, fragment = found.groups()
     if "amp" in url and (viewed := AMP_VIEWER.fullmatch(authority.lower() + path)):
         authority, slash, path = (viewed[1] or viewed[2]).partition("/")

@@ -119,8 +119,8 @@ class LedOllama(FakeOllama):
     `STALL` says nothing more until the client hangs up. A Reply is given as it is.
     """
 
-    def __init__(self) -> None:
-        super().__init__([Model(MODEL, ("completion", "tools", "thinking"))])
+    def __init__(self, *models: Model) -> None:
+        super().__init__(models or [Model(MODEL, ("completion", "tools", "thinking"))])
         self.script: Script = lambda messages: ["Nothing was scripted."]
 
     def next_reply(self, received: Received) -> Reply:

@@ -14,9 +14,11 @@ import pytest
 
 from searchloop.agent.log.events import Event
 from searchloop.cli.show import as_text
+from tests.agent.providers.test_refused_history import GOOD
+from tests.attached import png
 from tests.cli.conftest import CLEAN, Cli
 from tests.fake_ollama import FakeOllama, Model, say
-from tests.fakes import FakeServer, Reply, json_reply
+from tests.fakes import FakeServer, Reply, json_reply, sse_reply
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "How does the search switch decide between native and local search?"
@@ -70,6 +72,24 @@ def test_a_bare_machine_answers_with_checked_sources(cli: Cli) -> None:
         )
     assert {s["state"] for s in told["sources"]} >= {"cited", "opened"}
     assert told["usage"]["searches"] == 1
+
+
+def test_files_go_with_a_question(cli: Cli, tmp_path: Path) -> None:
+    """By path, several, and from standard input; a bad one is refused with exit code 2."""
+    (tmp_path / "dial.png").write_bytes(png())
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    with FakeServer([sse_reply(GOOD["openai"])]) as server:
+        known = {**openai(server), "SEARCHLOOP_OFFLINE": ""}
+        ask = ("ask", "-m", "openai:gpt-6-luna", "--no-web", "-o", "json", "What is it?")
+        ran = cli(*ask, "-f", "dial.png", "--file", "-", stdin="Noon.", **known)
+        assert ran.json["reason"] == "stop", ran.err
+        bad = cli(*ask, "-f", "bad.png", **known)
+        body = server.requests[0].json
+    assert (bad.code, len(server.requests)) == (2, 1)
+    assert "bad.png is not what it says" in bad.err
+    parts = body["input"][0]["content"]
+    assert [part["type"] for part in parts] == ["input_image", "input_text"]
+    assert "\nNoon.\n" in parts[1]["text"]
 
 
 def test_the_text_form_reads_like_an_answer(cli: Cli) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from searchloop.cli.main import main
+from tests.attached import png
 from tests.cli.conftest import CLEAN, Cli, Ran
 from tests.fakes import FakeServer, Received, Reply
 
@@ -119,6 +120,25 @@ def test_a_chat_in_lines(here: Cli, cli: Cli) -> None:
     assert "never read" not in ran.out
     (session,) = here("sessions", "-o", "json").json["sessions"]
     assert (session["messages"], session["mode"]) == (2, "plan")
+
+
+def test_a_file_goes_with_the_next_question(here: Cli, cli: Cli, tmp_path: Path) -> None:
+    """Only with that; one that is refused stays for the question after a change of the model."""
+    (tmp_path / "dial.png").write_bytes(png())
+    (tmp_path / "notes.md").write_text("High water is at noon.")
+    with serving(said("A dial."), said("Noon [1]."), said("Yes.")) as server:
+        lines = [
+            *("/file nowhere.png", "/file dial.png", "/model builtin:extractive", "What is it?"),
+            *(f"/model {MODEL}", "What is it?", '/file "notes.md"', "When?", "Sure?"),
+        ]
+        ran = cli("chat", stdin="\n".join(lines), **online(server))
+        bodies = [r.json for r in server.requests if r.path.endswith("/chat/completions")]
+    assert "nowhere.png cannot be read" in ran.err
+    assert "With the next question: dial.png (1 kB)." in ran.err
+    assert "extractive cannot see images, and dial.png is one." in ran.err
+    assert [sum(isinstance(m["content"], list) for m in b["messages"]) for b in bodies] == [1, 1, 1]
+    assert "High water is at noon." in bodies[1]["messages"][-1]["content"]
+    assert "notes.md" in ran.out
 
 
 def test_a_chat_is_summarised_by_hand(here: Cli, cli: Cli) -> None:

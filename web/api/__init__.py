@@ -21,8 +21,18 @@ from searchloop.agent.errors import (
     ToolError,
 )
 from searchloop.agent.run.prices import PriceTable, load_prices, packaged, search_price
+from searchloop.agent.run.question.files import NewFile, checked_files
 from searchloop.agent.types import SEARCHES
-from searchloop.web.api.calls import Call, Handler, Handlers, LoopBridge, Reply, parse_number
+from searchloop.agent.types.attachments import PDF, Attachment
+from searchloop.web.api.calls import (
+    Call,
+    Handler,
+    Handlers,
+    LoopBridge,
+    Reply,
+    checked,
+    parse_number,
+)
 from searchloop.web.api.mcp import McpApi
 from searchloop.web.api.models import LocalModels
 from searchloop.web.api.openapi import ANY_FILE, Route, route, routes_of
@@ -41,16 +51,17 @@ from searchloop.web.check import check_text, read_page
 from searchloop.web.compose import Services
 from searchloop.web.gate.access import Access
 from searchloop.web.text.export import EXPORTS, answer
+from searchloop.web.text.markdown import render
 
 _NOT_FOUND = (
     *("no_session", "no_turn", "no_plan", "no_agent", "no_pull", "no_server", "no_summary"),
-    "no_tool",
+    *("no_tool", "no_attachment"),
 )
 _STATUS: Mapping[str, int] = {
     **dict.fromkeys(_NOT_FOUND, 404),
     "operators_only": 403,
     **dict.fromkeys(("busy", "nothing_to_approve", "agent_exists"), 409),
-    "question_too_long": 413,
+    **dict.fromkeys(("question_too_long", "attachment_too_large"), 413),
 }
 _KINDS: Mapping[type[AgentError], int] = {
     ConfigError: 400,
@@ -113,8 +124,46 @@ class Api(Handlers):
         body = dict(call.body)
         session = call.session
         seq = self._log.last_seq(session) or 0
-        run_id = self._on_loop(self._runner.start(session, body.pop("text"), **body))
-        return Reply({"run_id": run_id, "session_id": session, "seq": seq}, 202)
+        given = body.pop("attachments", ())
+        files = [NewFile.decode(checked(each, "NewAttachment", "attachments")) for each in given]
+        more = {**body, "files": files} if files else body
+        starting = self._runner.start(session, more.pop("text"), **more)
+        return Reply({"run_id": self._on_loop(starting), "session_id": session, "seq": seq}, 202)
+
+    @route("post", "/api/attachments", "Attachment", "NewAttachment")
+    def look_at(self, call: Call) -> Reply:
+        """Checks a file before it is sent with a question; it is kept nowhere."""
+        files = [NewFile.decode(call.body)]
+        [found] = self._on_loop(checked_files(files, self._services.backend))
+        return Reply(found.attachment.as_dict())
+
+    @route("get", "/api/sessions/{id}/attachments/{digest}", ANY_FILE)
+    def attachment(self, call: Call) -> Reply:
+        """Returns a file of a session's questions."""
+        found = self._attached(call)
+        data = self._log.attachments.data(call.session, found.digest) or b""
+        if found.is_image or found.media_type == PDF:  # shown without running anything of it
+            return Reply(data, kind=found.media_type)
+        return Reply(data, file=found.name, kind="application/octet-stream")
+
+    @route("get", "/api/sessions/{id}/attachments/{digest}/pages/{page}", "Page")
+    def attached_page(self, call: Call) -> Reply:
+        """Returns the text of one page of a document, as the model read it."""
+        found, number = self._attached(call), parse_number(call.path["page"]) or 1
+        texts = self._log.attachments.texts(call.session, found.digest)[number - 1 : number]
+        text, length = "".join(texts), sum(map(len, texts))
+        known = {"url": found.url(number), "title": found.title(number), "content": text}
+        sizes = {"content_length": length, "original_length": length, "next_offset": None}
+        return Reply({**known, **sizes, "blocks": render(text), "status": "ok"})
+
+    def _attached(self, call: Call) -> Attachment:
+        """Finds a file by its digest, or the beginning of it, as sources have it."""
+        wanted = call.path["digest"]
+        for event in self._log.read(call.session):
+            for each in event.data.get("attachments", ()) if event.type == "user_message" else ():
+                if len(wanted) >= 16 and each["digest"].startswith(wanted):
+                    return Attachment(**each)
+        raise ConfigError("no_attachment", "This chat holds no such file.", "Attach it again.")
 
     @route("post", "/api/sessions/{id}/cancel", "Cancelled", "Nothing")
     def cancel(self, call: Call) -> Reply:

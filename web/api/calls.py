@@ -22,7 +22,7 @@ _DEEPEST = 100  # levels of JSON
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A handler's answer: data for JSON, a text of another kind, or a file to save."""
+    """A handler's answer: data for JSON, text or bytes of another kind, or a file to save."""
 
     data: Any = None
     status: int = 200

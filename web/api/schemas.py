@@ -58,6 +58,8 @@ NewAgent        name ...AgentChanges
 AgentChanges    description? system? model?:text|null mode?:mode|null search?:search
                 tools?:[text]|null servers?:[text]|null
 NewMessage      text model? mode?:mode search?:search replaces?:count
+                attachments?:[NewAttachment]
+NewAttachment   name media_type? data
 TurnChange      shown?:true removed?:boolean
 SummaryText     text
 ModelName       model
@@ -106,6 +108,8 @@ Undone          files:[text]
 Plan            plan_id title steps:[object] files:[text] sources:[object] by:model/text
 Started         run_id session_id seq:integer
 Cancelled       cancelled:boolean
+Attachment      name media_type size:count digest width?:count height?:count pages?:count
+                length?:count n?:count
 ShownTurns      shown:[count]
 Summary         upto:count turns:[count] text model:text|null by:auto/user usage:object
 Setting         name value origin changeable:boolean default? help?
@@ -160,6 +164,14 @@ _DESCRIPTIONS: Mapping[str, str] = {
     "temporary": "Not listed, deleted after a day",
     "SessionChanges.workspace": "Full path of a folder; null removes it",
     "SessionChanges.agent": "Name of an agent; null removes it",
+    "data": "The file's bytes in base64",
+    "NewAttachment.media_type": "Its bytes decide; without a known type they do alone",
+    "Attachment.size": "In bytes",
+    "digest": "SHA-256 in hex",
+    "width": "In pixels",
+    "height": "In pixels",
+    "length": "Characters of its text",
+    "Attachment.n": "Number of its first page as a source",
     "replaces": "The question beside which this one stands",
     "SettingChanges.settings": "Text by name; null restores the default",
     "config": '"mcpServers" JSON',

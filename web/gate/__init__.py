@@ -2,7 +2,7 @@
 
 A page of another site can reach 127.0.0.1 from the user's browser, so an address proves nothing.
 Every request needs an exact Host, an Origin (if any) from the same list, and the token; a body must
-be JSON, small, and arrive in time. Every answer leaves with the security headers.
+be JSON, small but for files, and arrive in time. Every answer leaves with the security headers.
 
 Others may import: access, exposure.
 """
@@ -13,6 +13,7 @@ import asyncio
 import html
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,6 +125,11 @@ _log = logging.getLogger(__name__)
 
 MAX_BODY = 1024 * 1024  # bytes
 BODY_SECONDS = 10.0
+# Requests with files, and how large and slow these may be.
+MAX_FILES = 30 * MAX_BODY
+_FILES = re.compile(r"/api/(?:sessions/[^/]+/messages|attachments)")
+_WITH_FILES = re.compile(rb'"(?:attachments|data)"\s*:')
+_SLOWER = 12
 OPEN_PATHS = frozenset({"/api/health"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _BODIES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -153,6 +159,9 @@ _NOT_JSON = Refusal(
 )
 _LESS = "Send less text; put a long text in a file and add it with `searchloop library add`."
 _TOO_LARGE = Refusal(413, "too_large", "The request is larger than 1 MiB.", _LESS)
+_FILES_TOO_LARGE = Refusal(
+    413, "attachment_too_large", "The files are too large together.", "Send fewer, or smaller ones."
+)
 _SLOW_WORDS = f"The request's body did not arrive within {BODY_SECONDS:g} s."
 _TOO_SLOW = Refusal(408, "too_slow", _SLOW_WORDS, "Send it again.", ((b"connection", b"close"),))
 _INTERNAL = Refusal(
@@ -195,7 +204,7 @@ class Gate:
         if isinstance(refusal, Person):
             scope, refusal = {**scope, PERSON: refusal}, None
         if refusal is None and scope["method"] in _BODIES:
-            body = await self._read(head, receive)
+            body = await self._read(head, receive, _FILES.fullmatch(scope["path"]) is not None)
             if body is None:
                 return
             if isinstance(body, Refusal):
@@ -224,7 +233,9 @@ class Gate:
             return _INTERNAL
         if isinstance(judged, Refusal) or scope["method"] not in _BODIES:
             return judged
-        return _body_refusal(head, scope["path"] in self._forms) or judged
+        path = scope["path"]
+        most = MAX_FILES if _FILES.fullmatch(path) else MAX_BODY
+        return _body_refusal(head, path in self._forms, most) or judged
 
     def _refusal(self, scope: Scope, head: dict[bytes, bytes]) -> Refusal | None:
         """Returns the reason to refuse this request, whoever asks, or None."""
@@ -280,14 +291,17 @@ class Gate:
         cookie = self._access.set_cookie(head.get(b"host", b""))
         return Refusal(303, "welcome", "", "", (*_HOME, (b"set-cookie", cookie)))
 
-    async def _read(self, head: dict[bytes, bytes], receive: Receive) -> bytes | Refusal | None:
+    async def _read(
+        self, head: dict[bytes, bytes], receive: Receive, files: bool
+    ) -> bytes | Refusal | None:
         """Returns the whole body, so that no thread waits for it; None when the client left."""
-        body = bytearray()
+        body, most = bytearray(), MAX_FILES if files else MAX_BODY
+        seconds = self._body_seconds * (_SLOWER if files else 1)
         if head.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in head:
             return b""
         try:
-            async with asyncio.timeout(self._body_seconds):
-                while len(body) <= MAX_BODY:
+            async with asyncio.timeout(seconds):
+                while len(body) <= most:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         return None
@@ -296,7 +310,10 @@ class Gate:
                         break
         except TimeoutError:
             return _TOO_SLOW
-        return bytes(body) if len(body) <= MAX_BODY else _TOO_LARGE
+        if len(body) > most and files:
+            return _FILES_TOO_LARGE
+        large = len(body) > MAX_BODY and not (files and _WITH_FILES.search(body))
+        return _TOO_LARGE if large else bytes(body)
 
 
 def _too_many(seconds: int) -> Refusal:
@@ -315,7 +332,7 @@ def _head(headers: Sequence[Header], once: Collection[bytes]) -> dict[bytes, byt
     return head
 
 
-def _body_refusal(head: dict[bytes, bytes], form: bool) -> Refusal | None:
+def _body_refusal(head: dict[bytes, bytes], form: bool, most: int) -> Refusal | None:
     length = head.get(b"content-length", b"0")
     empty = length == b"0" and b"transfer-encoding" not in head
     kind = head.get(b"content-type")
@@ -324,7 +341,8 @@ def _body_refusal(head: dict[bytes, bytes], form: bool) -> Refusal | None:
     named = (kind or b"").partition(b";")[0].strip().lower()
     if named != b"application/json" and not (form and named == _FORM):
         return _NOT_JSON
-    return _TOO_LARGE if length.isdigit() and int(length) > MAX_BODY else None
+    too_large = _TOO_LARGE if most == MAX_BODY else _FILES_TOO_LARGE
+    return too_large if length.isdigit() and int(length) > most else None
 
 
 def _with_body(scope: Scope, body: bytes, receive: Receive) -> tuple[Scope, Receive]:

@@ -33,7 +33,7 @@ const openSettings = later(() =>
     made.settingsDialog(el("settings"), { facts: () => facts, changed: settingsChanged, newChat: (temporary) => openSession(null, { temporary }) }),
   ),
 );
-const openReader = later(() => import("./sources/reader.js").then((made) => made.reader(el("reader"))));
+const openReader = later(() => import("./sources/reader.js").then((made) => made.reader(el("reader"), () => facts.session.id)));
 const { chip, hide: hideCard } = chips(el("card"), openReader);
 const ask = asking(facts, {
   draw,
@@ -45,7 +45,7 @@ const ask = asking(facts, {
 });
 const chat = chatView(
   { scroller: el("scroller"), turns: el("turns"), latest: el("latest"), announcer: el("announcer") },
-  { ...ask, again: thenWrite(ask.again), edit: thenWrite(ask.edit), keep: (text) => box.giveBack(text), chip, open: openReader, models, changed: chatChanged, connection, refused, version: ask.show },
+  { ...ask, again: thenWrite(ask.again), edit: thenWrite(ask.edit), keep: (text) => box.giveBack(text), chip, open: openReader, models, fileUrl: (digest) => api.fileUrl(facts.session.id, digest), changed: chatChanged, connection, refused, version: ask.show },
 );
 const box = composer(el, {
   change: ask.changeSettings,
@@ -53,6 +53,7 @@ const box = composer(el, {
   stop: ask.stop,
   tooLong: ask.tooLong,
   complain,
+  say: (text) => (el("announcer").textContent = text),
   newChat: (temporary) => openSession(null, { temporary }),
   settings: (name) => openSettings(name),
   exportAs: ask.exportAs,

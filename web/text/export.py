@@ -26,6 +26,7 @@ from searchloop.agent.log.branches import BRANCHING, no_turn, shown
 from searchloop.agent.log.events import DELTAS, Event, public_data
 from searchloop.agent.log.session import Session
 from searchloop.agent.search.answer_markdown import math
+from searchloop.agent.types.attachments import Attachment
 from searchloop.agent.verdicts.words import evidence
 from searchloop.analysis.characters import INVISIBLE, visible
 from searchloop.web.text.markdown import render_known
@@ -69,6 +70,7 @@ class Turn:
     sources: Sequence[Mapping[str, Any]] = ()
     note: str = "unfinished"
     plan: str = ""
+    files: str = ""  # names and sizes of what was attached
 
 
 def turns(events: Iterable[Event]) -> list[Turn]:
@@ -79,9 +81,10 @@ def turns(events: Iterable[Event]) -> list[Turn]:
         data = event.data
         said = "" if event.type in _WHOLE else said
         if event.type == "user_message":
-            found.append(Turn(data["text"]))
+            files = (Attachment(**each).label() for each in data.get("attachments", ()))
+            found.append(Turn(data["text"], files="; ".join(files)))
         elif event.type == "run_resumed":  # another process repeats the answer
-            found[-1] = Turn(found[-1].question, plan=found[-1].plan)
+            found[-1] = Turn(found[-1].question, plan=found[-1].plan, files=found[-1].files)
         elif event.type == "text_delta":
             said += data["text"]
             found[-1].answer = said
@@ -89,7 +92,7 @@ def turns(events: Iterable[Event]) -> list[Turn]:
             found[-1].plan = _plan(data)  # the last one of a turn counts
         elif event.type == "run_finished":
             known = (data["answer"], data["citations"], data["sources"], _note(data))
-            found[-1] = Turn(found[-1].question, *known, found[-1].plan)
+            found[-1] = Turn(found[-1].question, *known, found[-1].plan, found[-1].files)
     for turn in found:  # a plan goes after the answer: citations count from its start
         turn.answer = f"{turn.answer}\n\n{turn.plan}".strip() if turn.plan else turn.answer
     return found
@@ -121,7 +124,8 @@ def markdown(session: Session, events: Sequence[Event]) -> str:
     cited: list[Mapping[str, Any]] = []
     for turn in turns(events):
         question = "## " + _line(turn.question)
-        out += [question, "", _noted(turn), "", f"*{_line(turn.note)}*", ""]
+        out += [question, "", *([f"*Attached: {_line(turn.files)}*", ""] if turn.files else ())]
+        out += [_noted(turn), "", f"*{_line(turn.note)}*", ""]
         cited += turn.citations
     return "\n".join([*out, *_footnotes(cited)]).rstrip() + "\n"
 
@@ -194,6 +198,7 @@ def html(session: Session, events: Sequence[Event]) -> str:
         links.add(turn.sources)
         links.add(turn.citations)
         out.append(f"<h2>{escape(turn.question)}</h2>")
+        out += [f'<p class="note">Attached: {escape(turn.files)}</p>'] if turn.files else []
         nodes = render_known(turn.answer, turn.citations, links)
         out.append(to_html(nodes, f"t{number}"))
         out.append(f'<p class="note">{escape(turn.note)}</p>')

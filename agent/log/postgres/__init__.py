@@ -38,6 +38,7 @@ _MIGRATING = 0x5EA2C41  # the advisory lock under which the tables are made
 _NO_DELTAS = "FROM (SELECT * FROM events WHERE false) AS deltas"
 _DIALECT = (
     ("REAL", "DOUBLE PRECISION"),
+    (" BLOB", " BYTEA"),
     (" WITHOUT ROWID", ""),
     ("CREATE TABLE deltas", "CREATE UNLOGGED TABLE deltas"),
     ("id INTEGER PRIMARY KEY", "id BIGSERIAL PRIMARY KEY"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from searchloop.agent.errors import StoreError
-from searchloop.agent.log.contract import Steps
+from searchloop.agent.log.contract import Steps, insert_files
 from searchloop.agent.log.events import data_in
 from searchloop.agent.log.sqlite_file import (
     connect,
@@ -32,6 +32,10 @@ _SESSION = (
 _INTO = f"INSERT OR IGNORE INTO sessions ({_SESSION}, owner) VALUES ({', '.join('?' * 14)})"
 _SESSIONS = f"SELECT rowid, {_SESSION}, %s FROM sessions NOT INDEXED WHERE rowid > ? ORDER BY rowid"
 _NOBODY = "\n"  # is no name, so what is saved with it is shown to nobody
+_FILES = (
+    "SELECT digest, data, pages FROM files"
+    " WHERE digest IN (SELECT digest FROM attachments WHERE session = ?)"
+)
 _EVENTS = "SELECT seq, type, data, at, %s FROM events WHERE session = ? AND seq > ? ORDER BY seq"
 _LOST = {
     "code": "damaged",
@@ -112,6 +116,8 @@ class _Salvage:
             self._target.execute(_INTO, (*row[:9], questions, last, *row[11:]))
             every = ((row[0], *event) for event in events)
             self._target.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", every)
+        with suppress(sqlite3.Error), self._target:  # an earlier version had none
+            insert_files(self._target, row[0], self._source.execute(_FILES, (row[0],)))
 
 
 def _guessed(session: str, events: Sequence[Any], owner: str) -> tuple[Any, ...]:

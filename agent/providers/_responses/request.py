@@ -24,6 +24,7 @@ from searchloop.agent.providers._common import (
     stray_text,
 )
 from searchloop.agent.types import Message, Request
+from searchloop.agent.types.attachments import Attachment
 
 VERSION = "1"
 _SEARCHES = frozenset({"web_search_call", "custom_tool_call", "x_search_call"})
@@ -80,7 +81,8 @@ def _items(message: Message, variant: str) -> Iterator[Item]:
             text = result_text(message)
             yield {"type": "function_call_output", "call_id": call_id, "output": text}
     elif message.role == "user":
-        yield {"role": "user", "content": message.content}
+        parts = [*map(_file, message.attachments), {"type": "input_text", "text": message.content}]
+        yield {"role": "user", "content": parts if message.attachments else message.content}
     elif variant == _FLAT:
         if message.content:
             yield {"role": "assistant", "content": message.content}
@@ -88,6 +90,13 @@ def _items(message: Message, variant: str) -> Iterator[Item]:
             yield _call(call.id, call.name, json.dumps(call.arguments, ensure_ascii=False))
     else:
         yield from _replayed(message, searching=variant.endswith("search"))
+
+
+def _file(file: Attachment) -> Item:
+    """Encodes a file as `InputImageContent` or `InputFileContent`."""
+    if file.is_image:
+        return {"type": "input_image", "detail": "auto", "image_url": file.data_url}
+    return {"type": "input_file", "filename": file.name, "file_data": file.data_url}
 
 
 def _replayed(message: Message, searching: bool) -> Iterator[Item]:

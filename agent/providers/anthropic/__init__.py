@@ -32,6 +32,7 @@ from searchloop.agent.settings import Setting
 from searchloop.agent.transport.sse import document_of
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Request
+from searchloop.agent.types.attachments import PDF
 
 __all__ = ["FEATURES", "SETTINGS", "Anthropic", "create"]
 
@@ -57,6 +58,11 @@ class Anthropic(KeyedProvider):
 
     def capabilities(self, model: str) -> Capabilities:
         return capabilities(model)
+
+    async def takes(self, model: str) -> frozenset[str]:
+        """See `providers.media_types`: PDF came with the models that cite."""
+        found = await super().takes(model)
+        return found if known(model).cites else found - {PDF}
 
 
 def create(env: Mapping[str, str], transport: Transport) -> Anthropic:

@@ -27,6 +27,7 @@ from searchloop.agent.providers._common import (
 from searchloop.agent.providers.anthropic.models import BASIC, FETCH_TOKENS, FETCHES, ClaudeModel
 from searchloop.agent.providers.anthropic.passages import Block, passages
 from searchloop.agent.types import Message, NativeSearch, ProviderData, Replay, ToolCall, ToolSpec
+from searchloop.agent.types.attachments import Attachment
 
 CACHED = {"type": "ephemeral"}
 PROVIDER = "anthropic"
@@ -315,7 +316,8 @@ def _variant(message: Message, view: ReplayView, left_out: Collection[str]) -> s
 
 def _blocks(message: Message, view: ReplayView, left_out: Collection[str]) -> Iterable[Block]:
     if message.role == "user":
-        return [text_block(message.content)]
+        files = [_file(file, view.cites) for file in message.attachments]
+        return [*files, text_block(message.content)]
     data = view.raw(message)
     if data is None:
         said = [text_block(message.content)] if message.content.strip() else []
@@ -327,6 +329,16 @@ def _blocks(message: Message, view: ReplayView, left_out: Collection[str]) -> It
         thinking=view.keeps_thinking(data),
         left_out=left_out,
     )
+
+
+def _file(file: Attachment, cites: bool) -> Block:
+    """Makes an image, or a PDF whose pages the model cites: its title is the source's address."""
+    source = {"type": "base64", "media_type": file.media_type, "data": file.data}
+    if file.is_image:
+        return {"type": "image", "source": source}
+    title = file.url().partition("#")[0]
+    cited = {"citations": {"enabled": True}} if cites else {}
+    return {"type": "document", "source": source, "title": title, **cited}
 
 
 def _result(message: Message, view: ReplayView) -> bytes:

@@ -89,8 +89,18 @@ class ServerTools:
         url = text_in(citation, "source" if ours else "url")
         if url or ours:
             return (url, text_in(citation, "title")) if url else None
+        if page := self._page(text_in(citation, "document_title"), citation):
+            return page
         document = self._document(citation)
         return (document.url, document.title) if document else None
+
+    def _page(self, title: str, citation: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Finds the cited page of a PDF of the user's, whose title we made of its address."""
+        number = citation.get("start_page_number")
+        for file in (file for message in self._messages for file in message.attachments):
+            if title == file.url().partition("#")[0] and isinstance(number, int):
+                return file.url(number), file.title(number)
+        return None
 
     def _searched(self, block: Mapping[str, Any]) -> SearchFinished:
         query = text_in(self._question(block), "query")

@@ -92,10 +92,15 @@ class Extractive:
         return [ModelInfo(f"builtin:{MODEL}", title, self.capabilities(MODEL), local=True)]
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """Searches, then reads, then quotes; each step is one answer of this model."""
+        """Searches, then reads, then quotes; each step is one answer of this model.
+
+        What files of the chat say about the question needs no search.
+        """
         question, turn = _turn(request.messages)
-        calls = () if request.answer_now else _next_calls(question, turn, request)
-        answer = partial(_answer, question, turn, bool(request.tools))
+        attached = [page for m in request.messages for page in m.details.get("read", ())]
+        found = await asyncio.to_thread(best_quotes, question, attached, _SPARE) if attached else []
+        calls = () if request.answer_now or found else _next_calls(question, turn, request)
+        answer = partial(_answer, question, turn, bool(request.tools), found)
         text = "" if calls else await asyncio.to_thread(answer)
         for piece in re.findall(r"\S+\s*", text):
             yield TextDelta(piece)
@@ -139,11 +144,13 @@ def query_of(question: str) -> str:
     return " ".join(telling[:24]) or " ".join(question.split())[:200]
 
 
-def _answer(question: str, turn: list[Message], searched: bool) -> str:
+def _answer(
+    question: str, turn: list[Message], searched: bool, found: Sequence[tuple[int, str]]
+) -> str:
     say = sentences_for(question)
-    if not searched:
+    if not searched and not found:
         return str(say.unsearched)
-    chosen = best_quotes(question, _read(turn), _SPARE)
+    chosen = found or best_quotes(question, _read(turn), _SPARE)
     if not chosen:
         return _no_answer(turn, say)
     return _listed(say.found, (f"{quoted(text)} [{n}]" for n, text in chosen))

@@ -27,6 +27,7 @@ from searchloop.agent.providers.gemini.response import GeminiDecoder
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, Finished, Request, StreamEvent, ToolSpec
+from searchloop.agent.types.attachments import IMAGES, PDF
 
 __all__ = ["FEATURES", "SETTINGS", "SYSTEM", "Gemini", "create"]
 
@@ -145,6 +146,7 @@ class Gemini(KeyedProvider):
 
     name, key_setting = "gemini", "GEMINI_API_KEY"
     list_path, offered = "models?pageSize=1000", OFFERED
+    media = IMAGES - {"image/gif"} | {PDF}
 
     def __init__(self, codec: GeminiCodec, transport: Transport) -> None:
         super().__init__(codec, transport)
@@ -155,6 +157,11 @@ class Gemini(KeyedProvider):
     def capabilities(self, model_name: str) -> Capabilities:
         can = model(model_name).can
         return replace(can, context=self._windows.get(model_name, can.context))
+
+    async def takes(self, model_name: str) -> frozenset[str]:
+        """See `providers.media_types`: Gemma and models for pictures take pictures only."""
+        found = await super().takes(model_name)
+        return found if model(model_name).can.tools else found - {PDF}
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         events = super().stream(request)

@@ -27,7 +27,7 @@ class GeminiModel:
 _SECOND = Capabilities(native_search=True, vision=True, context=MILLION)
 _THINKING = replace(_SECOND, thinking=True)
 _THIRD = replace(_THINKING, tools_with_native_search=True)
-UNKNOWN = GeminiModel(Capabilities(native_search=True, tools_with_native_search=True), signs=True)
+UNKNOWN = GeminiModel(replace(_THIRD, thinking=False, context=None), signs=True)
 BY_PREFIX: dict[str, GeminiModel] = {
     "gemini-": GeminiModel(_THIRD, signs=True, reads=True),
     "gemini-1": GeminiModel(Capabilities(vision=True, context=MILLION)),

@@ -142,7 +142,10 @@ def _cached(message: Message, variant: str) -> bytes:
 
 def _parts(message: Message, variant: str) -> Iterable[Part]:
     if message.role == "user":
-        return ({"text": message.content or "(empty)"},)
+        files = (
+            {"inlineData": {"mimeType": f.media_type, "data": f.data}} for f in message.attachments
+        )
+        return (*files, {"text": message.content or "(empty)"})
     if message.role == "tool":
         return ({"text": stray_text(message)},)
     raw, searching = ":raw" in variant, variant.endswith("+search")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 from searchloop.agent.errors import AgentError, ConfigError, ProviderError
@@ -30,6 +30,7 @@ from searchloop.agent.providers.ollama.steps import Ladder, Steps
 from searchloop.agent.settings import default_home
 from searchloop.agent.transport.transport import Transport
 from searchloop.agent.types import Capabilities, ModelInfo, Request, StreamEvent
+from searchloop.agent.types.attachments import IMAGES
 
 __all__ = ["FEATURES", "SETTINGS", "Ollama", "create"]
 FEATURES = Features(
@@ -59,6 +60,15 @@ class Ollama:
     def capabilities(self, model: str) -> Capabilities:
         """Returns what `models()` found; an unknown model is assumed to call tools."""
         return self._catalog.capabilities(model)
+
+    async def takes(self, model: str) -> frozenset[str]:
+        """See `providers.media_types`; a server too old to describe a model is given the try."""
+        if self._catalog.find(model) is None:
+            with suppress(ProviderError):
+                await self._catalog.look()
+        found = self._catalog.find(model)
+        blind = found and found.capabilities is not None and "vision" not in found.capabilities
+        return frozenset() if blind else IMAGES - {"image/gif"}
 
     def check(self, model: str) -> None:
         """Raises ConfigError for a wrong setting, or for a model that may not be used."""

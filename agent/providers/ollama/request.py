@@ -84,7 +84,7 @@ def _message(message: Message, thinking: bool) -> dict[str, Any]:
     if message.role == "tool":
         wire["tool_name"] = message.tool_name or ""
         wire["tool_call_id"] = message.tool_call_id or ""
-    wire["content"] = message.content
+    wire |= _said(message.content, message)
     if thinking:
         wire["thinking"] = message.thinking
     if message.tool_calls:
@@ -98,7 +98,12 @@ def _in_words(message: Message) -> dict[str, Any]:
         return {"role": "user", "content": f"Result of {message.tool_name}:\n{message.content}"}
     asked = [{"tool": c.name, "arguments": c.arguments} for c in message.tool_calls]
     lines = [message.content, *(dump(call).decode() for call in asked)]
-    return {"role": message.role, "content": "\n".join(filter(None, lines))}
+    return {"role": message.role, **_said("\n".join(filter(None, lines)), message)}
+
+
+def _said(text: str, message: Message) -> dict[str, Any]:
+    images = [file.data for file in message.attachments]
+    return {"content": text, "images": images} if images else {"content": text}
 
 
 def _call(index: int, call: ToolCall) -> dict[str, Any]:

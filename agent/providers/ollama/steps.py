@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from searchloop.agent.errors import ProviderError
-from searchloop.agent.log.context import Budget, Fitted, fit, tokens, was_cut
+from searchloop.agent.log.context import Budget, Fitted, fit, size_of, tokens, was_cut
 from searchloop.agent.providers import HttpProvider
 from searchloop.agent.providers.ollama.codec import OllamaCodec, Style
 from searchloop.agent.providers.ollama.config import Config
@@ -155,6 +155,8 @@ class Plan:
 
     def _size(self, message: Message) -> int:
         """Estimates the tokens of a message, without its thinking, by its bytes on the wire."""
+        if message.attachments:  # a picture takes far less than its bytes
+            return int(size_of(message) * self.factor)
         (encoded,) = encode_messages([message], "", self.words)
         return int(tokens(encoded.decode()) * self.factor)
 

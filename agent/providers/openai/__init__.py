@@ -27,7 +27,7 @@ from searchloop.agent.types import Capabilities, Request
 _REASONING = {"thinking": True, "vision": True}
 _SEARCHES = {"native_search": True, "tools_with_native_search": True}
 
-UNKNOWN = Capabilities(native_search=True, tools_with_native_search=True)
+UNKNOWN = Capabilities(**_SEARCHES, vision=True)
 BY_PREFIX: dict[str, Capabilities] = {
     "gpt-3.5": Capabilities(context=16_385),
     "gpt-4": Capabilities(context=8_192),

@@ -75,6 +75,10 @@ class OpenAIChat:
     def capabilities(self, model: str) -> Capabilities:
         return replace(self._listed.capabilities(model), context=self._window.size(model))
 
+    async def takes(self, model: str) -> frozenset[str]:
+        """See `providers.media_types`."""
+        return self._listed.takes(model, self._server.official)
+
     def check(self, model: str) -> None:
         if self._server.needs_key:
             what = f"{self._server.name} needs a key, and none is set for it."

@@ -16,6 +16,7 @@ from searchloop.agent.providers.openai_chat.dialects import Dialects
 from searchloop.agent.settings import Setting
 from searchloop.agent.transport.exchange import Endpoint, origin_of
 from searchloop.agent.types import Capabilities
+from searchloop.agent.types.attachments import IMAGES, PDF
 
 UNKNOWN = Capabilities()
 
@@ -40,6 +41,7 @@ class ListedModels:
     def __init__(self, dialects: Dialects | None = None) -> None:
         self._dialects = dialects or Dialects("")
         self._learnt: dict[str, Capabilities] = {}
+        self._inputs: dict[str, list[Any]] = {}  # modalities, of models that name them
         self.owner = ""  # as the list names the owner of its models
 
     def capabilities(self, model: str) -> Capabilities:
@@ -49,6 +51,12 @@ class ListedModels:
         beside = bool(dialect.search) and learnt.tools
         return replace(learnt, native_search=beside, tools_with_native_search=beside)
 
+    def takes(self, model: str, official: bool) -> frozenset[str]:
+        """Returns the types of files that a model takes; one that is not described may see."""
+        inputs = self._inputs.get(model, ["image", "file"] if official else ["image"])
+        seen = IMAGES if "image" in inputs else frozenset[str]()
+        return seen | {PDF} if "file" in inputs else seen
+
     def learn(self, answer: Any) -> list[str]:
         """Reads the answer of `GET /models`. Returns the names, sorted."""
         listed = answer.get("data", answer.get("models")) if isinstance(answer, dict) else answer
@@ -56,6 +64,9 @@ class ListedModels:
             name = entry.get("id") if isinstance(entry, dict) else None
             if isinstance(name, str) and name:
                 self._learnt[name] = _read(entry)
+                inputs = member(entry.get("architecture"), "input_modalities")
+                if isinstance(inputs, list):
+                    self._inputs[name] = inputs
                 self.owner = text_in(entry, "owned_by")
         return sorted(self._learnt)
 

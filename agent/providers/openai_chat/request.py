@@ -53,7 +53,7 @@ def encode_messages(request: Request, host: str, dialect: Dialect) -> bytes:
         out.items.append(b'{"role":"system","content":"' + _text(request.system) + b'"}')
     for message, results, strays in steps(request.messages):
         if message is not None and message.role == "user":
-            out.say("user", _content(message) or _text("(empty)"))
+            out.say("user", _content(message) or _text("(empty)"), _files(message))
         elif message is not None:
             out.answer(message, results)
         for stray in strays:  # APIs refuse a result without its call
@@ -73,18 +73,21 @@ class _Transcript:
         self._after_tool = False
         self._role = ""
         self._open: list[bytes] = []
+        self._files: list[bytes] = []
         self._used: set[str] = set()
 
-    def say(self, role: str, text: bytes) -> None:
-        """Adds text of one side."""
+    def say(self, role: str, text: bytes, files: bytes = b"") -> None:
+        """Adds text of one side, and content parts with files."""
         if self._role == role:
             self._open += [_GAP, text]
+            self._files += [files] if files else []
             return
         self.end()
         if role == "user" and self._after_tool and not self._dialect.user_after_tool:
             self.items.append(_NO_ANSWER)
         self._role, self._after_tool = role, False
-        self._open = [b'{"role":"', role.encode(), b'","content":"', text]
+        self._open = [b'{"role":"%b","content":' % role.encode(), b'"', text]
+        self._files = [files] if files else []
 
     def answer(self, message: Message, results: Sequence[Message]) -> None:
         """Adds an answer of the model, unless it is empty, and the results of its calls."""
@@ -107,9 +110,14 @@ class _Transcript:
 
     def end(self) -> None:
         """Ends the message that is open."""
-        if self._role:
+        if self._role and self._files:
+            head, *text = self._open
+            parts = b",".join(self._files)
+            said = b'{"type":"text","text":%b"}' % b"".join(text)
+            self.items.append(b"%b[%b,%b]}" % (head, parts, said))
+        elif self._role:
             self.items.append(b"".join((*self._open, b'"}')))
-            self._role, self._open = "", []
+        self._role, self._open, self._files = "", [], []
 
     def _calls(self, message: Message) -> tuple[list[str], bytes]:
         """Returns the ids on the wire, and the encoded members with the calls."""
@@ -179,6 +187,17 @@ def _short_id(call_id: str, length: int) -> str:
     """Makes an id of so many letters and digits, always the same from one call."""
     number = int.from_bytes(blake2b(call_id.encode("utf-8", "replace"), digest_size=16).digest())
     return "".join(_LETTERS[number // len(_LETTERS) ** i % len(_LETTERS)] for i in range(length))
+
+
+def _files(message: Message) -> bytes:
+    """Encodes files as content parts of the types `image_url` and `file`."""
+    parts = (
+        {"type": "image_url", "image_url": {"url": file.data_url}}
+        if file.is_image
+        else {"type": "file", "file": {"filename": file.name, "file_data": file.data_url}}
+        for file in message.attachments
+    )
+    return remembered(message, f"{_TEXT} files", lambda: b",".join(map(dump, parts)))
 
 
 def _content(message: Message) -> bytes:

@@ -67,6 +67,7 @@ class XAI(KeyedProvider):
 
     name, key_setting = "xai", "XAI_API_KEY"
     offered: ClassVar = {name: name for name in OFFERED}
+    media: ClassVar = frozenset({"image/png", "image/jpeg"})
 
     def capabilities(self, model: str) -> Capabilities:
         return by_prefix(BY_PREFIX, model, UNKNOWN)

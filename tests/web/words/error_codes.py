@@ -26,7 +26,7 @@ _HELPERS = {ast.Name: {"failed", "fault"}, ast.Attribute: {"tell", "error"}}
 _CODE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 # Codes that are put together, or come by another name: where, and what they can be.
 MADE = {
-    "agent/run/question.py": ("bad_mode", "bad_search"),
+    "agent/run/question/__init__.py": ("bad_mode", "bad_search"),
     "agent/mcp/config.py": (
         *("bad_json", "bad_server", "bad_servers", "duplicate_server"),
         *("missing_command", "missing_url"),

@@ -92,6 +92,7 @@ function newTurn(event) {
     id: event.seq,
     versions: [event.seq],
     question: event.text,
+    attachments: event.attachments ?? [], // what is known of the files that went along
     at: event.at,
     running: true,
     run: null,

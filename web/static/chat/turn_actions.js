@@ -55,7 +55,7 @@ export function questionView(first, on) {
   let editor = null;
   const { words, files, rest } = partsOf(first.question);
   const long = words.length > LONG;
-  const bubble = h("div", { class: long ? "bubble long folded" : "bubble", dir: "auto" }, words, files.map(fileView));
+  const bubble = h("div", { class: long ? "bubble long folded" : "bubble", dir: "auto" }, words, first.attachments.map((file) => attachmentView(file, on.fileUrl(file.digest))), files.map(fileView));
   const whole = h("button", { type: "button", class: "small", hidden: !long }, t("turn.all"));
   whole.addEventListener("click", () => {
     bubble.classList.remove("folded");
@@ -106,7 +106,26 @@ export function questionView(first, on) {
   return { element, update, unsent };
 }
 
-// A file that went along, folded under its name.
+// A picture that went along, or the name of a document; each leads to the file itself.
+function attachmentView({ name, width, height, pages, size, media_type: kind }, url) {
+  const shown = { href: url, target: "_blank", rel: "noopener", class: width ? "shot" : "attached" };
+  if (width) return h("a", shown, h("img", { src: url, alt: name, width, height, loading: "lazy" }));
+  return h("a", shown, icon("page"), h("bdi", {}, name), " ", h("span", { class: "hint" }, aboutFile({ kind, pages, size })));
+}
+
+/** How large a file is, in words: a PDF in pages, anything else in bytes. */
+export function aboutFile({ kind, pages, size }) {
+  return kind === "application/pdf" ? t("file.pages", { n: pages }) : bytes(size);
+}
+
+/** A number of bytes in words. */
+export function bytes(size) {
+  const [unit, of] = size >= 1e6 ? ["megabyte", 1e6] : ["kilobyte", 1e3];
+  const form = { style: "unit", unit, maximumFractionDigits: of === 1e6 ? 1 : 0 };
+  return new Intl.NumberFormat(document.documentElement.lang, form).format(Math.max(size / of, 1));
+}
+
+// A file that went along as text, folded under its name.
 function fileView({ name, text }) {
   return h(
     "details",

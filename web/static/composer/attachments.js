@@ -1,40 +1,51 @@
-// Files that go along with a question, as text; fetched when somebody adds the first.
+// Files that go along with a question; fetched when somebody adds the first.
 //
-// They become part of the question's text, each under its name (`attached` in chat/turn_actions.js): what the
-// model is sent is what the bubble shows.
+// A text becomes part of the question's text under its name (`attached` in chat/turn_actions.js): what the
+// model is sent is what the bubble shows. Of a picture, a PDF or another document the bytes go along; the
+// server says beforehand what it is, or in a sentence why it cannot go. A large picture is made smaller here.
 
-import { attached } from "../chat/turn_actions.js";
-import { Failure } from "../lib/api.js";
+import { aboutFile, attached, bytes } from "../chat/turn_actions.js";
+import { Failure, lookAt } from "../lib/api.js";
 import { h, icon, iconButton } from "../lib/dom.js";
 import { number, t } from "../locales/index.js";
 
-const LONGEST = 200_000; // characters of one file
-const MOST = 1_000_000; // bytes of all of them as they are sent; the server takes little more
+const LONGEST = 200_000; // characters of one text
+const MOST = 1_000_000; // bytes of all texts as they are sent; the server takes little more
 const LONGEST_NAME = 200; // characters
+const HEAD = 4096; // bytes that tell text from anything else
+const LARGEST = 20_000_000; // bytes of a document, which the server takes
+const LARGEST_PICTURE = 60_000_000; // bytes of a picture that is made smaller
+const SIDE = 2000; // pixels: models see no more, and some take no more where there are many
+const ENOUGH = 1_500_000; // bytes of a picture that goes as it is
+const THUMB = 72; // pixels
 
 /**
- * The files waiting beside the box: {add(files), put(texts), text(), take() -> {text, back()}}; `texts`
- * are {name, text}. `on` holds complain(...failures), told of all that cannot go along, changed(), and
- * leave(), called when the last of them was left out.
+ * The files waiting beside the box: {add(files), put(texts), text(), count(), take() -> {text, more, back()},
+ * looking(), looked() -> promise<boolean>, follow(chat, turned), forget(chat)}; `texts` are {name, text}, and
+ * `more` is what goes along with the question beside its text. `on` holds chat, complain(...failures), told of
+ * all that cannot go along, say(text), changed(), and leave(), called when the last of them was left out.
  */
 export function fileShelf(shelf, on) {
+  const away = new Map(); // pictures and documents that wait in other chats
+  let chat = on.chat;
   let waiting = [];
 
   function draw() {
     shelf.hidden = waiting.length === 0;
-    shelf.replaceChildren(
-      ...waiting.map((file) =>
-        h(
-          "li",
-          { class: "file" },
-          icon("page"),
-          h("span", { dir: "auto" }, file.name),
-          h("span", { class: "hint" }, t("file.length", { n: number(file.text.length) })),
-          iconButton("close", t("file.remove", { name: file.name }), () => drop(file), { class: "quiet" }),
-        ),
-      ),
-    );
+    shelf.replaceChildren(...waiting.map(itemOf));
     on.changed();
+  }
+
+  function itemOf(file) {
+    const about = file.looking ? t("file.looking") : file.data ? hintOf(file) : t("file.length", { n: number(file.text.length) });
+    return h(
+      "li",
+      { class: "file", "aria-busy": file.looking ? "true" : null },
+      file.thumb ? h("img", { src: file.thumb, alt: "", class: "thumb" }) : icon("page"),
+      h("span", { dir: "auto" }, file.name),
+      h("span", { class: "hint" }, about),
+      iconButton("close", t("file.remove", { name: file.name }), () => drop(file), { class: "quiet" }),
+    );
   }
 
   function drop(file) {
@@ -50,7 +61,8 @@ export function fileShelf(shelf, on) {
     const failures = [];
     for (const file of files) {
       try {
-        keep({ name: plain(file.name), text: await textOf(file) });
+        if (await isText(file)) keep({ name: plain(file.name), text: await textOf(file) });
+        else look(file);
       } catch (failure) {
         failures.push(failure);
       }
@@ -77,23 +89,117 @@ export function fileShelf(shelf, on) {
 
   function keep(file) {
     const size = new TextEncoder().encode(JSON.stringify(file.text)).length;
-    const taken = waiting.reduce((sum, other) => sum + other.size, size);
+    const taken = waiting.reduce((sum, other) => sum + (other.text ? other.size : 0), size);
     if (taken > MOST) throw refused("file.nofit", file.name, "file.nofit.next", MOST);
     waiting.push({ ...file, size });
   }
 
-  /** What the files add to the question's text. */
-  const text = () => waiting.map(attached).join("");
-
-  /** The same; the shelf is empty then. */
-  function take() {
-    const [taken, added] = [waiting, text()];
-    waiting = [];
-    draw();
-    return { text: added, back: () => ((waiting = [...taken, ...waiting]), draw()) };
+  // It stands on the shelf at once; what the server says of it comes later, or takes it away again.
+  function look(file) {
+    const item = { name: plain(file.name), data: "", size: file.size };
+    waiting.push(item);
+    item.looking = lookedAt(file, item).then(
+      (known) => {
+        Object.assign(item, known, { looking: null });
+        on.say(t("file.added", { name: item.name, about: hintOf(item) }));
+        return true;
+      },
+      (failure) => {
+        waiting = waiting.filter((other) => other !== item);
+        for (const [other, files] of away) away.set(other, files.filter((each) => each !== item));
+        on.complain(failure);
+        return false;
+      },
+    );
+    item.looking.then(draw);
   }
 
-  return { add, put, text, take };
+  const looking = () => waiting.some((file) => file.looking);
+
+  /** Once all files were looked at: whether every one of them can go. */
+  const looked = async () => (await Promise.all(waiting.map((file) => file.looking ?? true))).every(Boolean);
+
+  /** What the texts add to the question's text. */
+  const text = () => waiting.filter((file) => file.text !== undefined).map(attached).join("");
+
+  /** The same, and the rest as the server takes it; the shelf is empty then. */
+  function take() {
+    const [taken, added] = [waiting, text()];
+    const files = taken.filter((file) => file.data).map(({ name, kind, data }) => ({ name, media_type: kind, data }));
+    waiting = [];
+    draw();
+    return { text: added, more: files.length ? { attachments: files } : {}, back: () => ((waiting = [...taken, ...waiting]), draw()) };
+  }
+
+  /** Another chat is on show, or the same one has got its name: texts are the composer's affair. */
+  function follow(next, turned) {
+    if (turned && chat !== null) away.set(chat, waiting.filter((file) => file.text === undefined));
+    chat = next;
+    if (!turned) return;
+    waiting = away.get(chat) ?? [];
+    away.delete(chat);
+    draw();
+  }
+
+  return { add, put, text, take, looking, looked, follow, count: () => waiting.length, forget: (gone) => away.delete(gone) };
+}
+
+function hintOf({ kind, pages, size, before, length }) {
+  if (before > size) return t("file.resized", { before: bytes(before), after: bytes(size) });
+  const about = aboutFile({ kind, pages, size });
+  return pages && !length ? t("file.scanned", { about }) : about;
+}
+
+// What is known of the bytes of a file, from the server; a picture is made smaller if it is large.
+async function lookedAt(file, { name }) {
+  const picture = file.type.startsWith("image/") ? await smaller(file, name) : null;
+  const blob = picture?.blob ?? file;
+  if (blob.size > LARGEST) throw tooLarge(name, LARGEST);
+  const data = await base64(blob);
+  const found = await lookAt({ name: name.trim() || "file", media_type: blob.type, data });
+  const { media_type: kind, pages, length, size } = found;
+  return { data, kind, pages, length, size, before: file.size, thumb: picture?.thumb };
+}
+
+// A picture that the browser cannot draw goes as it is: the server says what is wrong with it.
+async function smaller(file, name) {
+  if (file.size > LARGEST_PICTURE) throw tooLarge(name, LARGEST_PICTURE);
+  let picture;
+  try {
+    picture = await createImageBitmap(file);
+  } catch {
+    return null;
+  }
+  const largest = Math.max(picture.width, picture.height);
+  const thumb = drawn(picture, THUMB / largest).toDataURL("image/png");
+  if (largest <= SIDE && file.size <= ENOUGH) return { blob: file, thumb };
+  const canvas = drawn(picture, Math.min(1, SIDE / largest));
+  const blob = await new Promise((made) => canvas.toBlob(made, "image/jpeg", 0.9));
+  return { blob: blob && blob.size < file.size ? blob : file, thumb };
+}
+
+function drawn(picture, scale) {
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.max(1, Math.round(picture.width * Math.min(1, scale)));
+  canvas.height = Math.max(1, Math.round(picture.height * Math.min(1, scale)));
+  const pen = canvas.getContext("2d");
+  pen.fillStyle = "white"; // behind what is transparent
+  pen.fillRect(0, 0, canvas.width, canvas.height);
+  pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
+  return canvas;
+}
+
+async function base64(blob) {
+  const read = new FileReader();
+  const done = new Promise((resolve, reject) => ([read.onload, read.onerror] = [resolve, reject]));
+  read.readAsDataURL(blob);
+  await done;
+  return read.result.slice(read.result.indexOf(",") + 1);
+}
+
+function tooLarge(name, most) {
+  const message = t("error.attachment_too_large.1", { name, size: bytes(most) });
+  return new Failure(0, { code: "attachment_too_large", message });
 }
 
 function refused(key, name, next, most) {
@@ -106,16 +212,22 @@ function plain(name) {
   return name.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, " ").slice(0, LONGEST_NAME) || " ";
 }
 
+// Whether a file begins like a text; a PDF may begin so as well.
+async function isText(file) {
+  if (/^image\/(?!svg)|\/pdf$/.test(file.type)) return false;
+  const head = await file.slice(0, HEAD).arrayBuffer();
+  try {
+    const begin = new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: true });
+    return !begin.includes("\0") && !begin.includes("%PDF-");
+  } catch {
+    return false;
+  }
+}
+
 async function textOf(file) {
   const no = (key) => refused(key, plain(file.name), "file.next", LONGEST);
   if (file.size > LONGEST * 4) throw no("file.toolong");
-  let text;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-  } catch {
-    throw no("file.notext");
-  }
-  if (text.includes("\0")) throw no("file.notext");
+  const text = new TextDecoder("utf-8").decode(await file.arrayBuffer());
   if (text.length > LONGEST) throw no("file.toolong");
   return text;
 }

@@ -6,12 +6,12 @@
 
 import { partsOf } from "../chat/turn_actions.js";
 import { isComposing, setText } from "../lib/dom.js";
-import { t, titleOf } from "../locales/index.js";
+import { nameOf, t, titleOf } from "../locales/index.js";
 import { describeSwitch, heldIn, modelOf } from "./search_switch.js";
 import { unsentTexts } from "./drafts.js";
 
 const POINTED = 400; // milliseconds after which the switch tells more of itself
-const NO_FILES = { text: "", back() {} };
+const NO_FILES = { text: "", more: {}, back() {} };
 const LONG_PASTE = 20_000; // characters; more of them make a box slow, and go along as a file
 const LONGEST = 1_000_000; // characters; the server takes no more
 
@@ -49,6 +49,7 @@ export function composer(el, on) {
   const { question } = page;
   let shelf = null;
   let shelving = null; // what is on its way to become `shelf`
+  let arriving = null; // files that were given and are not on the shelf yet
   let slash = null;
   let commands = null; // what is on its way to become `slash`
   let facts = null;
@@ -101,7 +102,7 @@ export function composer(el, on) {
     page.via.hidden = !state.on;
     if (state.on) setText(page.viaName, t(`via.${session.search}`));
     page.via.dataset.value = session.search;
-    setText(page.switchState, state.text);
+    setText(page.switchState, [state.text, filesGo(facts, shelf?.count())].filter(Boolean).join(" "));
     page.switchState.dataset.kind = state.kind;
   }
 
@@ -145,6 +146,7 @@ export function composer(el, on) {
   function follow({ place, session }) {
     const chat = chatOf(session);
     const turned = place !== at.place;
+    if (!turned) shelf?.follow(chat, false);
     if (!turned && chat !== at.chat) unsent.move(at.chat, chat);
     at = { place, chat };
     if (turned) unpacking = unpack(unsent.get(chat));
@@ -154,7 +156,7 @@ export function composer(el, on) {
     const { place } = at;
     const parts = partsOf(text);
     rest = parts.rest;
-    shelf?.take();
+    shelf?.follow(at.chat, true);
     fill(parts.words);
     if (!rest) return;
     await shelved();
@@ -171,17 +173,19 @@ export function composer(el, on) {
   // server did not take comes back. In a chat that is being opened it waits for the settings.
   async function send() {
     if (rest) await unpacking;
+    if (arriving) await arriving;
     const text = question.value;
     const { place, session } = facts;
     if (facts.running || !text.trim()) return;
     if (session.pending && session.id) held = place;
     if (held) return;
+    if (shelf?.looking()) return shelf.looked().then((good) => good && facts.place === place && send());
     const files = shelf?.take() ?? NO_FILES;
     const release = unsent.hold(at.chat, text + files.text);
     fill("");
     question.focus();
     const answered = () => facts.running && facts.place === place;
-    sending = sending.then(() => !answered() && on.send(text + files.text, {}, place));
+    sending = sending.then(() => !answered() && on.send(text + files.text, files.more, place));
     const sent = await sending;
     release();
     if (sent) return;
@@ -215,6 +219,7 @@ export function composer(el, on) {
   /** What waited in a chat that is deleted goes with it. */
   function forget(chat) {
     if (chat === at.chat) return;
+    shelf?.forget(chat);
     unsent.put(chat, "");
     unsent.store();
   }
@@ -253,13 +258,25 @@ export function composer(el, on) {
     send();
   }
 
+  const shelfNews = {
+    complain: on.complain,
+    say: on.say,
+    leave: () => question.focus(),
+    changed() {
+      keep();
+      updateSwitch();
+    },
+  };
+
   function shelved() {
-    const ready = (made) => (shelf = made.fileShelf(el("shelf"), { complain: on.complain, leave: () => question.focus(), changed: keep }));
+    const ready = (made) => (shelf = made.fileShelf(el("shelf"), { ...shelfNews, chat: at.chat }));
     return (shelving ??= import("./attachments.js").then(ready));
   }
 
-  async function addFiles(files) {
-    await (await shelved()).add(files);
+  function addFiles(files) {
+    const all = Promise.all([arriving, shelved().then((made) => made.add(files))]);
+    arriving = all;
+    return all.finally(() => arriving === all && (arriving = null));
   }
 
   async function addTexts(texts) {
@@ -302,6 +319,11 @@ export function composer(el, on) {
 
   // Pasted text that could not be sent is refused whole: nothing is cut off in silence.
   function onPaste(event) {
+    const files = [...(event.clipboardData?.files ?? [])];
+    if (files.length) {
+      event.preventDefault();
+      return addFiles(files);
+    }
     const text = event.clipboardData?.getData("text/plain") ?? "";
     if (text.length <= LONG_PASTE) return;
     event.preventDefault();
@@ -365,6 +387,13 @@ function explained(input, label, facts) {
     event.preventDefault();
     tip.hide();
   });
+}
+
+// Where files go with the next question.
+function filesGo({ session, models }, count) {
+  if (!count) return "";
+  const local = modelOf(session, models)?.local;
+  return local ? t("file.stay", { n: count }) : t("file.go", { n: count, to: nameOf((session.model ?? "").split(":")[0]) });
 }
 
 // Under which name a chat's words are kept: a new chat's under none, a temporary one's nowhere.

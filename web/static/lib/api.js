@@ -112,7 +112,22 @@ const preset = (name) => `/api/agents/${encodeURIComponent(name)}`;
 export const changeAgent = (name, changes) => call("PATCH", preset(name), changes);
 export const removeAgent = (name) => call("DELETE", preset(name));
 export const cancel = (id) => call("POST", `${session(id)}/cancel`, {});
-export const openPage = (page, signal) => call("POST", "/api/open-page?view=page", page, { signal });
+/** Checks a file {name, media_type, data (base64)} before it is sent: its kind, size and pages. */
+export const lookAt = (file) => call("POST", "/api/attachments", file);
+/** Where a file of a chat's questions is. */
+export const fileUrl = (id, digest) => `${session(id)}/attachments/${digest}`;
+const ATTACHED = /^attachment:\/\/(\w+)\/[^#]*(?:#page=(\d+))?$/;
+/** Where the page of a file is that a source names, null for a source of another kind. */
+export function attachedUrl(url, id) {
+  const [, digest, number] = ATTACHED.exec(url) ?? [];
+  return digest ? `${fileUrl(id, digest)}${number ? `#page=${number}` : ""}` : null;
+}
+/** The text of a page: of the web, of the library, or of a file in the chat `id`. */
+export function openPage(page, signal, id) {
+  const [, digest, number = 1] = ATTACHED.exec(page.url) ?? [];
+  if (!digest) return call("POST", "/api/open-page?view=page", page, { signal });
+  return call("GET", `${fileUrl(id, digest)}/pages/${number}`, undefined, { signal });
+}
 
 /** Where a session can be had as a file; with `turn` the answer of that turn alone. */
 export const exportUrl = (id, format, turn) =>

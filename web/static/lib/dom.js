@@ -76,6 +76,7 @@ export function hostOf(url) {
     const parsed = new URL(url);
     if (parsed.protocol === "library:") return t("source.library");
     if (parsed.protocol === "zim:") return decoded(parsed.hostname);
+    if (parsed.protocol === "attachment:") return t("source.attached");
     return parsed.hostname.replace(/^www\./, "") || String(url);
   } catch {
     return String(url);
@@ -85,7 +86,7 @@ export function hostOf(url) {
 /** The host of an address; of a document of the library or of an archive also which one. */
 export function placeOf(url) {
   if (isWeb(url)) return hostOf(url);
-  const path = decoded(String(url).replace(/^library:\/\/\/?|^zim:\/\/[^/]*\/?|#.*$/g, ""));
+  const path = decoded(String(url).replace(/^library:\/\/\/?|^(?:zim|attachment):\/\/[^/]*\/?|#.*$/g, ""));
   const words = String(url).startsWith("zim:") ? path.replaceAll("_", " ") : path;
   return [hostOf(url), words].filter(Boolean).join(" · ");
 }

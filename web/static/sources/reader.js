@@ -2,7 +2,7 @@
 //
 // The text comes from /api/open-page as the same tree that answers are made of; its links are words.
 
-import { openPage } from "../lib/api.js";
+import { attachedUrl, openPage } from "../lib/api.js";
 import { h, hostOf, iconButton, isWeb, outLink, render } from "../lib/dom.js";
 import { errorText } from "../lib/messages.js";
 import { number, t } from "../locales/index.js";
@@ -10,14 +10,15 @@ import { number, t } from "../locales/index.js";
 const CHUNK = 40000; // characters asked for at a time
 const MOST_TRIES = 8; // parts that are fetched to find a quote
 
-/** Makes the dialog ready and returns open(source) for {url, title, quote?}. */
-export function reader(dialog) {
+/** Makes the dialog ready and returns open(source) for {url, title, quote?}; `chat()` is the open chat's id. */
+export function reader(dialog, chat) {
   let asking = null;
 
   dialog.addEventListener("close", () => asking?.abort());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 
-  async function open(source) {
+  async function open(found) {
+    const source = { ...found, chat: chat() };
     asking?.abort();
     asking = new AbortController();
     const body = h("div", { class: "reader-body", tabindex: "0", dir: "auto" }, h("p", { class: "muted" }, t("reader.loading")));
@@ -32,9 +33,12 @@ export function reader(dialog) {
 }
 
 function head(source, close) {
+  const file = attachedUrl(source.url, source.chat);
   const address = isWeb(source.url)
     ? outLink(source.url, { class: "muted" }, source.url)
-    : h("span", { class: "muted" }, source.url);
+    : file
+      ? h("a", { class: "muted", href: file, target: "_blank", rel: "noopener" }, t("file.open"))
+      : h("span", { class: "muted" }, source.url);
   return h(
     "header",
     { class: "reader-head" },
@@ -47,7 +51,7 @@ function head(source, close) {
 async function load(source, body, foot, offset, signal, tries = 0) {
   let page;
   try {
-    page = await openPage({ url: source.url, offset, max_length: CHUNK }, signal);
+    page = await openPage({ url: source.url, offset, max_length: CHUNK }, signal, source.chat);
   } catch (failure) {
     if (failure.name === "AbortError") return;
     page = { error: failure };

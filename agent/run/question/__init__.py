@@ -1,8 +1,11 @@
-"""Checks questions and sessions, as users make them, before anything is stored."""
+"""Checks questions and sessions, as users make them, before anything is stored.
+
+Others may import: attached, files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from searchloop.agent.text import well_formed
 from searchloop.agent.tools import ALLOWED
 from searchloop.agent.tools.workspace import checked_folder
 from searchloop.agent.types import SEARCHES, Limits, NativeSearch
+from searchloop.agent.types.attachments import Attachment
 from searchloop.analysis.characters import visible
 
 MAX_QUESTION = 1_000_000  # characters
@@ -38,7 +42,11 @@ def run_started(run_id: str, session: Session, path: SearchPath) -> dict[str, st
 
 
 def asked_data(
-    text: str, session: Session, replaces: int | None, plan: Mapping[str, Any] | None
+    text: str,
+    session: Session,
+    replaces: int | None,
+    plan: Mapping[str, Any] | None,
+    files: Sequence[Attachment] = (),
 ) -> dict[str, Any]:
     """Returns the data of `user_message`, with a note for the model on files that were undone."""
     data: dict[str, Any] = {"text": text}
@@ -47,6 +55,8 @@ def asked_data(
         data["replaces"] = replaces
     if plan:
         data["plan"] = plan["plan_id"]
+    if files:
+        data["attachments"] = [file.as_dict() for file in files]
     if undone:
         data["note"] = f"[{_TAKEN_BACK} {', '.join(undone)}]"
     return data

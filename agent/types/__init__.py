@@ -3,6 +3,8 @@
 Values are frozen. There are two vocabularies: a *provider* yields `StreamEvent`, a *log* holds
 `agent.log.events`; only the loop translates. The loop checks `Meter` after each step, so it never
 cuts a model call short, and a turn that reaches a limit still ends with an answer.
+
+Others may import: attachments.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
+
+from searchloop.agent.types.attachments import Attachment
 
 Role = Literal["user", "assistant", "tool"]
 Effect = Literal["read", "network", "write", "exec"]
@@ -73,12 +77,8 @@ class Mark:
         return _VERIFIED.get(self.verdict)
 
 
-_VERIFIED: Mapping[str | None, bool] = {
-    "quoted": True,
-    "supported": True,
-    "misquoted": False,
-    "contradicted": False,
-}
+_VERIFIED: dict[str | None, bool] = dict.fromkeys(("quoted", "supported"), True)
+_VERIFIED |= dict.fromkeys(("misquoted", "contradicted"), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +188,7 @@ class Message:
     citations: tuple[Citation, ...] = ()
     sources: tuple[Source, ...] = ()
     provider_data: ProviderData | None = None
+    attachments: tuple[Attachment, ...] = ()
     encoded: dict[str, bytes] = field(default_factory=dict, repr=False)
 
 
@@ -203,9 +204,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class NativeSearch:
-    """Options of a search. In a request they ask for the provider's own search, so the switch
-    must be on; our own search obeys the same domains and country.
-    """
+    """Options of a search. In a request they ask for the provider's own search."""
 
     allowed_domains: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()

@@ -1,0 +1,231 @@
+"""Pictures, PDFs and documents on the page: given in every way, looked at, sent, cited, refused."""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.attached import LOCKED_PDF, pdf_of, png, png_of
+from tests.browser.conftest import Enter
+from tests.browser.house import House, LedOllama
+from tests.browser.steps import ask, box, choose_model, last_turn, wait_for_answer
+from tests.fake_ollama import Model
+
+PAGES = ("The unit runs on 24 volts.", "It weighs 318 kilograms.", "The warranty is five years.")
+SEES, READS = "eyes:4b", "plain:8b"
+REPORT = ("data sheet.pdf", "application/pdf", pdf_of(PAGES))
+
+
+@pytest.fixture(scope="module")
+def models() -> Iterator[LedOllama]:
+    """A model that sees and one that reads only."""
+    seeing = Model(SEES, ("completion", "vision"), num_ctx=32_768)
+    with LedOllama(seeing, Model(READS, ("completion",), num_ctx=32_768)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def seeing(tmp_path_factory: pytest.TempPathFactory, models: LedOllama) -> Iterator[House]:
+    """A server whose usual model sees."""
+    home = tmp_path_factory.mktemp("seeing")
+    known = {"SEARCHLOOP_OFFLINE": "1", "OLLAMA_HOST": models.url}
+    served = House(home, {**known, "SEARCHLOOP_MODEL": f"ollama:{SEES}"})
+    served.start()
+    yield served
+    served.stop()
+
+
+@pytest.fixture
+def page(enter: Enter, seeing: House) -> Page:
+    """The page of that server, on an empty chat."""
+    return enter(seeing)
+
+
+def choose(page: Page, *files: tuple[str, str, bytes]) -> None:
+    """Chooses files as the button's dialog does."""
+    given = [{"name": n, "mimeType": kind, "buffer": data} for n, kind, data in files]
+    page.locator("#files").set_input_files(given)  # type: ignore[arg-type]
+
+
+def put(page: Page, kind: str, name: str, media: str, data: bytes) -> None:
+    """Drops or pastes a file."""
+    page.evaluate(
+        """([kind, name, type, data]) => {
+          const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+          const given = new DataTransfer();
+          given.items.add(new File([bytes], name, { type }));
+          const at = document.querySelector(kind === "paste" ? "#question" : "#main");
+          const more = { bubbles: true, cancelable: true };
+          at.dispatchEvent(kind === "paste"
+            ? new ClipboardEvent("paste", { clipboardData: given, ...more })
+            : new DragEvent("drop", { dataTransfer: given, ...more }));
+        }""",
+        [kind, name, media, base64.b64encode(data).decode()],
+    )
+
+
+def shelf(page: Page) -> Locator:
+    """The files that wait beside the box."""
+    return page.locator("#shelf li")
+
+
+def images_of(models: LedOllama) -> list[list[bytes]]:
+    """The pictures of each question that the model got last."""
+    asked = [m for m in models.chats[-1]["messages"] if m["role"] == "user"]
+    return [[base64.b64decode(image) for image in m.get("images", ())] for m in asked]
+
+
+@pytest.mark.parametrize("way", [choose, "paste", "drop"], ids=["choose", "paste", "drop"])
+def test_a_picture_goes_along(page: Page, models: LedOllama, way: Any) -> None:
+    """With a thumbnail and its size; the model gets its bytes, the question shows it."""
+    models.script = lambda messages: ["A dial."]
+    file = ("dial.png", "image/png", png(40, 30))
+    way(page, file) if callable(way) else put(page, way, *file)
+    expect(shelf(page)).to_have_text("dial.png1 kB")
+    expect(shelf(page).locator("img")).to_have_js_property("naturalWidth", 40)
+    expect(page.locator("#switch-state")).to_contain_text("The file stays on this computer.")
+    expect(page.locator("#announcer")).to_contain_text("dial.png is attached: 1 kB")
+    ask(page, "What is it?")
+    shown = wait_for_answer(page).locator(".bubble img")
+    expect(shown).to_have_attribute("alt", "dial.png")
+    expect(shown).to_have_js_property("naturalWidth", 40)
+    expect(page.locator("#shelf")).to_be_hidden()
+    assert images_of(models) == [[file[2]]]
+
+
+def test_a_large_picture_is_made_smaller(page: Page, models: LedOllama) -> None:
+    """By the browser, to what models see; both sizes are told."""
+    noise = random.Random(7)
+    picture = png_of([noise.randbytes(2600) for _ in range(900)])
+    choose(page, ("photo.png", "image/png", picture))
+    expect(shelf(page)).to_contain_text("2.3 MB, resized to")
+    models.script = lambda messages: ["Noise."]
+    ask(page, "What is it?")
+    expect(wait_for_answer(page).locator(".bubble img")).to_have_js_property("naturalWidth", 2000)
+    assert images_of(models)[0][0].startswith(b"\xff\xd8\xff")
+
+
+def test_a_pdf_is_cited_by_its_page(page: Page, models: LedOllama) -> None:
+    """The shelf counts its pages; a mark leads to the words on the page that they stand on."""
+    models.script = lambda messages: ["It weighs 318 kilograms [2]."]
+    choose(page, REPORT, ("scan.pdf", "application/pdf", pdf_of(["", ""])))
+    expect(shelf(page)).to_have_text(["data sheet.pdf3 pages", "scan.pdf2 pages, no text in it"])
+    page.get_by_role("button", name="Leave scan.pdf out").press("Enter")
+    ask(page, "How heavy is it?")
+    turn = wait_for_answer(page)
+    expect(turn.get_by_role("link", name="data sheet.pdf 3 pages")).to_be_visible()
+    assert PAGES[1] in models.chats[-1]["messages"][-1]["content"]
+    turn.locator(".answer .chip").click()
+    card = page.locator("#card")
+    expect(card).to_contain_text("data sheet.pdf, page 2")
+    expect(card).to_contain_text("Attached file · data sheet.pdf")
+    card.get_by_role("button").click()
+    reader = page.locator("#reader")
+    expect(reader.locator("mark")).to_have_text("It weighs 318 kilograms")
+    opened = reader.get_by_role("link", name="Open the file")
+    assert (opened.get_attribute("href") or "").endswith("#page=2")
+
+
+def test_a_model_that_cannot_see_keeps_the_question(page: Page, models: LedOllama) -> None:
+    """One sentence, nothing is sent; with another model the same question goes."""
+    models.script = lambda messages: ["A dial."]
+    choose_model(page, f"ollama:{READS}")
+    sent = len(models.chats)
+    choose(page, ("dial.png", "image/png", png()))
+    ask(page, "What is it?")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text(f"{READS} cannot see images, and dial.png is one.")
+    expect(box(page)).to_have_value("What is it?")
+    expect(shelf(page)).to_have_count(1)
+    assert len(models.chats) == sent
+    choose_model(page, f"ollama:{SEES}")
+    box(page).press("Enter")
+    wait_for_answer(page)
+    assert images_of(models) == [[png()]]
+    choose_model(page, f"ollama:{READS}")
+    ask(page, "And in words?")
+    wait_for_answer(page)
+    assert images_of(models) == [[], []]
+
+
+BAD = [
+    ("locked.pdf", "application/pdf", LOCKED_PDF, "locked.pdf is damaged or needs a password."),
+    ("cut.png", "image/png", png()[:-9], "cut.png is damaged"),
+    ("words.png", "image/png", b"just words", "words.png is not what it says"),
+    ("tool.exe", "", b"MZ\0\0" + bytes(300), "tool.exe is neither an image nor a document"),
+]
+
+
+@pytest.mark.parametrize(("name", "media", "data", "words"), BAD)
+def test_a_bad_file_is_refused_at_once(
+    page: Page, models: LedOllama, name: str, media: str, data: bytes, words: str
+) -> None:
+    """Before anybody asks; the others stay, and the question goes with them."""
+    models.script = lambda messages: ["A dial."]
+    choose(page, (name, media, data), ("dial.png", "image/png", png()))
+    expect(page.get_by_role("alert")).to_contain_text(words)
+    expect(shelf(page)).to_have_count(1)
+    ask(page, "What is it?")
+    wait_for_answer(page)
+    assert images_of(models) == [[png()]]
+
+
+def test_each_chat_keeps_its_own_files(page: Page, models: LedOllama) -> None:
+    """Whoever looks at another chat meanwhile loses nothing, and sends nothing elsewhere."""
+    models.script = lambda messages: ["Yes."]
+    ask(page, "One")
+    wait_for_answer(page)
+    choose(page, ("dial.png", "image/png", png()))
+    expect(shelf(page)).to_have_count(1)
+    page.get_by_role("button", name="New chat").click()
+    expect(shelf(page)).to_have_count(0)
+    ask(page, "Two")
+    wait_for_answer(page)
+    assert images_of(models) == [[]]
+    page.locator("#sessions").get_by_role("link", name="One").first.click()
+    expect(shelf(page)).to_contain_text("dial.png")
+    ask(page, "Three")
+    expect(last_turn(page).locator(".bubble")).to_contain_text("Three")
+    wait_for_answer(page)
+    assert images_of(models) == [[], [png()]]
+
+
+def test_a_question_is_edited_with_its_picture(page: Page, models: LedOllama) -> None:
+    """Its files go along again, in the edited question and in the answer asked for once more."""
+    models.script = lambda messages: ["A dial."]
+    choose(page, ("dial.png", "image/png", png()))
+    ask(page, "Mine")
+    bubble = wait_for_answer(page).locator(".bubble")
+    bubble.hover()
+    page.get_by_role("button", name="Edit the question").click()
+    editor = page.locator(".editing textarea")
+    editor.fill("Yours")
+    editor.press("Enter")
+    expect(page.locator(".versions")).to_have_text("2/2")
+    expect(wait_for_answer(page).locator(".bubble img")).to_have_count(1)
+    assert images_of(models) == [[png()]]
+
+
+def test_files_work_by_keyboard_alone(page: Page) -> None:
+    """The button opens the dialog; what is left out gives the focus on."""
+    button = page.get_by_role("button", name="Attach images, PDFs or text")
+    with page.expect_file_chooser() as chooser:
+        button.press("Enter")
+    picture = {"mimeType": "image/png", "buffer": png()}
+    chooser.value.set_files([{"name": f"{n}.png", **picture} for n in "ab"])  # type: ignore[typeddict-item]
+    expect(box(page)).to_be_focused()
+    expect(shelf(page)).to_have_count(2)
+
+    def remove(name: str) -> Locator:
+        return page.get_by_role("button", name=f"Leave {name}.png out")
+
+    remove("a").press("Enter")
+    expect(remove("b")).to_be_focused()
+    remove("b").press("Enter")
+    expect(box(page)).to_be_focused()
+    expect(page.locator("#shelf")).to_be_hidden()

@@ -136,7 +136,8 @@ class Index:
     def leave_nothing(self) -> None:
         """Overwrites what was removed: in the segments of the index, and in the log of writes."""
         with self.open(write=True) as connection:
-            connection.execute("INSERT INTO passages(passages) VALUES ('optimize')")
+            for table in ("terms", "passages") if is_old(connection) else ("terms",):
+                connection.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
         with self.open() as connection:
             connection.execute("COMMIT")
             leave_nothing(connection)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from base64 import b64encode
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,6 +25,7 @@ from searchloop.web.api.openapi import document
 from searchloop.web.app import WebApp, create_app
 from searchloop.web.compose import open_services
 from searchloop.web.gate.access import Access, People
+from tests.fakes import FakeServer, json_reply
 from tests.ports import closed_address
 from tests.web.house import HOST, PORT, TOKEN, Answer, request
 
@@ -35,6 +38,7 @@ RARE = {
     *("post /api/sessions/{id}/plans/{plan}/run", "post /api/sessions/{id}/plans"),
     *("post /api/sessions/{id}/turns/{turn}/check", "patch /api/sessions/{id}/summary"),
     "post /api/mcp/{name}/tools/{tool}/approve",
+    "get /api/sessions/{id}/attachments/{digest}/pages/{page}",
 }
 SERVERS = 8  # MCP servers that the operator gave to each person
 
@@ -91,6 +95,7 @@ class Walk:
         self.called: Counter[tuple[str, str]] = Counter()
         self.done: Counter[str] = Counter()
         self.folders: dict[str, str] = {}
+        self.digests: list[str] = []
 
     async def begin(self) -> None:
         """Each person gets a folder with a document, and says something that only they know."""
@@ -108,7 +113,10 @@ class Walk:
             (place / "data" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
             made = await ask(self.app, name, "POST", "/api/sessions", {"search": "off"})
             self._learn(name, made)
-            said = {"text": f"Where is the {word}plan?"}
+            note = f"The {word}plan in a file."
+            file = {"name": f"{word}.txt", "media_type": "text/plain", "data": base64(note)}
+            self.digests.append(sha256(note.encode()).hexdigest())
+            said = {"text": f"Where is the {word}plan?", "attachments": [file]}
             await ask(self.app, name, "POST", f"/api/sessions/{made.data['id']}/messages", said)
         self.seen["path"] = {*self.folders.values(), str(self.home), "/etc"}
         self.seen["workspace"] = set(self.seen["path"])
@@ -119,7 +127,7 @@ class Walk:
         asking = self.random.random() < 0.15  # a chat with answers has more to hide
         wanted = [op for op in self.operations if op[1].endswith("/messages")] if asking else []
         method, path, operation = self.random.choice(wanted or self.operations)
-        if (method, path) == ("delete", "/api/sessions") and self.random.random() < 0.9:
+        if (method, path) == ("delete", "/api/sessions") and self.random.random() < 0.98:
             return
         target, sessions = self._target(person, path, operation)
         body = self._body(person, operation)
@@ -192,15 +200,23 @@ class Walk:
             if name == "id":
                 value = self._session()
                 named.append(value)
+            elif name == "digest":
+                value = self.random.choice(self.digests)
             elif name in ("turn", "n"):
                 value = str(self.random.choice((1, 2, 5)))
             elif path.startswith("/api/mcp/"):
                 owner = self.random.choice(list(PEOPLE.values()))
                 value = f"{owner}server{self.random.randrange(SERVERS)}"
+            elif path.startswith("/api/agents/"):
+                value = self.random.choice(["researcher", *self._agents()])
             elif path.startswith("/static/"):
                 value = "app.js"
             path = path.replace(f"{{{name}}}", quoted(value))
         return path + ("?" + "&".join(query) if query else ""), named
+
+    def _agents(self) -> list[str]:
+        words = tuple(PEOPLE.values())
+        return [name for name in sorted(self.seen.get("name", ())) if name.startswith(words)][:9]
 
     def _session(self) -> str:
         every = [one for own in self.sessions.values() for one in own[-6:]]
@@ -251,6 +267,11 @@ class Walk:
         if known and self.random.random() < 0.5:
             return self.random.choice(known)
         return f"{PEOPLE[person]}{self.random.randrange(10_000)}"
+
+
+def base64(text: str) -> str:
+    """As a file goes along with a question."""
+    return b64encode(text.encode()).decode()
 
 
 def quoted(text: Any) -> str:
@@ -451,6 +472,23 @@ def test_a_room_nobody_uses_is_closed(tmp_path: Path) -> None:
         assert len((await ask(app, ANNA, "GET", "/api/sessions")).data["sessions"]) == 1
 
     run(tmp_path / "home", tmp_path / "s", scenario)
+
+
+def test_a_search_is_cached_for_one_person(tmp_path: Path) -> None:
+    """Whoever searches the same again gets the kept answer; another person's search is asked anew,
+    so nobody learns from a quick answer what others searched."""
+    rows = [{"url": "https://a.example/", "title": "A", "content": "x"}]
+    with FakeServer(lambda _: json_reply({"results": rows})) as engine:
+        env = {"SEARCHLOOP_OFFLINE": "", "SEARXNG_URL": engine.url, "SEARCH_ENGINES": "searxng"}
+
+        async def scenario(app: WebApp) -> None:
+            cached = []
+            for person in (ANNA, ANNA, BOB):
+                answer = await ask(app, person, "POST", "/api/web-search", {"query": "tea"})
+                cached.append(answer.data.get("cached", False))
+            assert (cached, len(engine.requests)) == ([False, True, False], 2)
+
+        run(tmp_path / "home", tmp_path / "s", scenario, **env)
 
 
 def test_one_cache_for_all_is_refused(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from searchloop.web.gate.access import SHORTEST, TOKEN_FILE, People
 from searchloop.web.listen import PORT, reachable
 
 BACKEND_PORT = 3002
+_NEW_TOKEN = "export SEARCHLOOP_TOKEN=$(openssl rand -hex 32)"
 _MANY = 1000  # sessions that are looked through for workspaces
 
 
@@ -68,7 +69,7 @@ def _address(settings: Settings) -> Iterator[Exposure]:
     if public:
         plain = not public.lower().startswith("https://")
         said = f"whoever reaches {public}" + (", without encryption" if plain else "")
-        close = "set SEARCHLOOP_PUBLIC_URL to an https address" if plain else ""
+        close = "export SEARCHLOOP_PUBLIC_URL=https://NAME" if plain else ""
         yield Exposure("Proxy", said, close, wide=plain)
 
 
@@ -78,10 +79,10 @@ def _token(settings: Settings) -> Iterator[Exposure]:
         where = settings.env.origin("SEARCHLOOP_TOKEN")
         if len(settings.token) >= SHORTEST:
             said = f"whoever knows what {where} sets reads every chat and spends with your keys"
-            yield Exposure("Token", said, "change SEARCHLOOP_TOKEN there, then start again")
+            yield Exposure("Token", said, _NEW_TOKEN)
         else:
             said = f"it has {len(settings.token)} characters, which other users can guess"
-            yield Exposure("Token", said, "export SEARCHLOOP_TOKEN=$(openssl rand -hex 32)", True)
+            yield Exposure("Token", said, _NEW_TOKEN, wide=True)
     elif path.exists():
         said = f"browsers that signed in, and whoever can read {path}"
         yield Exposure("Token", said, "searchloop config --new-token")
@@ -95,7 +96,7 @@ def _people(settings: Settings) -> Iterator[Exposure]:
         yield Exposure("People", "whoever has the token is you; nobody else has chats of their own")
         return
     count = sum(1 for _ in settings.home.glob("people/*/name"))
-    header, close = people.header.decode(), "set SEARCHLOOP_TRUSTED_PROXIES to the proxy alone"
+    header, close = people.header.decode(), "export SEARCHLOOP_TRUSTED_PROXIES=ADDRESS_OF_THE_PROXY"
     for network in people.proxies:
         wide = network.num_addresses > 256
         if network.is_loopback:

@@ -37,7 +37,7 @@ from searchloop.web.compose import find_plugins, listed_settings
 from searchloop.web.gate.access import KeptToken
 from searchloop.web.gate.exposure import exposures
 
-_PATIENCE = 15.0  # seconds for all engines, and for each MCP server
+_PATIENCE = 15.0  # seconds for all engines
 _ROOMY = 16_384  # tokens: below this pages have to be shortened all the time
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "hint": "hint   "}
 _COMMAND = re.compile(r"`([^`]+)`")

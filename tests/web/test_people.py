@@ -120,6 +120,9 @@ class Walk:
             sent = f"/api/sessions/{made.data['id']}/messages"
             assert (await ask(self.app, name, "POST", sent, said)).status == 202
             await self._settle()
+            own = f"/api/sessions/{made.data['id']}/attachments/{self.digests[-1]}"
+            assert note in (await ask(self.app, name, "GET", own)).body.decode()
+            self.done["get /api/sessions/{id}/attachments/{digest}"] += 1
         self.seen["path"] = {*self.folders.values(), str(self.home), "/etc"}
         self.seen["workspace"] = set(self.seen["path"])
 

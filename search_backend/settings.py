@@ -28,6 +28,7 @@ SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("SEARCHLOOP_HOME", "", "Folder for the library (library.sqlite3) and other data"),
     ("SEARCHLOOP_OFFLINE", "", "1 = nothing may leave this machine"),
 )
+SITES = "sites"  # in a chain: official sites may be asked beside it
 CACHE_SECONDS = 300.0  # the same search gets the same answer
 CACHE_MB = 64.0  # size of the file of answers and pages
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
@@ -41,7 +42,7 @@ class Settings:
     A search takes at most `seconds`; answers are cached for `cache_seconds` in a file of `cache_mb`
     (0 = in memory only). `readers` try a page in that order. `rules` and `country` restrict every
     request; `allow_ranges` are private addresses to which names may lead (see `addresses`). With
-    `routed`, official sites may be asked beside the chain: unless the user has written the chain.
+    `routed`, official sites may be asked beside the chain: unless the user has written one without.
     """
 
     home: Path
@@ -72,11 +73,11 @@ class Settings:
         known = find_engines()
         keys = _keys(mapping)
         chosen = mapping.get("SEARCHLOOP_HOME", "").strip()
-        engines = _names(mapping, "SEARCH_ENGINES", known)
+        named = _names(mapping, "SEARCH_ENGINES", (*known, SITES))
         return cls(
             home=Path(chosen).expanduser() if chosen else home,
-            engines=engines or default_chain(known, keys),
-            routed=not engines,
+            engines=tuple(n for n in named if n != SITES) or default_chain(known, keys),
+            routed=not named or SITES in named,
             offline=_switch(mapping, "SEARCHLOOP_OFFLINE"),
             keys=keys,
             cache_seconds=CACHE_SECONDS,

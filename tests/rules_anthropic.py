@@ -180,10 +180,9 @@ def _check_file(block: Block) -> None:
     assert source["type"] == "base64", "source.type"
     kinds = _IMAGES if block["type"] == "image" else {"application/pdf"}
     assert source["media_type"] in kinds, f"media_type: {source['media_type']!r}"
-    assert (
-        len(base64.b64decode(source["data"], validate=True)) <= 5 * 2**20
-        or block["type"] == "document"
-    ), "image exceeds 5 MB maximum"
+    assert base64.b64decode(source["data"], validate=True), "source.data: Base64 failed"
+    large = block["type"] == "image" and len(source["data"]) > 5 * 2**20  # as it is sent
+    assert not large, "source.base64: image exceeds 5 MB maximum"
     assert "title" not in block or 0 < len(block["title"]) <= 500, "title"
 
 

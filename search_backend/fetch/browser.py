@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,7 @@ from searchloop.search_backend.types import FetchFailed, NotReachable, bad_respo
 SECONDS = 10.0
 MOST_MEMORY = 1500 * 2**20  # bytes of all processes
 MOST_HTML = 5_000_000  # characters
+_MOST_HEARD = 64 * 2**20  # bytes that the browser may tell of a page
 _SETTLED = 1.0  # seconds kept for taking the text
 _FLAGS = (
     *("--headless=new", "--remote-debugging-pipe", "--proxy-bypass-list=<-loopback>"),
@@ -132,7 +134,9 @@ class _Browser:
     read: int
     ends: float = 0.0
     memory: int = MOST_MEMORY
-    buffer: bytes = b""
+    lines: deque[bytes] = field(default_factory=deque)
+    rest: bytes = b""
+    heard: int = 0
     last: int = 0
     events: list[dict[str, Any]] = field(default_factory=list)
 
@@ -154,7 +158,7 @@ class _Browser:
 
     def hear(self, until: float) -> dict[str, Any]:
         """Returns the next message. Raises TimeoutError at `until`, _Gone."""
-        while b"\0" not in self.buffer:
+        while not self.lines:
             left = until - time.monotonic()
             if left <= 0:
                 raise TimeoutError
@@ -163,11 +167,12 @@ class _Browser:
                 raise _Gone("it took too much memory")
             if ready:
                 piece = os.read(self.read, 1 << 20)
-                if not piece:
-                    raise _Gone
-                self.buffer += piece
-        line, _, self.buffer = self.buffer.partition(b"\0")
-        said: dict[str, Any] = json.loads(line)
+                self.heard += len(piece)
+                if not piece or self.heard > _MOST_HEARD:
+                    raise _Gone("it said too much" if piece else "")
+                *whole, self.rest = (self.rest + piece).split(b"\0")
+                self.lines.extend(whole)
+        said: dict[str, Any] = json.loads(self.lines.popleft())
         return said
 
 
@@ -238,13 +243,16 @@ def _page(browser: _Browser, url: str, address: str, proxy: GuardedProxy) -> Fet
 
 def _settle(browser: _Browser, session: str, frame: str, blank: str) -> None:
     """Waits until the page loads nothing any more, or its time is over."""
-    until = browser.ends - _SETTLED
+    until, seen = browser.ends - _SETTLED, 0
     with contextlib.suppress(TimeoutError):
-        while not any(_idle(event, frame, blank) for event in browser.events):
-            said = browser.hear(until)
-            browser.events.append(said)
-            if said.get("method") == "Page.javascriptDialogOpening":
-                browser.call("Page.handleJavaScriptDialog", session, accept=False)
+        while True:
+            new, seen = browser.events[seen:], len(browser.events)
+            if any(_idle(event, frame, blank) for event in new):
+                return
+            if any(event.get("method") == "Page.javascriptDialogOpening" for event in new):
+                with contextlib.suppress(_Gone):  # it may be closed by now
+                    browser.call("Page.handleJavaScriptDialog", session, accept=False)
+            browser.events.append(browser.hear(until))
 
 
 def _idle(event: dict[str, Any], frame: str, blank: str) -> bool:

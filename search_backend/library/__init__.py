@@ -56,6 +56,7 @@ from searchloop.search_backend.types import Page, SearchBackendError
 MOST_PAGES = 2_000
 LONGEST_PAGE = 200_000
 FRESH = 30.0  # seconds after which a search looks for changed files again
+LONGER = 20  # times as long as that took, it is not done again
 PATIENCE = 0.3  # seconds that a search waits for that
 STALE = 30.0  # seconds without a sign of life after which a reading counts as broken off
 _LIST = """
@@ -153,7 +154,7 @@ class Library:
                 f"AND f.path = d.path WHERE f.note != '' AND d.url IN ({marks})",
                 urls,
             ).fetchall()
-        return {url: f"The file {note}" for url, note in rows}
+        return {url: f"The file cannot be read as it is now ({note})" for url, note in rows}
 
     def trouble(self, url: str) -> str:
         """Returns why the text at a library:// address is older than its file; "" if it is not."""
@@ -277,6 +278,7 @@ class Library:
         thread.join(patience)
 
     def _reread(self) -> None:
+        began = time.monotonic()
         with suppress(SearchBackendError):  # the next search says what is wrong with the file
             for each in self.list():
                 if each.kind not in ("folder", "file") or each.state:
@@ -285,6 +287,8 @@ class Library:
                     root = self._begin(Path(each.path), None)
                     update = Update(self._index, root, self._read, patient=True)
                     update.run(lambda *_: None, lambda *_: None)
+        now = time.monotonic()
+        self._fresh_until = now + max(FRESH, LONGER * (now - began))
 
     def pause(self, path: Path | str) -> None:
         """Stops the reading of a folder after its current batch; `add` goes on with it."""

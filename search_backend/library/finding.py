@@ -7,12 +7,12 @@ at, and RANKED documents are scored with all words.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from searchloop.analysis.terms import Wanted, wanted
+from searchloop.analysis.terms import Wanted, terms, wanted
 from searchloop.search_backend.library.index import MOST_PASSAGES, Index, is_old
 from searchloop.search_backend.text.ranking import HEADING, TITLE, Scorer, excerpt, rarity
 
@@ -60,34 +60,49 @@ def search(index: Index, text: str, limit: int) -> list[Hit]:
     """
     with index.open() as connection:
         langs = [lang for (lang,) in connection.execute("SELECT lang FROM languages")]
+        old = is_old(connection)
         for every in (False, True):  # function words count if no other word is known
             words = wanted(text, langs, every=every)[:COUNTED]
-            if found := _best(connection, words, limit):
+            scorer, match = _asked(connection, words, old)
+            found = _best(connection, scorer, match, limit) if match else []
+            if found:
                 break
-        hits = [_hit(connection, each.row, words) for each in found]
-        if len(hits) < limit and is_old(connection):
-            hits += _hits_of_version_1(connection, words, limit - len(hits))
-    return hits
+        hits = [(each.score, _hit(connection, each.row, words)) for each in found]
+        if old:
+            hits += _hits_of_version_1(connection, words, scorer)
+            hits.sort(key=lambda pair: -pair[0])
+    return [hit for _, hit in hits[:limit]]
 
 
-def _best(connection: sqlite3.Connection, words: Sequence[Wanted], limit: int) -> list[_Scored]:
+def _asked(
+    connection: sqlite3.Connection, words: Sequence[Wanted], old: bool
+) -> tuple[Scorer, str]:
+    """Returns what scores passages, and what FTS5 is asked: "" if it knows no word.
+
+    With `old`, words count that only passages of version 1 may hold.
+    """
     every, length = connection.execute("SELECT passages, length FROM totals").fetchone()
     counts = [min(_count(connection, word), every) for word in words]
     known = sorted((n for n, count in enumerate(counts) if count), key=lambda n: counts[n])
-    chosen = sorted(known[:MOST_WORDS])
-    if not chosen:
-        return []
+    chosen = range(min(len(words), MOST_WORDS)) if old else sorted(known[:MOST_WORDS])
     worth = [rarity(counts[n], every) for n in chosen]
-    ranking = Scorer([words[n] for n in chosen], worth, length / max(1, every))
+    scorer = Scorer([words[n] for n in chosen], worth, length / max(1, every))
     # Words that stand everywhere change the order of what the others find; they find nothing new.
     sums = accumulate(counts[n] for n in known)
     asked = [n for n, total in zip(known, sums, strict=True) if total <= PROPOSED] or known[:1]
-    match = " OR ".join(f'"{term}"' for n in asked[:MOST_WORDS] for term in words[n].terms)
-    spread = _distinct(_ranked(connection, _BY_DOCUMENT, match, ranking))[:limit]
+    return scorer, _any(words[n] for n in asked[:MOST_WORDS])
+
+
+def _any(words: Iterable[Wanted]) -> str:
+    return " OR ".join(f'"{term}"' for word in words for term in word.terms)
+
+
+def _best(connection: sqlite3.Connection, scorer: Scorer, match: str, limit: int) -> list[_Scored]:
+    spread = _distinct(_ranked(connection, _BY_DOCUMENT, match, scorer))[:limit]
     if len(spread) < limit:
         allowed = {each.document: PASSAGES_PER_DOCUMENT - 1 for each in spread}
         taken = {each.row for each in spread}
-        for each in _ranked(connection, _BY_PASSAGE, match, ranking):
+        for each in _ranked(connection, _BY_PASSAGE, match, scorer):
             if each.row not in taken and allowed.get(each.document, 0) and len(spread) < limit:
                 allowed[each.document] -= 1
                 spread.append(each)
@@ -103,11 +118,11 @@ def _count(connection: sqlite3.Connection, word: Wanted) -> int:
 
 
 def _ranked(
-    connection: sqlite3.Connection, query: str, match: str, ranking: Scorer
+    connection: sqlite3.Connection, query: str, match: str, scorer: Scorer
 ) -> list[_Scored]:
     found = []
     for row, title, heading, body, digest, is_ours in connection.execute(query, (match,)):
-        score = ranking.score(title.split(), heading.split(), body.split())
+        score = scorer.score(title.split(), heading.split(), body.split())
         found.append(_Scored(score * (OURS if is_ours else 1.0), row, digest))
     return sorted(found, key=lambda each: (-each.score, each.row))
 
@@ -135,15 +150,17 @@ def _shown(title: str, url: str, headings: str, anchor: str) -> tuple[str, str]:
 
 
 def _hits_of_version_1(
-    connection: sqlite3.Connection, words: Sequence[Wanted], limit: int
-) -> Iterator[Hit]:
-    """Yields passages that are not analysed again yet, found by the rules of SQLite alone."""
-    every = dict.fromkeys(term for word in words[:MOST_WORDS] for term in word.terms)
-    match = " OR ".join(f'"{term}"' for term in every)
-    for *row, text in connection.execute(
+    connection: sqlite3.Connection, words: Sequence[Wanted], scorer: Scorer
+) -> Iterator[tuple[float, Hit]]:
+    """Yields (score, hit) of passages that are not analysed again yet.
+
+    SQLite's own rules propose them.
+    """
+    for title, url, heading, anchor, text in connection.execute(
         "SELECT d.title, d.url, p.heading, p.anchor, p.body "
         f"FROM passages p JOIN documents d ON d.id = p.rowid / {MOST_PASSAGES} "
         "WHERE passages MATCH ? ORDER BY bm25(passages, 4.0, 3.0, 1.0) LIMIT ?",
-        (match or '""', limit),
+        (_any(words[:MOST_WORDS]) or '""', RANKED),
     ).fetchall():
-        yield Hit(*_shown(*row), excerpt(text, words))
+        score = scorer.score(terms(title), terms(heading), terms(text))
+        yield score, Hit(*_shown(title, url, heading, anchor), excerpt(text, words))

@@ -142,7 +142,7 @@ class Update:
             walk.unlisted[""] = away
             self._tally.skipped.append((str(top), away))
         else:
-            files = list(walk)
+            files = self._worth_a_look(walk, known)
         try:
             self._read_all(files, known)
         except BaseException:
@@ -160,6 +160,20 @@ class Update:
             kept=tuple(told.kept),
             state=state,
         )
+
+    def _worth_a_look(self, walk: Walk, known: Mapping[str, _Known]) -> list[Found]:
+        """Returns the files to be read, and of the others so many as are told one by one."""
+        files, others = list[Found](), 0
+        for found in walk:
+            if found.skipped and found.path not in known:
+                others += 1
+                if others > MOST_TOLD:
+                    continue
+            files.append(found)
+        if others > MOST_TOLD:
+            more = f"{others - MOST_TOLD:,} further files are not read"
+            files.append(Found("...", Path(self._root.path), more, folder=True))
+        return files
 
     def _nested(self, connection: sqlite3.Connection) -> list[Path]:
         """Returns the roots inside this one: each file belongs to the innermost."""
@@ -217,7 +231,7 @@ class Update:
         except OSError as error:
             return _Outcome(found, f"cannot be read: {error.strerror}")
         except SearchBackendError as error:
-            return _Outcome(found, error.message)
+            return _Outcome(found, error.message.rstrip("."))
         except Exception as error:  # a reader of somebody else's may fail in any way
             return _Outcome(found, f"cannot be read: {type(error).__name__}")
         title = page.title or title_of(page.text, found.file.stem)
@@ -287,7 +301,7 @@ class Update:
         if outcome in self._tally.counts:
             self._tally.counts[outcome] += 1
         else:
-            if len(self._tally.skipped) < MOST_TOLD:
+            if len(self._tally.skipped) <= MOST_TOLD or each.found.path == "...":
                 self._tally.skipped.append((each.found.path, outcome))
             outcome = f"skipped: {outcome}"
         self._progress(each.found.path, outcome)

@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -160,10 +160,11 @@ def choose(query: Query, engines: Iterable[Engine], *, instead: bool) -> list[Ro
     They are at most two beside a chain that works; with `instead`, when the chain has failed, all
     that fit by any sign, and those for any question.
     """
+    engines = list(engines)
+    if not engines:
+        return []
     data, text = _data(), " ".join(query.text[:_EXAMINED].replace("’", "'").split())
-    scores = {name: kind.score(text) for name, kind in data.kinds.items()}
-    if instead:
-        scores["general"] = 1
+    scores = {**_scores(text), **({"general": 1} if instead else {})}
     fits = {name for name, score in scores.items() if score >= (1 if instead else _ENOUGH)}
     rules = Rules(query.allowed_domains, query.blocked_domains)
     found = []
@@ -174,6 +175,11 @@ def choose(query: Query, engines: Iterable[Engine], *, instead: bool) -> list[Ro
             found.append((score, Routed(engine, f"looks like {data.kinds[kind].looks}")))
     found.sort(key=lambda one: -one[0])
     return [choice for _, choice in found][: MOST_INSTEAD if instead else MOST_BESIDE]
+
+
+@lru_cache(64)  # a search looks twice
+def _scores(text: str) -> Mapping[str, int]:
+    return {name: kind.score(text) for name, kind in _data().kinds.items()}
 
 
 def _within(engine: Engine, rules: Rules) -> bool:

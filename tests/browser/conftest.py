@@ -45,7 +45,10 @@ def ollama() -> Iterator[LedOllama]:
 def house(tmp_path_factory: pytest.TempPathFactory, ollama: LedOllama) -> Iterator[House]:
     """An offline machine: no key, no network, the built-in model and a local Ollama."""
     settings = {"SEARCHLOOP_OFFLINE": "1", "OLLAMA_HOST": ollama.url}
-    served = House(tmp_path_factory.mktemp("house"), settings)
+    home = tmp_path_factory.mktemp("house")
+    (home / "data").mkdir()  # else the model of that Ollama would answer
+    (home / "data" / "config.toml").write_text('SEARCHLOOP_MODEL = "builtin:extractive"\n')
+    served = House(home, settings)
     served.start()
     yield served
     served.stop()

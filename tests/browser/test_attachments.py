@@ -106,7 +106,7 @@ def test_a_large_picture_is_made_smaller(page: Page, models: LedOllama) -> None:
     expect(shelf(page)).to_contain_text("2.3 MB, resized to")
     models.script = lambda messages: ["Noise."]
     ask(page, "What is it?")
-    expect(wait_for_answer(page).locator(".bubble img")).to_have_js_property("naturalWidth", 2048)
+    expect(wait_for_answer(page).locator(".bubble img")).to_have_js_property("naturalWidth", 2000)
     assert images_of(models)[0][0].startswith(b"\xff\xd8\xff")
 
 

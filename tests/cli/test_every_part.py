@@ -30,6 +30,7 @@ from searchloop.search_backend.readers import find_services
 from searchloop.search_backend.search.chain import Chain
 from searchloop.search_backend.settings import Settings
 from tests.fakes import FakeServer, Received, Reply, json_reply
+from tests.search_backend.documents import docx, epub, notebook, odt, words
 from tests.search_backend.hostile import Internet, answer, serving
 from tests.search_backend.pages.test_reading import case
 from tests.search_backend.search.engine_cases import BY_NAME
@@ -123,11 +124,24 @@ def opened_elsewhere(name: str) -> Iterator[Env]:
         yield case(name, server.url).settings
 
 
+SAID = "Green tea is brewed."
+OFFICE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+DOCUMENTS: Mapping[str, tuple[bytes, str]] = {
+    "docx": (docx(words(SAID)), OFFICE),
+    "epub": (epub({"one": f"<p>{SAID}</p>"}), "application/epub+zip"),
+    "mail": (f"From: a@b.example\nSubject: Tea\n\n{SAID}\n".encode(), "message/rfc822"),
+    "notebook": (notebook(("markdown", SAID, "")), "application/x-ipynb+json"),
+    "odt": (odt(f"<text:p>{SAID}</text:p>"), "application/vnd.oasis.opendocument.text"),
+}
 READERS: Mapping[str, tuple[str, Callable[[Path], AbstractContextManager[Env]]]] = {
     "html": ("local", lambda home: opened_here(home, HTML.encode(), "text/html")),
     "feed": ("local", lambda home: opened_here(home, RSS, "application/rss+xml")),
     "pdf": ("local", lambda home: opened_here(home, PDF, "application/pdf")),
     "plain": ("local", lambda home: opened_here(home, b"Green tea is brewed.", "text/plain")),
+    **{
+        name: ("local", (lambda body, kind: lambda home: opened_here(home, body, kind))(*made))
+        for name, made in DOCUMENTS.items()
+    },
     **{
         name: (name, (lambda n: lambda _: opened_elsewhere(n))(name))
         for name in ("crawl4ai", "firecrawl", "jina", "tavily")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -46,8 +47,11 @@ def test_a_damaged_store_is_shown_named_and_restored(cli: Cli, left: str, tmp_pa
     """Chats are listed and exported, `check` says what is wrong, and `restore` mends it."""
     assert cli("sessions", "cancel", left).code == 0
     store = tmp_path / "home" / "sessions.sqlite3"
+    with closing(sqlite3.connect(store)) as db:
+        root = "SELECT rootpage FROM sqlite_master WHERE name = 'sessions_owner'"
+        at = (db.execute(root).fetchone()[0] - 1) * 4096
     whole = store.read_bytes()
-    store.write_bytes(whole[: 3 * 4096] + b"\xff" * 4096 + whole[4 * 4096 :])  # an index
+    store.write_bytes(whole[:at] + b"\xff" * 4096 + whole[at + 4096 :])
     assert left in cli("sessions").out
     assert "Half" in cli("export", left).out
     checked = cli("sessions", "check")

@@ -59,6 +59,7 @@ const box = composer(el, {
   exportAs: ask.exportAs,
   runPlan: () => ask.runNewest(chat.shown()),
   undo: ask.undoNewest,
+  compact: () => compact(chat.shown()),
   recall: chat.lastQuestion,
 });
 const sidebar = sessionList(el("sessions"), { open: openSession, change, remove, older });
@@ -70,6 +71,21 @@ function thenWrite(act) {
     if (!matchMedia("(pointer: coarse)").matches) box.focus();
     return act(...given);
   };
+}
+
+// The answer to it is an event of the chat, which shows the summary.
+async function compact(turns) {
+  if (await ask.compact(turns)) el("chat-menu").setAttribute("aria-busy", "true");
+}
+
+async function openChatMenu() {
+  const { openChat } = await import("./settings/chat_setup.js");
+  openChat(el("chat-menu"), chat.shown(), { compact, editSummary: ask.editSummary });
+}
+
+function summarised() {
+  el("chat-menu").removeAttribute("aria-busy");
+  el("announcer").append(h("p", {}, t("compact.done")));
 }
 
 /** A part of the page that is fetched when it is first used. */
@@ -90,6 +106,7 @@ function draw() {
   const { messages, pending } = facts.session;
   const empty = !messages && !pending && !facts.running && chat.turns() === 0;
   el("welcome").hidden = !empty;
+  el("chat-menu").hidden = empty;
   drawRemoved(chat.removed());
   if (empty) drawWelcome(el("welcome"), facts, askWithSearch, openSettings);
 }
@@ -117,6 +134,7 @@ function calm() {
 
 function chatChanged(state, events) {
   learn(facts, state, events);
+  if (el("chat-menu").ariaBusy && events.some((e) => e.type === "summary")) summarised();
   const telling = ["user_message", "run_started", "run_finished"];
   if (events.some((e) => telling.includes(e.type))) refresh();
   if (events.some((e) => e.type === "run_finished" && e.search_path?.startsWith("local"))) lookAtEngines();
@@ -158,6 +176,7 @@ async function openSession(id, { push = true, temporary = false, turn = null } =
   connection("live");
   hideCard();
   calm();
+  el("chat-menu").removeAttribute("aria-busy");
   facts.running = false;
   turnTo(facts, facts.list.sessions.find((s) => s.id === id) ?? draft(facts, id));
   if (temporary) facts.session.settings = { temporary: true };
@@ -354,6 +373,7 @@ async function load() {
   draw();
 }
 
+el("chat-menu").addEventListener("click", openChatMenu);
 el("open-settings").addEventListener("click", () => openSettings());
 el("skip").addEventListener("click", (event) => {
   event.preventDefault(); // an address of its own would be another chat's

@@ -30,7 +30,7 @@ from searchloop.agent.types import Message
 from searchloop.agent.types.attachments import IMAGES, PDF, Attachment, size_words
 
 MOST_FILES = 20  # of one question
-MOST_IMAGE = 5_000_000  # bytes of one image, which every vendor takes
+MOST_IMAGE = 3_900_000  # bytes of one image: 5.2 MB in base64, which every vendor takes
 MOST_DOCUMENT = 20_000_000
 MOST_TOGETHER = 20_000_000
 LONGEST_SIDE = 8000  # pixels

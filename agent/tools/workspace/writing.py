@@ -119,7 +119,7 @@ def _creation(tree: Tree, arguments: Mapping[str, Any]) -> Edit:
 def _replacement(tree: Tree, arguments: Mapping[str, Any]) -> Edit:
     was = tree.read(tree.parts(arguments["path"]))
     text = editable(was.data, was.path)
-    old, new = (well_formed(arguments[name]) for name in ("old_text", "new_text"))
+    old, new = well_formed(arguments["old_text"]), well_formed(arguments["new_text"])
     if "\r\n" in text and old not in text:  # models write newlines as they see them
         old, new = (t.replace("\r\n", "\n").replace("\n", "\r\n") for t in (old, new))
     start = _only_place(text, old, was.path)

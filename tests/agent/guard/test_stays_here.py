@@ -35,6 +35,7 @@ HERE = {"name": "library", "remote": False, "position": 1, "available": True}
 AWAY = {"name": "tin", "remote": True, "position": 2, "available": True}
 RESTING = {**AWAY, "available": False}
 UNUSED = {**AWAY, "position": None}
+ROUTED = {**UNUSED, "routed": True}
 OWN_PAGE, WEB_PAGE = "library://notes/a.md", "https://a.example/"
 
 
@@ -71,6 +72,7 @@ OWN, WEB = call("open_page", 2, url=OWN_PAGE), call("open_page", 3, url=WEB_PAGE
         (described(HERE), [True, True, False]),
         (described(HERE, UNUSED), [True, True, False]),
         (described(HERE, AWAY), [False, True, False]),
+        (described(HERE, ROUTED), [False, True, False]),
         (described(HERE, RESTING), [False, True, False]),
         (described(AWAY), [False, True, False]),
         (described(HERE, AWAY, offline=True), [True, True, True]),

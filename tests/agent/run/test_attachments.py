@@ -40,6 +40,7 @@ from tests.agent.scripted import House, Scripted, open_house, says, settings
 from tests.attached import LOCKED_PDF, gif, jpeg, pdf_of, png, webp
 from tests.fake_ollama import FakeOllama, Model, say
 from tests.fakes import FakeServer, Received, Reply, json_reply, sse_reply
+from tests.search_backend.documents import docx, words
 
 PICTURE = NewFile("thermostat.png", png())
 PAGES = ("The unit runs on 24 volts.", "It weighs 318 kilograms.", "The warranty is five years.")
@@ -290,7 +291,7 @@ def test_a_question_that_is_asked_again_keeps_its_files(tmp_path: Path) -> None:
 
 def test_what_outgrows_a_request_leaves_it_oldest_first(tmp_path: Path) -> None:
     """And then several at once, so that the beginning of a request changes seldom."""
-    size, count = 4_500_000, 6
+    size, count = 3_600_000, 6
     provider = Seeing(*["Seen."] * count)
     pictures = [
         NewFile(f"{n}.jpg", jpeg(5, n + 1)[:-2] + bytes(size) + b"\xff\xd9") for n in range(count)
@@ -439,14 +440,64 @@ def test_an_answer_cites_the_page_of_a_document(tmp_path: Path) -> None:
     play(tmp_path, scenario, model)
 
 
+def test_a_model_that_cites_pages_itself(tmp_path: Path) -> None:
+    """Its page becomes our source, with a verdict; a page of no document of ours is dropped."""
+
+    def reply(received: Received) -> Reply:
+        blocks = received.json["messages"][0]["content"]
+        title = next(block["title"] for block in blocks if block["type"] == "document")
+        note = {"type": "page_location", "cited_text": PAGES[1], "document_index": 0}
+        pages = {"start_page_number": 2, "end_page_number": 3, "file_id": None}
+        notes = [{**note, **pages, "document_title": named} for named in (title, "strange")]
+        text = {"type": "text", "text": "It weighs 318 kilograms."}
+        return sse_reply(
+            [
+                {"type": "message_start", "message": {}},
+                {"type": "content_block_start", "index": 0, "content_block": {**text, "text": ""}},
+                *(
+                    {
+                        "type": "content_block_delta",
+                        "index": 0,
+                        "delta": {"type": "citations_delta", "citation": each},
+                    }
+                    for each in notes
+                ),
+                {
+                    "type": "content_block_delta",
+                    "index": 0,
+                    "delta": {"type": "text_delta", "text": text["text"]},
+                },
+                {"type": "content_block_stop", "index": 0},
+                {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+                {"type": "message_stop"},
+            ]
+        )
+
+    async def scenario(house: House) -> None:
+        done = await house.ask("How heavy?", files=[REPORT])
+        [cited] = done.data["citations"]
+        assert (cited["n"], cited["title"]) == (2, "data sheet.pdf, page 2")
+        assert cited["url"].endswith("/data%20sheet.pdf#page=2")
+        assert cited["marks"][0]["verdict"] in ("quoted", "supported")
+        assert (await house.ask("Sure?")).data["reason"] == "stop"
+
+    server = served("anthropic", tmp_path, scenario, reply)
+    for received in server.requests:
+        rules_anthropic.check(received.json)
+
+
 def test_a_document_without_pages_is_one_source(tmp_path: Path) -> None:
     """Sources of a later question go on counting."""
-    model = Seeing("Noted [1].", "The tide is high [2].")
+    model = Seeing("Noted [1].", "The tide is high [2].", "The pier is closed [3].")
 
     async def scenario(house: House) -> None:
         await house.ask("Read.", files=[NewFile("a.md", b"# Tides\n\nLow water is at six.")])
         done = await house.ask("Read.", files=[NewFile("b.txt", b"The tide is high.")])
         assert [c["title"] for c in done.data["citations"]] == ["b.txt"]
+        assert done.data["citations"][0]["marks"][0]["verdict"] == "supported"
+        letter = NewFile("letter.docx", docx(words("The pier is closed.")))
+        done = await house.ask("Read.", files=[letter])
+        assert [c["title"] for c in done.data["citations"]] == ["letter.docx"]
         assert done.data["citations"][0]["marks"][0]["verdict"] == "supported"
 
     play(tmp_path, scenario, model)

@@ -237,6 +237,8 @@ def test_a_chain_that_the_user_wrote_is_kept_to(tmp_path: Path) -> None:
     assert arxiv.asked == ["sparse attention"]
     assert Settings.from_mapping({}, tmp_path).routed
     assert not Settings.from_mapping({"SEARCH_ENGINES": "ddg"}, tmp_path).routed
+    mixed = Settings.from_mapping({"SEARCH_ENGINES": "ddg, sites,library"}, tmp_path)
+    assert (mixed.engines, mixed.routed) == (("ddg", "library"), True)
     assert not {engine.name for engine in SITES} & {*default_chain(find_engines(), {})}
 
 

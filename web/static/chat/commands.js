@@ -7,6 +7,8 @@ import { toast } from "../lib/messages.js";
 import { IN_TEXT } from "./state.js";
 import { number, t } from "../locales/index.js";
 
+const WHOLE = 2; // turns at the end that a summary leaves as they are
+
 /**
  * `facts` are the page's; `page` holds draw(), complain(failure), calm(), told(), follow(id),
  * toasts. Every function tells the person when the server refuses.
@@ -94,6 +96,14 @@ export function asking(facts, page) {
   const undoNewest = () =>
     facts.session.id ? undoFiles() : refuse("nothing_to_undo", t("changes.none"));
 
+  /** Starts to summarise all but the last two turns; true once the server does. */
+  function compact(turns) {
+    const since = turns.length - 1 - turns.findLastIndex((turn) => turn.summary);
+    return since > WHOLE ? done(api.compact) : refuse("nothing_to_summarise", t("compact.none"));
+  }
+
+  const editSummary = (text, complain) => done((id) => api.editSummary(id, text), complain);
+
   const refuse = (code, message, remedy) =>
     page.complain(new api.Failure(0, { code, message, remedy }));
 
@@ -137,6 +147,7 @@ export function asking(facts, page) {
     link.click();
   }
 
+  const summaries = { compact, editSummary };
   const plans = { runPlan, makePlan, undoFiles, runNewest, undoNewest };
-  return { changeSettings, send, again, edit, show, removeTurn, restore, decide, tooLong, stop, readAgain, copyAnswer, exportAs, ...plans };
+  return { changeSettings, send, again, edit, show, removeTurn, restore, decide, tooLong, stop, readAgain, copyAnswer, exportAs, ...plans, ...summaries };
 }

@@ -15,7 +15,7 @@ const LONGEST_NAME = 200; // characters
 const HEAD = 4096; // bytes that tell text from anything else
 const LARGEST = 20_000_000; // bytes of a document, which the server takes
 const LARGEST_PICTURE = 60_000_000; // bytes of a picture that is made smaller
-const SIDE = 2048; // pixels: models see no more
+const SIDE = 2000; // pixels: models see no more, and some take no more where there are many
 const ENOUGH = 1_500_000; // bytes of a picture that goes as it is
 const THUMB = 72; // pixels
 

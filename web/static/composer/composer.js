@@ -19,7 +19,7 @@ const LONGEST = 1_000_000; // characters; the server takes no more
  * `el(id)` finds the page's elements.
  * `on` holds change(changes) -> promise, send(text, more, place) -> promise<boolean>, stop(), recall() -> text,
  * tooLong(length, most), complain(failure), newChat(temporary), settings(page), exportAs(format),
- * runPlan(), undo(). A change may be given who is told when it is refused.
+ * runPlan(), undo(), compact(). A change may be given who is told when it is refused.
  * Returns {update(facts), giveBack(text), ask(text), leave(texts), forget(chat), carry(chat), focus()}.
  */
 export function composer(el, on) {

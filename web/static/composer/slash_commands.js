@@ -6,7 +6,7 @@ import { t } from "../locales/index.js";
 
 /**
  * The list above the box while a command is being typed. `on` holds change(changes), newChat(
- * temporary), settings(), pickModel(), pickWorkspace(), exportAs(format), runPlan(), undo(),
+ * temporary), settings(), pickModel(), pickWorkspace(), exportAs(format), runPlan(), undo(), compact(),
  * complain(failure). Returns {update(), key(event)}; `key` is true when it took the event.
  */
 export function slashList(box, list, on) {
@@ -26,6 +26,7 @@ export function slashList(box, list, on) {
     ["/workspace ", null, t("slash.workspace.path")],
     ["/run", () => on.runPlan()],
     ["/undo", () => on.undo()],
+    ["/compact", () => on.compact()],
     ["/model", on.pickModel],
     ["/new", () => on.newChat(false)],
     ["/temporary", () => on.newChat(true)],

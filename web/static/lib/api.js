@@ -111,6 +111,8 @@ export const createAgent = (agent) => call("POST", "/api/agents", agent);
 const preset = (name) => `/api/agents/${encodeURIComponent(name)}`;
 export const changeAgent = (name, changes) => call("PATCH", preset(name), changes);
 export const removeAgent = (name) => call("DELETE", preset(name));
+export const compact = (id) => call("POST", `${session(id)}/compact`, {});
+export const editSummary = (id, text) => call("PATCH", `${session(id)}/summary`, { text });
 export const cancel = (id) => call("POST", `${session(id)}/cancel`, {});
 /** Checks a file {name, media_type, data (base64)} before it is sent: its kind, size and pages. */
 export const lookAt = (file) => call("POST", "/api/attachments", file);

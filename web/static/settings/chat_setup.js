@@ -66,24 +66,44 @@ export function openWorkspace(anchor, session, on) {
   box.value = session.workspace ?? "";
   const problem = h("p", { class: "problem", id: "workspace-problem", role: "alert" });
   const remove = h("button", { type: "button", class: "small", onclick: () => use(null) }, t("workspace.remove"));
+  const hint = h("p", { class: "hint", id: "workspace-lead" }, t("workspace.lead"));
+  const words = { label: t("workspace.label"), path: t("workspace.path"), use: t("workspace.use") };
+  const use = formAt(anchor, words, { box, hint, problem, more: session.workspace ? remove : null }, (workspace, refused) => on.change({ workspace }, refused));
+}
+
+/** What can be done with the whole chat: a summary of its older turns, and the words of that one. */
+export function openChat(anchor, turns, on) {
+  const summary = turns.findLast((turn) => turn.summary)?.summary;
+  const edit = { label: t("summary.edit"), hint: t("summary.edit.hint"), run: () => openSummary(anchor, summary, on) };
+  const make = { label: t("compact"), hint: t("compact.hint"), run: () => on.compact(turns) };
+  openMenu(anchor, t("chat.menu"), summary ? [make, edit] : [make], "tall");
+}
+
+function openSummary(anchor, summary, on) {
+  const box = h("textarea", { id: "summary-text", rows: "10", dir: "auto", "aria-describedby": "summary-lead summary-problem" });
+  box.value = summary;
+  const problem = h("p", { class: "problem", id: "summary-problem", role: "alert" });
+  const hint = h("p", { class: "hint", id: "summary-lead" }, t("summary.edit.hint"));
+  const words = { label: t("summary.edit"), path: t("summary.text"), use: t("summary.use") };
+  formAt(anchor, words, { box, hint, problem, more: null }, (text, refused) => on.editSummary(text ?? "", refused));
+}
+
+// A form below `anchor` with one box; `send(value, refused)` has `refused(failure)` told what the server
+// says against it. Returns what sends another value.
+function formAt(anchor, words, { box, hint, problem, more }, send) {
   const form = h(
     "form",
-    { class: "menu form", popover: "auto", "aria-label": t("workspace.label") },
-    h("label", { for: box.id }, t("workspace.path")),
+    { class: "menu form", popover: "auto", "aria-label": words.label },
+    h("label", { for: box.id }, words.path),
     box,
-    h("p", { class: "hint", id: "workspace-lead" }, t("workspace.lead")),
+    hint,
     problem,
-    h(
-      "div",
-      { class: "note-buttons" },
-      h("button", { type: "submit", class: "small primary" }, t("workspace.use")),
-      session.workspace ? remove : null,
-    ),
+    h("div", { class: "note-buttons" }, h("button", { type: "submit", class: "small primary" }, words.use), more),
   );
 
-  async function use(workspace) {
+  async function use(value) {
     let refused = null;
-    await on.change({ workspace }, (failure) => (refused = failure));
+    await send(value, (failure) => (refused = failure));
     problem.textContent = errorText(refused);
     if (refused) box.focus();
     else form.hidePopover();
@@ -104,4 +124,5 @@ export function openWorkspace(anchor, session, on) {
   form.showPopover();
   place(form, anchor);
   box.focus();
+  return use;
 }

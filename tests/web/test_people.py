@@ -117,7 +117,12 @@ class Walk:
             file = {"name": f"{word}.txt", "media_type": "text/plain", "data": base64(note)}
             self.digests.append(sha256(note.encode()).hexdigest())
             said = {"text": f"Where is the {word}plan?", "attachments": [file]}
-            await ask(self.app, name, "POST", f"/api/sessions/{made.data['id']}/messages", said)
+            sent = f"/api/sessions/{made.data['id']}/messages"
+            assert (await ask(self.app, name, "POST", sent, said)).status == 202
+            await self._settle()
+            own = f"/api/sessions/{made.data['id']}/attachments/{self.digests[-1]}"
+            assert note in (await ask(self.app, name, "GET", own)).body.decode()
+            self.done["get /api/sessions/{id}/attachments/{digest}"] += 1
         self.seen["path"] = {*self.folders.values(), str(self.home), "/etc"}
         self.seen["workspace"] = set(self.seen["path"])
 
@@ -128,7 +133,7 @@ class Walk:
         wanted = [op for op in self.operations if op[1].endswith("/messages")] if asking else []
         method, path, operation = self.random.choice(wanted or self.operations)
         if (method, path) == ("delete", "/api/sessions") and self.random.random() < 0.98:
-            return
+            return  # it ends what the others are about
         target, sessions = self._target(person, path, operation)
         body = self._body(person, operation)
         answer = await ask(self.app, person, method.upper(), target, body)
@@ -198,12 +203,12 @@ class Walk:
                 continue
             value = self._value(person, name, {"type": "string"})
             if name == "id":
-                value = self._session()
+                value = self._session(person)
                 named.append(value)
             elif name == "digest":
                 value = self.random.choice(self.digests)
             elif name in ("turn", "n"):
-                value = str(self.random.choice((1, 2, 5)))
+                value = str(self.random.choice((1, 1, 1, 2, 5)))
             elif path.startswith("/api/mcp/"):
                 owner = self.random.choice(list(PEOPLE.values()))
                 value = f"{owner}server{self.random.randrange(SERVERS)}"
@@ -218,8 +223,10 @@ class Walk:
         words = tuple(PEOPLE.values())
         return [name for name in sorted(self.seen.get("name", ())) if name.startswith(words)][:9]
 
-    def _session(self) -> str:
-        every = [one for own in self.sessions.values() for one in own[-6:]]
+    def _session(self, person: str) -> str:
+        if self.random.random() < 0.3:  # the one in which something was said
+            return self.sessions[person][0]
+        every = [one for own in self.sessions.values() for one in own[:1] + own[-6:]]
         return self.random.choice([*every, "nosuchsession"])
 
     def _body(self, person: str, operation: Mapping[str, Any]) -> Any:

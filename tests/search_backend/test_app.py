@@ -280,7 +280,7 @@ def test_errors_carry_their_own_words() -> None:
     """The error object of every surface."""
     assert SearchBackendError("a", "b", "c").as_dict() == {
         "code": "a",
-        "message": "b",
+        "message": "b.",
         "remedy": "c",
     }
 

@@ -124,9 +124,9 @@ def test_a_folder_is_added_with_reasons_for_what_is_left_out(
     assert (added.collection, added.added) == ("My-notes", 3)
     assert dict(added.skipped) == {
         "image.png": "not a kind of file that is read",
-        "binary.txt": "a binary file.",
+        "binary.txt": "a binary file",
         ".hidden.md": "a hidden file",
-        "empty.md": "no text in it.",
+        "empty.md": "no text in it",
     }
     assert ("sub/b.txt", "added") in told
     hit = library.search("kettle", 5)[0]

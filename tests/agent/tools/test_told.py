@@ -166,6 +166,7 @@ DECISIONS: dict[type, dict[str, tuple[SearchAnswer | PageView, str] | str]] = {
         "reader": "the user is told who learnt the address; the text is the same",
         "attempts": "the reader that succeeded gave the text",
         "freshness": "is no part of the answer",
+        "breaks": "say where the pages of a document begin; its sources are numbered by them",
         "redirects": "is no part of the answer; `final_url` is",
     },
     PageView: {

@@ -149,6 +149,7 @@ def test_a_model_that_cannot_see_keeps_the_question(page: Page, models: LedOllam
     assert images_of(models) == [[png()]]
     choose_model(page, f"ollama:{READS}")
     ask(page, "And in words?")
+    expect(page.locator(".turn")).to_have_count(2)
     wait_for_answer(page)
     assert images_of(models) == [[], []]
 

@@ -225,7 +225,7 @@ BAD = [
     ("GET", "/static/../app.py", None, 404, "not_found", "nothing"),
     ("GET", "/static/..%2fapp.py", None, 404, "not_found", "nothing"),
     ("GET", "/static/app.py", None, 404, "not_found", "nothing"),
-    ("GET", "/static/a\0.js", None, 404, "not_found", "nothing"),
+    ("GET", "/static/a\0.js", None, 400, "bad_address", "address"),
     ("GET", "/static/", None, 404, "not_found", "nothing"),
 ]
 

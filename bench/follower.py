@@ -60,9 +60,12 @@ class Chat:
 
 
 def _answer(response: http.client.HTTPResponse) -> str:
+    said = ""
     while line := response.readline():
+        if line.startswith(b"data:") and b'"message"' in line[:40]:
+            said = json.loads(line[5:])["text"]
         if line.startswith(b"data:") and b'"run_finished"' in line[:40]:
-            return str(json.loads(line[5:])["answer"])
+            return str(json.loads(line[5:]).get("answer", said))
     raise SystemExit("the stream of events ended before the run")
 
 

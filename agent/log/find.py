@@ -27,6 +27,7 @@ PARTS = ("title", "question", "answer", "sources")
 MOMENT = 0.5  # seconds that a search spends on indexing before it answers
 _TURNS_SHOWN = 3  # of one session
 _LONGEST = 200_000  # characters of one part that count
+_LONGEST_TERM = 400  # characters; PostgreSQL takes 2,046 bytes
 _MOST_WORDS = 32
 _LEAST_WORDS, _LEAST_SHARE = 3, 0.6  # of a question: words, and the share that a turn must hold
 _MOST_EVENTS = 200  # of one turn
@@ -312,11 +313,11 @@ def _words(query: str, langs: Sequence[str]) -> list[_Word]:
     """Returns the words of a query; the last one may be cut short, because people type."""
     last = (query.split() or [""])[-1] if query[-1:].strip() else ""
     own = {term for word in wanted(last, langs) for term in word.terms}
-    last = folded(last) if len(last) > 1 and _PLAIN.fullmatch(folded(last)) else ""
+    last = folded(last) if 1 < len(last) <= _LONGEST_TERM and _PLAIN.fullmatch(folded(last)) else ""
     return [
         _Word(word.terms, last if last and not own.isdisjoint(word.terms) else "")
         for word in wanted(query, langs)[:_MOST_WORDS]
-        if word.terms
+        if word.terms and max(map(len, word.terms)) <= _LONGEST_TERM
     ]
 
 

@@ -25,7 +25,7 @@ DESKTOP, PHONE, SMALL = (
     {"width": 390, "height": 844},
     {"width": 320, "height": 640},
 )
-MOST_REQUESTS, MOST_BYTES, FIRST_PAINT_MS = 30, 150_000, 200
+MOST_REQUESTS, MOST_BYTES, FIRST_PAINT_MS = 30, 170_000, 200
 MISTAKE = r"\b(null|undefined|NaN)\b|\[object|\{\w+\}"  # what a program says, and people do not
 PAINT_SLACK = 4  # the suite may share its machine; the figure itself is for an idle one
 

@@ -82,11 +82,11 @@ def test_stop_stands_where_send_stood(page: Page, ollama: LedOllama) -> None:
     page.get_by_role("option", name="qwen3:8b").click()
     page.get_by_role("textbox", name="Your question").fill("Tell me everything")
     send = page.get_by_role("button", name="Send")
-    place = send.bounding_box()
     send.click()
     stop = page.get_by_role("button", name="Stop answering")
     expect(stop).to_be_visible()
-    assert stop.bounding_box() == place
+    place = stop.bounding_box()
     stop.click()
     expect(page.get_by_role("log")).to_contain_text("Stopped before anything was written.")
     expect(send).to_be_visible()
+    assert send.bounding_box() == place

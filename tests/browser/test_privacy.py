@@ -21,6 +21,7 @@ pytestmark = pytest.mark.integration
 def kept(tmp_path_factory: pytest.TempPathFactory, ollama: LedOllama) -> Iterator[House]:
     """A server that keeps its own token, as it is for users."""
     settings = {"SEARCHLOOP_OFFLINE": "1", "OLLAMA_HOST": ollama.url, "SEARCHLOOP_TOKEN": ""}
+    settings["SEARCHLOOP_MODEL"] = "builtin:extractive"
     served = House(tmp_path_factory.mktemp("kept"), settings)
     served.start()
     yield served
@@ -141,6 +142,7 @@ def test_a_person_sees_themselves_and_an_administrator_the_use(
         "OLLAMA_HOST": ollama.url,
         "SEARCHLOOP_USER_HEADER": "X-Forwarded-User",
         "SEARCHLOOP_ADMINS": "bob",
+        "SEARCHLOOP_MODEL": "builtin:extractive",
     }
     house = House(tmp_path_factory.mktemp("people"), settings)
     house.start()

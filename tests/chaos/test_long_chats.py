@@ -32,6 +32,7 @@ TOO_LONG = {
     },
     "openai": {"code": "context_length_exceeded", "message": "Too long."},
     "openai-chat": {"code": "context_length_exceeded", "message": "Too long."},
+    "xai": {"code": "context_length_exceeded", "message": "Too long."},
 }
 
 

@@ -57,8 +57,10 @@ export function fileShelf(shelf, on) {
     else on.leave();
   }
 
+  let refusals = []; // by the server, of the files that came last
+
   async function add(files) {
-    const failures = [];
+    const failures = (refusals = []);
     for (const file of files) {
       try {
         if (await isText(file)) keep({ name: plain(file.name), text: await textOf(file) });
@@ -107,7 +109,8 @@ export function fileShelf(shelf, on) {
       (failure) => {
         waiting = waiting.filter((other) => other !== item);
         for (const [other, files] of away) away.set(other, files.filter((each) => each !== item));
-        on.complain(failure);
+        refusals.push(failure);
+        on.complain(...refusals);
         return false;
       },
     );

@@ -708,7 +708,7 @@ export default {
   "error.backend_unreachable": "Das Such-Backend antwortet nicht. Starten Sie es oder prüfen Sie SEARCH_BACKEND_URL.",
   "error.bad_attachment": "Eine Datei kann nicht mitgeschickt werden. Nehmen Sie eine andere Kopie oder ihren Text.",
   "error.bad_attachment.1": "{name} ist leer. Wählen Sie eine andere Datei.",
-  "error.bad_attachment.2": "{name} ist nicht, was der Name sagt. Schicken Sie die Datei selbst, unter ihrem richtigen Namen.",
+  "error.bad_attachment.2": "{name} ist nicht, was der Name sagt: Es sollte {claimed} sein. Schicken Sie die Datei selbst, unter ihrem richtigen Namen.",
   "error.bad_attachment.3": "{name} ist ein Bild einer Art, die Modelle nicht annehmen. Schicken Sie es als PNG, JPEG, WebP oder GIF.",
   "error.bad_attachment.4": "{name} ist beschädigt: Das Bild hört mittendrin auf. Schicken Sie eine andere Kopie.",
   "error.bad_attachment.5": "{name} ist beschädigt oder braucht ein Passwort. Schicken Sie eine andere Kopie oder den Text.",

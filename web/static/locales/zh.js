@@ -704,7 +704,7 @@ export default {
   "error.backend_unreachable": "搜索后端没有响应。请启动它，或检查 SEARCH_BACKEND_URL。",
   "error.bad_attachment": "有一个文件无法随问题发送。请换一份副本，或发送其中的文字。",
   "error.bad_attachment.1": "{name} 是空的。请选择另一个文件。",
-  "error.bad_attachment.2": "{name} 的内容与名称不符。请用正确的名称发送文件本身。",
+  "error.bad_attachment.2": "{name} 的内容与名称不符：应为 {claimed}。请用正确的名称发送文件本身。",
   "error.bad_attachment.3": "{name} 的图像格式不被模型接受。请以 PNG、JPEG、WebP 或 GIF 发送。",
   "error.bad_attachment.4": "{name} 已损坏：图像不完整。请发送另一份副本。",
   "error.bad_attachment.5": "{name} 已损坏或需要密码。请发送另一份副本或其中的文字。",

@@ -37,7 +37,7 @@ function leaving() {
 function table(label, head, rows) {
   return h(
     "div",
-    { class: "scrolled", tabindex: "0", role: "region", "aria-label": label },
+    { class: "scrolled scroll-x", tabindex: "0", role: "region", "aria-label": label },
     h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)),
   );
 }
